@@ -1,0 +1,61 @@
+# Everything here needs only Python >= 3.11 with pip, and make. `make help` lists the commands.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+UV := .tools/bin/uv
+UV_STAMP := .tools/uv-$(UV_VERSION).stamp
+EXEC := $(RUN) -m config.embedded exec
+
+export UV_PYTHON_DOWNLOADS := never
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev run services test lint format openapi lock
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(VENV)/run.stamp ## virtual environment with what the service needs
+install-dev: $(VENV)/dev.stamp ## the same and the tools of developers
+
+run: $(VENV)/run.stamp ## the whole service with its own PostgreSQL and Valkey [PORT=8000]
+	@exec $(RUN) -m config.embedded run
+
+test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/dev.stamp ## style, types, and who imports whom
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy .
+	$(RUN) $(VENV)/bin/lint-imports
+
+format: $(VENV)/dev.stamp ## rewrite the code in the project's style
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+openapi: $(VENV)/dev.stamp ## docs/openapi.yaml from the code
+	$(EXEC) --fast -- $(RUN) manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
+
+lock: $(UV_STAMP) ## requirements/*.txt from pyproject.toml [ARGS=--upgrade]
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -o requirements/run.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/run.txt -o requirements/dev.txt $(ARGS) --quiet
+
+# uv needs no ensurepip, which Debian keeps in a package of its own; pip reads settings uv does not
+# know, so it has the second word on where packages come from.
+$(VENV)/%.stamp: requirements/%.txt $(VENV)/pyvenv.cfg
+	@echo "Installing $< into $(VENV)"
+	@$(UV) pip install --quiet --python $(RUN) --require-hashes -r $< \
+	|| $(PYTHON) -m pip --python $(RUN) install --quiet --require-hashes -r $<
+	@touch $@
+
+$(VENV)/pyvenv.cfg: | $(UV_STAMP)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+
+$(UV_STAMP):
+	@$(PYTHON) -m pip --version >/dev/null || { echo "pip is needed: apt install python3-pip" >&2; exit 1; }
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-warn-script-location --root-user-action=ignore --upgrade --target .tools uv==$(UV_VERSION)
+	@touch $@

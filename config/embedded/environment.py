@@ -1,0 +1,108 @@
+"""The environment of the embedded servers: secrets made once, addresses as they are now.
+
+`make run` keeps it in `var/embedded.env`, which config/settings.py reads when the process has no
+DATABASE_URL of its own, so that `manage.py` in another shell reaches the same servers. Only the
+standard library is used here.
+"""
+
+import base64
+import os
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from config.embedded.errors import EmbeddedError
+
+PROJECT = Path(__file__).resolve().parents[2]
+VAR = PROJECT / "var"
+FILE_NAME = "embedded.env"
+DATABASE = "voucher"
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the two servers listen, and the passwords they ask for."""
+
+    postgres_port: int
+    postgres_password: str
+    valkey_port: int
+    valkey_password: str
+
+    def urls(self) -> dict[str, str]:
+        postgres = f"postgres:{self.postgres_password}@127.0.0.1:{self.postgres_port}"
+        valkey = f":{self.valkey_password}@127.0.0.1:{self.valkey_port}"
+        return {
+            "DATABASE_URL": f"postgresql://{postgres}/{DATABASE}",
+            "REDIS_URL": f"redis://{valkey}/0",
+            "CELERY_BROKER_URL": f"redis://{valkey}/1",
+        }
+
+    @classmethod
+    def from_urls(cls, values: dict[str, str]) -> Self:
+        postgres = urlsplit(values["DATABASE_URL"])
+        valkey = urlsplit(values["REDIS_URL"])
+        return cls(
+            postgres.port or 0,
+            postgres.password or "",
+            valkey.port or 0,
+            valkey.password or "",
+        )
+
+
+def new_password() -> str:
+    """Fit for an URL as it is."""
+    return secrets.token_urlsafe(24)
+
+
+def new_secrets() -> dict[str, str]:
+    """What the application needs besides its servers."""
+    key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return {
+        "DJANGO_SECRET_KEY": secrets.token_urlsafe(48),
+        "CODE_ENCRYPTION_KEYS": f"1:{key}",
+        "DJANGO_ALLOWED_HOSTS": "localhost,127.0.0.1,[::1]",
+        "DJANGO_HTTPS": "0",
+    }
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Empty when there is no such file."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {name: value for name, _, value in pairs}
+
+
+def write_env_file(path: Path, values: dict[str, str]) -> None:
+    """Whole or not at all, and never readable by others, not even for a moment."""
+    lines = [
+        "# Written by `make run`. Its keys decrypt the codes in the database: keep them together."
+    ]
+    lines += [f"{name}={value}" for name, value in values.items()]
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def stored_values(var: Path) -> dict[str, str]:
+    """What an earlier run kept. Data without its keys is refused, not quietly started anew."""
+    path = var / FILE_NAME
+    values = read_env_file(path)
+    if not values and (var / "postgres").exists():
+        raise EmbeddedError(
+            f"{path} is gone, and with it the password and keys of {var / 'postgres'}: "
+            "put it back, or remove the directory to start anew."
+        )
+    return values
