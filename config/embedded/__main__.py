@@ -1,30 +1,59 @@
-"""`python -m config.embedded exec -- COMMAND`."""
+"""Run the service, or any command, with a PostgreSQL and a Valkey of its own."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from config.embedded.environment import VAR
 from config.embedded.errors import EmbeddedError
-from config.embedded.temporary import run_command
+from config.embedded.execute import execute
+from config.embedded.interrupts import Interrupted
+from config.embedded.supervisor import hold, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; trouble is one line on stderr and exit code 1."""
     options = _parser().parse_args(arguments)
     try:
-        return run_command(options.command, durable=not options.fast)
-    except EmbeddedError as error:
+        if options.action == "exec":
+            return execute(options.command, durable=not options.fast)
+        if options.action == "servers":
+            hold(var=options.var)
+        else:
+            run(var=options.var, host=options.host, port=options.port)
+    except Interrupted as interrupted:
+        return 0 if options.action == "run" else 128 + interrupted.number
+    except (EmbeddedError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
-    actions = parser.add_subparsers(required=True)
-    execute = actions.add_parser("exec", help="run a command with empty servers of its own")
-    execute.add_argument("--fast", action="store_true", help="servers that do not wait for disks")
-    execute.add_argument("command", nargs="+", metavar="COMMAND")
+    actions = parser.add_subparsers(dest="action", required=True)
+
+    kept = argparse.ArgumentParser(add_help=False)
+    kept.add_argument("--var", type=Path, default=VAR, help="where data and secrets are kept")
+
+    service = actions.add_parser("run", parents=[kept], help="the whole service")
+    service.add_argument("--host", default=os.environ.get("LISTEN") or "127.0.0.1")
+    service.add_argument("--port", type=_port, default=os.environ.get("PORT") or None)
+
+    actions.add_parser("servers", parents=[kept], help="only the two servers")
+
+    command = actions.add_parser("exec", help="a command with empty servers, gone after it")
+    command.add_argument("--fast", action="store_true", help="servers that do not wait for disks")
+    command.add_argument("command", nargs="+", metavar="COMMAND", help="after a --")
     return parser
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port")
 
 
 if __name__ == "__main__":

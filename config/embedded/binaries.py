@@ -107,6 +107,7 @@ def postgres_runner() -> Runner:
                 f"--reuid={NOBODY}",
                 f"--regid={NOBODY}",
                 "--clear-groups",
+                "--pdeathsig=INT",  # changing the user forgets the one asked for by the parent
                 "--inh-caps=-all,+dac_override",
                 "--ambient-caps=-all,+dac_override",
             ),
@@ -122,7 +123,7 @@ def postgres_runner() -> Runner:
 
 
 def _works(runner: Runner) -> bool:
-    """Whether `initdb --version` runs; it is the first to complain about root."""
+    """Whether this machine lets us change into that user and still reach the binaries."""
     if not shutil.which(runner.prefix[0]):
         return False
     tried = subprocess.run(

@@ -9,17 +9,20 @@ import base64
 import os
 import secrets
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
 from config.embedded.errors import EmbeddedError
+from config.embedded.processes import free_port, listen_error
 
 PROJECT = Path(__file__).resolve().parents[2]
 VAR = PROJECT / "var"
 FILE_NAME = "embedded.env"
 DATABASE = "voucher"
+KEPT_WITH_THE_DATA = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "CODE_ENCRYPTION_KEYS")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,25 @@ class Addresses:
     valkey_port: int
     valkey_password: str
 
+    @classmethod
+    def fresh(cls) -> Self:
+        return cls(free_port(), _new_password(), free_port(), _new_password())
+
+    @classmethod
+    def from_urls(cls, values: Mapping[str, str]) -> Self:
+        postgres, valkey = urlsplit(values["DATABASE_URL"]), urlsplit(values["REDIS_URL"])
+        return cls(
+            postgres.port or 0, postgres.password or "", valkey.port or 0, valkey.password or ""
+        )
+
+    def moved_if_taken(self) -> Self:
+        """The same passwords, and for every port that somebody took meanwhile another one."""
+        return replace(
+            self,
+            postgres_port=_same_or_free(self.postgres_port),
+            valkey_port=_same_or_free(self.valkey_port),
+        )
+
     def urls(self) -> dict[str, str]:
         postgres = f"postgres:{self.postgres_password}@127.0.0.1:{self.postgres_port}"
         valkey = f":{self.valkey_password}@127.0.0.1:{self.valkey_port}"
@@ -39,22 +61,6 @@ class Addresses:
             "REDIS_URL": f"redis://{valkey}/0",
             "CELERY_BROKER_URL": f"redis://{valkey}/1",
         }
-
-    @classmethod
-    def from_urls(cls, values: dict[str, str]) -> Self:
-        postgres = urlsplit(values["DATABASE_URL"])
-        valkey = urlsplit(values["REDIS_URL"])
-        return cls(
-            postgres.port or 0,
-            postgres.password or "",
-            valkey.port or 0,
-            valkey.password or "",
-        )
-
-
-def new_password() -> str:
-    """Fit for an URL as it is."""
-    return secrets.token_urlsafe(24)
 
 
 def new_secrets() -> dict[str, str]:
@@ -78,7 +84,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def write_env_file(path: Path, values: dict[str, str]) -> None:
+def write_env_file(path: Path, values: Mapping[str, str]) -> None:
     """Whole or not at all, and never readable by others, not even for a moment."""
     lines = [
         "# Written by `make run`. Its keys decrypt the codes in the database: keep them together."
@@ -98,11 +104,22 @@ def write_env_file(path: Path, values: dict[str, str]) -> None:
 
 def stored_values(var: Path) -> dict[str, str]:
     """What an earlier run kept. Data without its keys is refused, not quietly started anew."""
-    path = var / FILE_NAME
-    values = read_env_file(path)
-    if not values and (var / "postgres").exists():
+    values = read_env_file(var / FILE_NAME)
+    lost = [name for name in KEPT_WITH_THE_DATA if name not in values]
+    if not lost:
+        return values
+    if (var / "postgres").exists():
         raise EmbeddedError(
-            f"{path} is gone, and with it the password and keys of {var / 'postgres'}: "
-            "put it back, or remove the directory to start anew."
+            f"{var / FILE_NAME} has lost {', '.join(lost)}, which belongs to the data in "
+            f"{var / 'postgres'}: put it back, or remove {var} to start anew."
         )
-    return values
+    return {}
+
+
+def _new_password() -> str:
+    """Fit for an URL as it is."""
+    return secrets.token_urlsafe(24)
+
+
+def _same_or_free(port: int) -> int:
+    return free_port() if listen_error("127.0.0.1", port) else port

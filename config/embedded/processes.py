@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import IO
 
 PR_SET_PDEATHSIG = 1
-# Loaded before any fork: between fork and exec a child must not import or allocate more than this.
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Process:
@@ -32,8 +31,9 @@ class Process:
         orphan_signal: signal.Signals | None = None,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        stdin: int | IO[bytes] = subprocess.DEVNULL,
+        stdin: int | None = subprocess.DEVNULL,
         output: int | IO[bytes] | None = None,
+        errors: int | IO[bytes] | None = None,
         keep_open: Sequence[int] = (),
         own_session: bool = True,
     ) -> None:
@@ -44,7 +44,7 @@ class Process:
             command,
             stdin=stdin,
             stdout=output,
-            stderr=output if output is None else subprocess.STDOUT,
+            stderr=errors or (subprocess.STDOUT if output else None),
             env=environment,
             cwd=folder,
             pass_fds=keep_open,
@@ -88,38 +88,46 @@ def describe_exit(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Asked without SO_REUSEPORT, so that a web server sharing its port counts as taken."""
+def listen_error(host: str, port: int) -> str | None:
+    """Why nobody can listen there, or None. A listener that shares its port (granian) counts too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-            probe.listen(1)
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error.strerror or str(error)
+    return None
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A port of 127.0.0.1 nobody listens on, from below those the kernel gives to connections.
+
+    So it stays free until the server that is to use it has started, and over a restart.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        if listen_error("127.0.0.1", port) is None:
+            return port
 
 
-def _die_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
-    if sys.platform != "linux":
+if sys.platform == "linux":
+    # Looked up before any fork: after one, a child should do nothing but call into the kernel.
+    _prctl = ctypes.CDLL(None).prctl
+
+    def _die_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
+        parent = os.getpid()
+
+        def ask_the_kernel() -> None:
+            _prctl(PR_SET_PDEATHSIG, int(orphan_signal))
+            if os.getppid() != parent:  # it died before the kernel knew
+                os._exit(1)
+
+        return ask_the_kernel
+else:
+
+    def _die_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
         return None
-    parent = os.getpid()
-
-    def ask_the_kernel() -> None:
-        _libc.prctl(PR_SET_PDEATHSIG, int(orphan_signal), 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel knew
-            os._exit(1)
-
-    return ask_the_kernel
 
 
 def _kill_group(leader: int) -> None:
