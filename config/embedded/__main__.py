@@ -12,9 +12,11 @@ from config.embedded.execute import execute
 from config.embedded.interrupts import Interrupted
 from config.embedded.supervisor import hold, run
 
+PORTS = range(1, 65536)
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; trouble is one line on stderr and exit code 1."""
+
+def main(arguments: Sequence[str] | None = None) -> int | str:
+    """Do what the command line says. Returns an exit code, or one line about what failed."""
     options = _parser().parse_args(arguments)
     try:
         if options.action == "exec":
@@ -26,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as interrupted:
         return 0 if options.action == "run" else 128 + interrupted.number
     except (EmbeddedError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
+        return str(error)
     return 0
 
 
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) < 65536:
+    if text.isdecimal() and int(text) in PORTS:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port")
 

@@ -8,7 +8,6 @@ standard library is used here.
 import base64
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,16 +89,14 @@ def write_env_file(path: Path, values: Mapping[str, str]) -> None:
         "# Written by `make run`. Its keys decrypt the codes in the database: keep them together."
     ]
     lines += [f"{name}={value}" for name, value in values.items()]
-    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    private = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(private, "w") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
 
 
 def stored_values(var: Path) -> dict[str, str]:

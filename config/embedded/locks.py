@@ -9,7 +9,7 @@ from typing import Self
 
 
 class FileLock:
-    """An exclusive lock. Children that keep the descriptor open hold it too, until the last ends."""
+    """An exclusive lock, held until the last process that has its descriptor open ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -17,14 +17,11 @@ class FileLock:
 
     def acquire(self, *, patience: float = 0) -> bool:
         deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.05)
+        while not self._try():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        return True
 
     def note(self, text: str) -> None:
         """Leave a word for whoever finds the lock taken."""
@@ -33,6 +30,13 @@ class FileLock:
 
     def noted(self) -> str:
         return self.path.read_text()
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def __enter__(self) -> Self:
         return self

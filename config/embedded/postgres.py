@@ -28,7 +28,8 @@ from config.embedded.locks import FileLock
 from config.embedded.processes import Process, describe_exit
 
 USER = "postgres"
-# The wait for crash recovery of a large database, and for the previous server's last checkpoint.
+FIRST_WITH_LOCALES_OF_ITS_OWN = 17
+# Long enough for the crash recovery of a large database.
 START_PATIENCE = 120.0
 STOP_PATIENCE = 60.0
 # For tests: nothing has to survive the machine's power supply.
@@ -41,56 +42,48 @@ def running_postgres(
     *,
     port: int,
     password: str,
+    lock: FileLock,
     max_connections: int = 100,
     durable: bool = True,
 ) -> Iterator[Process]:
     """Run the server of the data directory `folder`, which is created when missing.
 
-    Its lock is inherited by every process of the server. Once we have it, no such process is left,
-    and a `postmaster.pid` that a kill -9 left behind is stale for certain.
+    The caller has acquired `lock`, and every process of the server inherits it. So no such process
+    is left from before, and a `postmaster.pid` that a kill -9 left behind is stale for certain,
+    even if its process id lives again as something else.
     """
     runner = postgres_runner()
-    with FileLock(folder.with_name(f"{folder.name}.lock")) as lock:
-        if not lock.acquire(patience=START_PATIENCE):
-            raise EmbeddedError(f"Another PostgreSQL still uses {folder}.")
-        _prepare(folder, runner, password=password, durable=durable)
-        settings = [
-            "listen_addresses=127.0.0.1",
-            f"port={port}",
-            "unix_socket_directories=",  # a deep path does not fit into a socket's address
-            f"max_connections={max_connections}",
-            *(() if durable else NOT_DURABLE),
-        ]
-        log = folder.with_name(f"{folder.name}.log")
-        with log.open("wb") as output:
-            server = Process(
-                "postgres",
-                [
-                    *runner.prefix,
-                    postgres_binary("postgres"),
-                    "-D",
-                    folder,
-                    *(part for setting in settings for part in ("-c", setting)),
-                ],
-                stop_signal=signal.SIGINT,  # "fast": ends sessions, writes a checkpoint
-                output=output,
-                keep_open=[lock.descriptor],
-            )
-        try:
-            _wait_until_ready(server, folder, log)
-            yield server
-        finally:
-            server.stop(patience=STOP_PATIENCE)
-
-
-def database_url(name: str, *, port: int, password: str) -> str:
-    return f"postgresql://{USER}:{password}@127.0.0.1:{port}/{name}"
+    _prepare(folder, runner, password=password, durable=durable)
+    settings = [
+        "listen_addresses=127.0.0.1",
+        f"port={port}",
+        "unix_socket_directories=",  # a deep path does not fit into a socket's address
+        f"max_connections={max_connections}",
+        *(() if durable else NOT_DURABLE),
+    ]
+    options = [part for setting in settings for part in ("-c", setting)]
+    log = folder.with_name(f"{folder.name}.log")
+    with log.open("wb") as output:
+        server = Process(
+            "postgres",
+            [*runner.prefix, postgres_binary("postgres"), "-D", folder, *options],
+            stop_signal=signal.SIGINT,  # "fast": ends sessions, writes a checkpoint
+            output=output,
+            keep_open=[lock.descriptor],
+        )
+    try:
+        _wait_until_ready(server, folder, log)
+        yield server
+    finally:
+        server.stop(patience=STOP_PATIENCE)
 
 
 def create_database(name: str, *, port: int, password: str) -> None:
     """Create the database unless it is there."""
-    server = database_url("postgres", port=port, password=password)
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(
+        host="127.0.0.1", port=port, user=USER, password=password, dbname="postgres"
+    ) as connection:
+        connection.autocommit = True
         exists = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name])
         if exists.fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -143,7 +136,7 @@ def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> No
 
 def _locale_options() -> Sequence[str]:
     """The same order of text on every machine, whatever its locales are."""
-    if postgres_major_version() >= 17:
+    if postgres_major_version() >= FIRST_WITH_LOCALES_OF_ITS_OWN:
         return ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
     return ("--locale=C.UTF-8",)
 
@@ -178,7 +171,7 @@ def _noted_status(pid_file: Path) -> str:
         lines = pid_file.read_text().splitlines()
     except FileNotFoundError:
         return ""
-    return lines[7].strip() if len(lines) > 7 else ""
+    return "".join(lines[7:8]).strip()
 
 
 def _last_line(text: str) -> str:

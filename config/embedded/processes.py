@@ -2,16 +2,18 @@
 
 import ctypes
 import os
-import random
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 PR_SET_PDEATHSIG = 1
+BELOW_CONNECTIONS = range(20_000, 32_000)
 
 
 class Process:
@@ -89,7 +91,7 @@ def describe_exit(code: int) -> str:
 
 
 def listen_error(host: str, port: int) -> str | None:
-    """Why nobody can listen there, or None. A listener that shares its port (granian) counts too."""
+    """Why nobody can listen there, or None. A port that is shared, as granian's, is taken too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -106,7 +108,7 @@ def free_port() -> int:
     So it stays free until the server that is to use it has started, and over a restart.
     """
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = secrets.choice(BELOW_CONNECTIONS)
         if listen_error("127.0.0.1", port) is None:
             return port
 
@@ -131,7 +133,5 @@ else:
 
 
 def _kill_group(leader: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass

@@ -1,5 +1,6 @@
 """What the person in front of the terminal sees."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -42,4 +43,5 @@ class Screen:
 
     def _print(self, *parts: str) -> None:
         with suppress(OSError):  # a terminal that is gone is no reason to crash
-            print(*parts, sep="", end="", flush=True)
+            sys.stdout.write("".join(parts))
+            sys.stdout.flush()

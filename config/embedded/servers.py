@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from config.embedded.valkey import running_valkey
 # Many test processes with many threads each.
 TEMPORARY_MAX_CONNECTIONS = 300
 KEPT_MAX_CONNECTIONS = 100
+# After a kill -9 the servers of before may still be writing their last words.
+PREDECESSOR_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -78,21 +80,29 @@ def kept_servers(var: Path) -> Iterator[Servers]:
 def _running(
     place: Path, addresses: Addresses, *, max_connections: int, durable: bool
 ) -> Iterator[tuple[Process, ...]]:
-    with (
-        running_postgres(
-            place / "postgres",
-            port=addresses.postgres_port,
-            password=addresses.postgres_password,
-            max_connections=max_connections,
-            durable=durable,
-        ) as postgres,
-        running_valkey(
-            place / "valkey",
-            port=addresses.valkey_port,
-            password=addresses.valkey_password,
-            durable=durable,
-        ) as valkey,
-    ):
+    with ExitStack() as stack:
+        lock = stack.enter_context(FileLock(place / "servers.lock"))
+        if not lock.acquire(patience=PREDECESSOR_PATIENCE):
+            raise EmbeddedError(f"The servers of an earlier run still use {place}.")
+        postgres = stack.enter_context(
+            running_postgres(
+                place / "postgres",
+                port=addresses.postgres_port,
+                password=addresses.postgres_password,
+                lock=lock,
+                max_connections=max_connections,
+                durable=durable,
+            )
+        )
+        valkey = stack.enter_context(
+            running_valkey(
+                place / "valkey",
+                port=addresses.valkey_port,
+                password=addresses.valkey_password,
+                lock=lock,
+                durable=durable,
+            )
+        )
         create_database(
             DATABASE, port=addresses.postgres_port, password=addresses.postgres_password
         )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from signal import Signals
 from typing import NoReturn
@@ -188,7 +189,8 @@ def _start(stack: ExitStack, service: Service, environment: Mapping[str, str]) -
 def _relay(child: Process) -> None:
     """Show the lines of a child with its name in front."""
     for line in child.popen.stdout or ():
-        screen.line(f"{child.name:>7} | {line.decode(errors='replace').rstrip()}")
+        if text := line.decode(errors="replace").rstrip():
+            screen.line(f"{child.name:>7} | {text}")
 
 
 def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:
@@ -205,7 +207,7 @@ def _answers(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/healthz")
-        return connection.getresponse().status < 500
+        return connection.getresponse().status < HTTPStatus.INTERNAL_SERVER_ERROR
     except (OSError, http.client.HTTPException):
         return False
     finally:
@@ -227,13 +229,12 @@ def _refuse_ended(running: Sequence[Process]) -> None:
     for child in running:
         if (code := child.exit_code()) is not None:
             stop_listening()
-            raise EmbeddedError(
-                f"{child.name} ended by itself ({describe_exit(code)}), so everything stops."
-            )
+            screen.line(f"\n{child.name} has ended. Stopping the rest.")
+            raise EmbeddedError(f"{child.name} ended by itself: {describe_exit(code)}.")
 
 
 def _shown(host: str) -> str:
     """Where a browser on this machine reaches it."""
-    if host in ("0.0.0.0", "::"):
+    if host in ("0.0.0.0", "::"):  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

@@ -10,6 +10,7 @@ import redis
 
 from config.embedded.binaries import valkey_binary
 from config.embedded.errors import EmbeddedError
+from config.embedded.locks import FileLock
 from config.embedded.processes import Process, describe_exit
 
 START_PATIENCE = 60.0
@@ -17,9 +18,12 @@ START_PATIENCE = 60.0
 
 @contextmanager
 def running_valkey(
-    folder: Path, *, port: int, password: str, durable: bool = True
+    folder: Path, *, port: int, password: str, lock: FileLock, durable: bool = True
 ) -> Iterator[Process]:
-    """Run the server with its files in `folder`. Durable means: at most the last second is lost."""
+    """Run the server with its files in `folder`. Durable means: at most the last second is lost.
+
+    Like PostgreSQL's processes it inherits `lock`, so two servers never write the same files.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     log = folder.with_name(f"{folder.name}.log")
     with log.open("wb") as output:
@@ -29,6 +33,7 @@ def running_valkey(
             folder=folder,
             stdin=subprocess.PIPE,
             output=output,
+            keep_open=[lock.descriptor],
         )
     try:
         _configure(server, port=port, password=password, durable=durable)
@@ -36,10 +41,6 @@ def running_valkey(
         yield server
     finally:
         server.stop()
-
-
-def redis_url(database: int, *, port: int, password: str) -> str:
-    return f"redis://:{password}@127.0.0.1:{port}/{database}"
 
 
 def _configure(server: Process, *, port: int, password: str, durable: bool) -> None:
@@ -63,9 +64,15 @@ def _wait_until_ready(server: Process, log: Path, *, port: int, password: str) -
             if (code := server.exit_code()) is not None:
                 lines = log.read_text(errors="replace").splitlines() or ["it said nothing"]
                 raise EmbeddedError(f"Valkey did not start ({describe_exit(code)}): {lines[-1]}")
-            try:
-                client.ping()
+            if _answers(client):
                 return
-            except redis.RedisError:  # not listening yet, or still loading its file
-                time.sleep(0.02)
+            time.sleep(0.02)
     raise EmbeddedError(f"Valkey was not ready after {START_PATIENCE:.0f} s; see {log}.")
+
+
+def _answers(client: redis.Redis) -> bool:
+    """Not yet while it starts, nor while it reads its file."""
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False

@@ -1,0 +1,44 @@
+"""Where a request comes from, and whether a client may call from there."""
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+
+from django.conf import settings
+from django.http import HttpRequest
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def client_address(request: HttpRequest) -> Address | None:
+    """The peer's address, or behind trusted proxies the nearest hop that is not one of them.
+
+    Hops further out were written by that untrusted hop and prove nothing. None where an address
+    on the way cannot be read.
+    """
+    address = _parse_address(request.META.get("REMOTE_ADDR", ""))
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    hops = [hop for hop in forwarded.split(",") if hop.strip()]
+    while address is not None and hops and is_within(address, settings.TRUSTED_PROXIES):
+        address = _parse_address(hops.pop())
+    return address
+
+
+def is_within(address: Address, networks: Iterable[str]) -> bool:
+    """Whether the address lies in one of the networks, IPv4 or IPv6."""
+    return any(address in _parse_network(network) for network in networks)
+
+
+def _parse_address(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+@lru_cache(maxsize=4096)
+def _parse_network(text: str) -> Network:
+    return ipaddress.ip_network(text, strict=False)

@@ -1,0 +1,73 @@
+"""API keys: made, rotated, revoked and looked up.
+
+A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown; the secret has 256
+random bits, so a plain SHA-256 of the whole key is enough to store.
+"""
+
+import hashlib
+import re
+import secrets
+from datetime import timedelta
+from hmac import compare_digest
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts.models import ApiClient, ApiKey
+
+PREFIX_BYTES = 6
+SECRET_BYTES = 32
+KEY_PATTERN = re.compile(r"vk_(?P<prefix>[0-9a-f]{12})_[0-9a-f]{64}")
+
+
+def issue_key(*, client: ApiClient) -> str:
+    """Adds a key to the client and returns its secret, which nothing can show again."""
+    prefix = secrets.token_hex(PREFIX_BYTES)
+    key = f"vk_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
+    ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key))
+    return key
+
+
+def rotate_key(*, client: ApiClient, overlap: timedelta) -> str:
+    """Issues a new key; the client's other keys end after `overlap` at the latest."""
+    end = timezone.now() + overlap
+    with transaction.atomic():
+        live_keys(client).filter(Q(expires_at=None) | Q(expires_at__gt=end)).update(expires_at=end)
+        return issue_key(client=client)
+
+
+def revoke_key(*, prefix: str) -> bool:
+    """Ends a key at once. Returns False where no live key has this prefix."""
+    return bool(
+        ApiKey.objects.filter(prefix=prefix, revoked_at=None).update(revoked_at=timezone.now())
+    )
+
+
+def live_keys(client: ApiClient) -> QuerySet[ApiKey]:
+    """The keys of a client that work now."""
+    return client.keys.filter(_live())
+
+
+def find_live_key(key: str) -> ApiKey | None:
+    """The live key with this secret, with its client and account; one query, and none for junk."""
+    match = KEY_PATTERN.fullmatch(key)
+    if match is None:
+        return None
+    found = (
+        ApiKey.objects.filter(_live(), prefix=match["prefix"])
+        .select_related("client__account")
+        .first()
+    )
+    if found is None or not compare_digest(found.digest, _digest(key)):
+        return None
+    return found
+
+
+def _live() -> Q:
+    now = timezone.now()
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

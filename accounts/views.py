@@ -1,0 +1,24 @@
+"""GET /ping: does this key work."""
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import caller
+from accounts.serializers import PingSerializer
+from config.api.openapi import answers
+from config.api.views import ApiViewSet, ok
+
+
+class PingViewSet(ApiViewSet):
+    @extend_schema(operation_id="ping", responses=answers(PingSerializer))
+    def retrieve(self, request: Request) -> Response:
+        """Confirms that the key works."""
+        client = caller(request)
+        ping = {
+            "client": client.name,
+            "server_time": timezone.now(),
+            "rate_limit_per_minute": client.rate_limit_per_minute,
+        }
+        return ok(PingSerializer(ping).data)

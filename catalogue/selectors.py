@@ -1,0 +1,123 @@
+"""Reads of the catalogue, as one merchant sees it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from accounts.models import Account
+from catalogue.models import Product, ReferenceLink, Shelf
+from config.api.fields import MAX_ID
+from config.api.pagination import Page
+from config.errors import ApiError, ErrorCode
+
+MAX_NAME_LENGTH = 200
+
+
+def list_products(
+    *, account: Account | None, page: Page, search: str = "", in_stock: bool = False
+) -> tuple[list[dict[str, Any]], int]:
+    """One page of visible products and the total; a constant number of queries."""
+    products = visible_products()
+    if search:
+        products = _named_like(products, search)
+    if in_stock:
+        products = products.filter(Exists(_stocked_shelves().filter(product=OuterRef("pk"))))
+    total = products.count()
+    rows = list(products.order_by("pk")[page.offset : page.offset + page.per_page])
+    return show_products(rows, account=account), total
+
+
+def get_product(*, account: Account | None, product_id: int) -> dict[str, Any]:
+    """One visible product. Raises `product_not_found`."""
+    product = visible_products().filter(pk=product_id).first() if product_id <= MAX_ID else None
+    if product is None:
+        raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
+    return show_products([product], account=account)[0]
+
+
+def visible_products() -> QuerySet[Product]:
+    """Contract, "Catalogue visibility rules"."""
+    return Product.objects.filter(Q(category=None) | Q(category__active=True), active=True)
+
+
+def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:
+    """The account's own names of these shelves, by shelf id."""
+    if account is None:
+        return {}
+    links = ReferenceLink.objects.filter(account=account, shelf__in=shelf_ids)
+    return dict(links.values_list("shelf_id", "reference"))
+
+
+def show_products(products: Sequence[Product], *, account: Account | None) -> list[dict[str, Any]]:
+    """Products with their shelves and active variations, ready to serialize."""
+    shelves = list(
+        Shelf.objects.filter(product__in=products)
+        .filter(Q(variation=None) | Q(variation__active=True))
+        .select_related("variation")
+        .order_by("variation_id")
+    )
+    references = references_of(account, [shelf.pk for shelf in shelves])
+    return [
+        _show_product(
+            product,
+            [shelf for shelf in shelves if shelf.product_id == product.pk],
+            _Merchant(references, account.currency if account else product.currency),
+        )
+        for product in products
+    ]
+
+
+@dataclass(frozen=True)
+class _Merchant:
+    """What of the merchant shapes the catalogue: own names, and the wallet's currency."""
+
+    references: dict[int, str]
+    currency: str
+
+
+def _show_product(
+    product: Product, shelves: Sequence[Shelf], merchant: _Merchant
+) -> dict[str, Any]:
+    own = next(shelf for shelf in shelves if shelf.variation is None)
+    return {
+        "id": product.pk,
+        "name": product.name,
+        "type": product.type,
+        "currency": product.currency,
+        "in_stock": any(shelf.available_stock > 0 for shelf in shelves),
+        "variations": [
+            {
+                "id": shelf.variation.pk,
+                "name": shelf.variation.name,
+                **_show_shelf(shelf, product, merchant),
+            }
+            for shelf in shelves
+            if shelf.variation is not None
+        ],
+        **_show_shelf(own, product, merchant),
+    }
+
+
+def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str, Any]:
+    price = shelf.price if product.currency == merchant.currency else None
+    return {
+        "merchant_reference": merchant.references.get(shelf.pk),
+        "available_stock": shelf.available_stock,
+        "price": price,
+        "quantity_step": shelf.quantity_step,
+        "sellable": price is not None,
+    }
+
+
+def _stocked_shelves() -> QuerySet[Shelf]:
+    return Shelf.objects.filter(
+        Q(variation=None) | Q(variation__active=True), available_stock__gt=0
+    )
+
+
+def _named_like(products: QuerySet[Product], search: str) -> QuerySet[Product]:
+    if "\x00" in search or len(search) > MAX_NAME_LENGTH:  # no name can hold it
+        return products.none()
+    return products.filter(name__icontains=search)

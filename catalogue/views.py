@@ -1,0 +1,50 @@
+"""GET /products and /products/{product}: the voucher catalogue."""
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import caller
+from catalogue import selectors
+from catalogue.serializers import ProductSerializer
+from config.api.openapi import PAGE_PARAMETERS, answers, page_of
+from config.api.pagination import page_data, read_page
+from config.api.views import ApiViewSet, ok
+
+DEFAULT_PER_PAGE = 50
+
+
+class ProductViewSet(ApiViewSet):
+    @extend_schema(
+        operation_id="list_products",
+        parameters=[
+            *PAGE_PARAMETERS,
+            OpenApiParameter("search", str, description="Part of the name, in any case."),
+            OpenApiParameter(
+                "in_stock", bool, description="`1` or `true`: only products with codes to sell."
+            ),
+        ],
+        responses=answers(page_of(ProductSerializer)),
+    )
+    def list(self, request: Request) -> Response:
+        """The voucher catalogue."""
+        page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
+        products, total = selectors.list_products(
+            account=caller(request).account,
+            page=page,
+            search=request.query_params.get("search", ""),
+            in_stock=request.query_params.get("in_stock", "").lower() in ("1", "true"),
+        )
+        items = ProductSerializer(products, many=True).data
+        return ok(page_data(items, page=page, total=total))
+
+    @extend_schema(
+        operation_id="get_product",
+        parameters=[OpenApiParameter("product", OpenApiTypes.INT64, OpenApiParameter.PATH)],
+        responses=answers(ProductSerializer, errors=(404,)),
+    )
+    def retrieve(self, request: Request, product: int) -> Response:
+        """One product. `product_not_found` (404) where it is missing or switched off."""
+        found = selectors.get_product(account=caller(request).account, product_id=product)
+        return ok(ProductSerializer(found).data)

@@ -1,0 +1,93 @@
+"""The one place where an exception becomes an API answer."""
+
+from typing import Any
+
+import structlog
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from config.api.envelope import API_PREFIX, failure, failure_response, message_response
+from config.errors import ApiError, ErrorCode, ValidationFailed
+
+logger = structlog.get_logger(__name__)
+
+
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
+    """DRF's EXCEPTION_HANDLER. Every failure of the API is answered here, and no other way."""
+    if isinstance(error, drf.MethodNotAllowed | Http404 | drf.NotFound):
+        return _message(error)
+    failed = as_api_error(error)
+    if failed.code is ErrorCode.SERVER_ERROR:
+        logger.error("unexpected_error", exc_info=error)
+    return Response(failure(failed), status=failed.code.status)
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """Names any exception in the contract's words; what has no name is `server_error`."""
+    match error:
+        case ApiError():
+            return error
+        case drf.NotAuthenticated():
+            return ApiError(ErrorCode.MISSING_TOKEN)
+        case drf.AuthenticationFailed():
+            return ApiError(ErrorCode.INVALID_TOKEN)
+        case drf.UnsupportedMediaType():
+            return ValidationFailed(
+                {"body": ["Send the body as `Content-Type: application/json`."]}
+            )
+        case drf.ValidationError():
+            return ValidationFailed(_flatten(error.detail))
+        case drf.ParseError() | BadRequest() | MultiPartParserError():
+            return ValidationFailed({"body": ["The request could not be read."]})
+        case _:
+            return ApiError(ErrorCode.SERVER_ERROR)
+
+
+def _message(error: Exception) -> Response:
+    if isinstance(error, drf.MethodNotAllowed):
+        return Response({"message": str(error.detail)}, status=error.status_code)
+    return Response({"message": "Not found."}, status=404)
+
+
+def _flatten(detail: Any, name: str = "body") -> dict[str, list[str]]:
+    """Turns DRF's nested details into the contract's flat `fields`: `fields.12: [sentence]`."""
+    if not isinstance(detail, dict):
+        sentences = detail if isinstance(detail, list) else [detail]
+        return {name: [str(sentence) for sentence in sentences]}
+    flat: dict[str, list[str]] = {}
+    for key, value in detail.items():
+        inner = str(key) if name == "body" else f"{name}.{key}"
+        flat.update(_flatten(value, inner))
+    return flat
+
+
+# Fallbacks for what Django answers itself: unknown paths, bad hosts, failures outside a view.
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(API_PREFIX)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400"""
+    return message_response(400, "Bad request.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler403"""
+    return message_response(403, "Forbidden.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler404"""
+    return message_response(404, "There is nothing at this path.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """handler500"""
+    if _is_api(request):
+        return failure_response(ApiError(ErrorCode.SERVER_ERROR))
+    return message_response(500, "Something failed on our side.")

@@ -1,0 +1,137 @@
+"""JSON in and out: exact decimals out, nothing lax in."""
+
+import json
+from decimal import Decimal
+from typing import IO, Any, NoReturn
+
+import orjson
+from django.utils.functional import Promise
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from config.errors import ValidationFailed
+
+JSON_MEDIA_TYPE = "application/json"
+
+
+def dumps(value: Any) -> bytes:
+    """Encodes as UTF-8 JSON; a Decimal becomes a JSON number with every digit it has."""
+    return orjson.dumps(value, default=_encode)
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return orjson.Fragment(money_text(value))
+    if isinstance(value, Promise | str):  # lazy translations and enum members
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def money_text(amount: Decimal) -> str:
+    """Writes an amount with at least two decimals and no needless zeros: `9.99`, `0.0725`, `5.00`.
+
+    Never through a binary float, and never as `NaN` or with an exponent.
+    """
+    if not amount.is_finite():
+        raise ValueError("not a finite amount")
+    whole, _, decimals = format(amount, "f").partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
+
+
+class ExactJSONRenderer(BaseRenderer):
+    """Renders every API answer."""
+
+    media_type = JSON_MEDIA_TYPE
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        return b"" if data is None else dumps(data)
+
+
+class StrictJSONParser(BaseParser):
+    """Parses a request body; whatever is not one plain JSON object is `validation_failed` (422).
+
+    Refused: invalid UTF-8, duplicate names, NaN and Infinity, nesting or numbers beyond reason,
+    NUL characters and lone surrogates (neither can be stored).
+    """
+
+    media_type = JSON_MEDIA_TYPE
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None
+    ) -> dict[str, Any]:
+        return parse_object(stream.read())
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Returns the JSON object in `body`. Raises ValidationFailed with the cause in `fields`."""
+    try:
+        text = body.decode("utf-8")
+        value = json.loads(
+            text,
+            parse_float=Decimal,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_refuse_duplicates,
+        )
+        _refuse_unstorable(value)
+    except UnicodeDecodeError:
+        raise _bad_body("The body is not valid UTF-8.") from None
+    except RecursionError:
+        raise _bad_body("The body is nested too deeply.") from None
+    except _Refused as refused:
+        raise _bad_body(str(refused)) from None
+    except ValueError:  # malformed, or a number of thousands of digits
+        raise _bad_body("The body is not valid JSON.") from None
+    if not isinstance(value, dict):
+        raise _bad_body("The body must be a JSON object.")
+    return value
+
+
+class JSONOnly(BaseContentNegotiation):
+    """Every answer is JSON, whatever the Accept header wishes for; every body is parsed as sent."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        content_type = (request.content_type or "").partition(";")[0].strip().lower()
+        return parsers[0] if content_type == JSON_MEDIA_TYPE else None
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class _Refused(Exception):
+    pass
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _Refused(f"{name} is not a JSON number.")
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Refused("A name appears twice in one object.")
+    return members
+
+
+def _refuse_unstorable(value: Any) -> None:
+    """Neither NUL nor half a surrogate pair can be stored as text, or sent back."""
+    if isinstance(value, str):
+        if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise _Refused("A string holds a NUL character or half a surrogate pair.")
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            _refuse_unstorable(key)
+            _refuse_unstorable(member)
+    elif isinstance(value, list):
+        for member in value:
+            _refuse_unstorable(member)
+
+
+def _bad_body(sentence: str) -> ValidationFailed:
+    return ValidationFailed({"body": [sentence]})

@@ -1,0 +1,53 @@
+"""Pages of the list endpoints: a bad `page` or `per_page` is never an error."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rest_framework.request import Request
+
+MAX_PER_PAGE = 100
+# Beyond any real page, and small enough for the database's OFFSET.
+MAX_PAGE = 10**12
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which slice of a list is asked for; `page` counts from 1."""
+
+    page: int
+    per_page: int
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.per_page
+
+
+def read_page(request: Request, *, default_per_page: int) -> Page:
+    """Reads `page` and `per_page`: out of range is clamped, not a number is the default."""
+    return Page(
+        page=_clamped(request.query_params.get("page"), default=1, highest=MAX_PAGE),
+        per_page=_clamped(
+            request.query_params.get("per_page"), default=default_per_page, highest=MAX_PER_PAGE
+        ),
+    )
+
+
+def page_data(items: Any, *, page: Page, total: int) -> dict[str, Any]:
+    """The `data` of a list answer."""
+    return {
+        "items": items,
+        "pagination": {
+            "page": page.page,
+            "per_page": page.per_page,
+            "total": total,
+            "last_page": max(1, -(-total // page.per_page)),
+        },
+    }
+
+
+def _clamped(text: str | None, *, default: int, highest: int) -> int:
+    try:
+        number = int(text or "")
+    except ValueError:  # also thousands of digits
+        return default
+    return min(max(number, 1), highest)

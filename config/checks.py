@@ -1,0 +1,90 @@
+"""System checks for settings that would lose money or secrets: refused at start, one line each."""
+
+import ipaddress
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register, run_checks
+
+from config import sealing
+
+TAG = "startup"
+
+
+@register(TAG)
+def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E001 to E003: the secrets are there and usable."""
+    if not settings.DATABASES["default"].get("NAME"):
+        yield Error(
+            "No database: set DATABASE_URL, or start the embedded one with `make run`.",
+            id="voucher.E001",
+        )
+    if not settings.SECRET_KEY:
+        yield Error("DJANGO_SECRET_KEY is not set.", id="voucher.E002")
+    try:
+        sealing.parse_keys(settings.CODE_ENCRYPTION_KEYS)
+    except sealing.BadKeys as error:
+        yield Error(f"CODE_ENCRYPTION_KEYS: {error}", id="voucher.E003")
+
+
+@register(TAG)
+def check_cache(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E004: a rate limit counted per process is no limit for several processes."""
+    backend = settings.CACHES["default"]["BACKEND"]
+    if not backend.endswith("RedisCache") and settings.WEB_WORKERS != 1:
+        yield Error(
+            "The rate limit needs a cache that all web workers share: set REDIS_URL"
+            " (or GRANIAN_WORKERS=1 if there really is only one).",
+            id="voucher.E004",
+        )
+
+
+@register(TAG)
+def check_broker(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E005: without a broker no refund and no cleanup would ever run."""
+    if not settings.CELERY_BROKER_URL:
+        yield Error("Celery has no broker: set CELERY_BROKER_URL or REDIS_URL.", id="voucher.E005")
+
+
+@register(TAG)
+def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E006: a proxy list with a typo would trust nobody, or everybody."""
+    for network in settings.TRUSTED_PROXIES:
+        try:
+            parsed = ipaddress.ip_network(network, strict=False)
+        except ValueError:
+            yield Error(f"TRUSTED_PROXIES: {network!r} is not a network.", id="voucher.E006")
+            continue
+        if parsed.prefixlen == 0:
+            yield Error("TRUSTED_PROXIES must not trust every address.", id="voucher.E006")
+
+
+@register(TAG)
+def check_transactions(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.E007: a transaction around the request would hide the claim from a retry."""
+    if settings.DATABASES["default"].get("ATOMIC_REQUESTS"):
+        yield Error("ATOMIC_REQUESTS must stay off.", id="voucher.E007")
+
+
+@register(TAG)
+def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E008: without a host name every request would be refused."""
+    if not settings.ALLOWED_HOSTS:
+        yield Error("DJANGO_ALLOWED_HOSTS is not set.", id="voucher.E008")
+
+
+def refuse_unsafe_start() -> None:
+    """Exits with status 1 and one line per problem; called by the web server and by Celery.
+
+    `manage.py` runs the same checks by itself.
+    """
+    errors = [message for message in run_checks(tags=[TAG]) if message.is_serious()]
+    for error in errors:
+        sys.stderr.write(f"{error.id}: {error.msg}\n")
+    if errors:
+        sys.exit(1)

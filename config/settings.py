@@ -1,0 +1,231 @@
+"""Every setting of the service, read once from the environment.
+
+Production sets `DATABASE_URL` and its companions (README, "Production"). Where `DATABASE_URL` is
+absent the embedded default applies: `make run` writes `var/embedded.env`, which is read here, so
+that any command typed in another shell finds the same database.
+"""
+
+import os
+from pathlib import Path
+
+import environ
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from config.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / "var"
+
+env = environ.Env()
+if "DATABASE_URL" not in os.environ:
+    env.read_env(VAR_DIR / "embedded.env")
+
+# Secrets. An empty one is refused by config/checks.py before the first request is served.
+SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
+CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
+
+DEBUG = False
+ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=[])
+CSRF_TRUSTED_ORIGINS = env.list("DJANGO_CSRF_TRUSTED_ORIGINS", default=[])
+# Networks of the proxies in front; only they are believed about X-Forwarded-For and -Proto.
+TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=[])
+# Whether browsers and merchants reach the service by HTTPS; only the embedded default does not.
+HTTPS = env.bool("DJANGO_HTTPS", True)
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_structlog",
+    "config.apps.ConfigConfig",
+    "accounts",
+    "catalogue",
+    "wallets",
+    "idempotency",
+    "orders",
+    "operators",
+]
+
+MIDDLEWARE = [
+    "config.middleware.RequestLogMiddleware",
+    "config.middleware.BodyLimitMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False  # an unknown API path is a 404, never a redirect
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# Database. ATOMIC_REQUESTS stays off: a claim must be visible to a concurrent retry, and a failure
+# after the purchase must leave the order standing (docs/architecture.md, "A purchase").
+DATABASES = {
+    "default": {
+        **env.db_url("DATABASE_URL", default="postgresql://"),
+        "ATOMIC_REQUESTS": False,
+        "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 5,
+            # A statement or a forgotten transaction ends long before the five minutes after which
+            # another attempt may take a key over.
+            "options": (
+                "-c statement_timeout=20s -c lock_timeout=10s"
+                " -c idle_in_transaction_session_timeout=20s"
+            ),
+        },
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Cache: the rate limit, and nothing that money depends on.
+REDIS_URL = env.str("REDIS_URL", "")
+if REDIS_URL:
+    CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": REDIS_URL,
+            # A lost cache may cost a request a moment, never the seconds of the default back-off;
+            # the one retry is for a connection that a cache restart left stale.
+            "OPTIONS": {
+                "socket_connect_timeout": 0.25,
+                "socket_timeout": 0.25,
+                "retry": Retry(NoBackoff(), 1),
+            },
+        }
+    }
+else:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# How many web processes run on this host; granian reads the same variable.
+WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
+# django-ratelimit's own checks look at the cache class by name; ours (config/checks.py) say more.
+SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
+
+# Celery.
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_TIME_LIMIT = 300
+CELERY_TASK_SOFT_TIME_LIMIT = 240
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_TIMEOUT = 2
+# Over Redis or Valkey a killed worker's task is given out again only after these; the defaults
+# would let it wait for more than a minute.
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"visibility_timeout": 600, "unacked_restore_interval": 2, "unacked_restore_throttle": 1}
+    if CELERY_BROKER_URL.startswith("redis")
+    else {}
+)
+CELERY_BEAT_SCHEDULE = {
+    "cleanup-idempotency": {
+        "task": "idempotency.tasks.cleanup_idempotency",
+        "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+    },
+}
+
+# Idempotency (contract, "Idempotency record"). Tests shorten these; nobody else should.
+IDEMPOTENCY_IN_PROGRESS_SECONDS = env.int("IDEMPOTENCY_IN_PROGRESS_SECONDS", 300)
+IDEMPOTENCY_KEEP_COMPLETED_DAYS = env.int("IDEMPOTENCY_KEEP_COMPLETED_DAYS", 7)
+IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1)
+
+# API.
+API_MAX_BODY_BYTES = 64 * 1024
+API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttling.ClientRateThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["config.api.json.ExactJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["config.api.json.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.json.JSONOnly",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.api.exceptions.handle_exception",
+    "UNAUTHENTICATED_USER": None,
+    "COERCE_DECIMAL_TO_STRING": False,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Voucher and Player-ID Top-up Purchasing API",
+    "VERSION": "1.1.0",
+    "OAS_VERSION": "3.0.3",
+    "DESCRIPTION": "Merchants buy voucher codes and game top-ups from a prepaid wallet.",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SCHEMA_PATH_PREFIX_TRIM": True,
+    "SERVERS": [{"url": "/api/v1"}],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {"OrderStatusEnum": "orders.models.OrderStatus.choices"},
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+# Security.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # load balancers probe by plain HTTP
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+X_FRAME_OPTIONS = "DENY"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+# Time and language.
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+# Static files, served by whitenoise.
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+
+# Logs: one JSON object a line; config/logs.py says what never reaches them.
+LOGGING = logging_config(level=env.str("LOG_LEVEL", "INFO"))
+LOGGING_CONFIG = "config.logs.configure"
+DJANGO_STRUCTLOG_CELERY_ENABLED = True
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = False
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
+DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = 20

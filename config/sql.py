@@ -1,0 +1,61 @@
+"""Calling the service's own SQL functions, and reading their refusals.
+
+A function refuses by raising SQLSTATE VT001 with one stable word as its message; its transaction
+is gone with it. The word is named in the contract's terms by whoever called.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django.db.migrations import RunSQL
+
+from config.errors import ApiError
+
+REFUSED = "VT001"
+
+
+@contextmanager
+def refusals(name: Callable[[str], ApiError]) -> Iterator[None]:
+    """Turns a refusal raised by the database inside the block into the ApiError that names it."""
+    try:
+        yield
+    except DatabaseError as error:
+        word = refusal_word(error)
+        if word is None:
+            raise
+        raise name(word) from None
+
+
+def call(function: str, *arguments: Any) -> dict[str, Any]:
+    """Runs one SQL function as one transaction of its own and returns its row by column name.
+
+    Raises RuntimeError inside an open transaction: these functions decide for themselves how
+    durable their commit is, and that must never be decided for somebody else's.
+    """
+    if any(not getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
+        raise RuntimeError(f"{function} must be a transaction of its own")
+    places = ", ".join(["%s"] * len(arguments))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {function}({places})", arguments)  # noqa: S608  names of ours
+        names = [column.name for column in cursor.description or ()]
+        return dict(zip(names, cursor.fetchone() or (), strict=True))
+
+
+def refusal_word(error: DatabaseError) -> str | None:
+    """The word a function refused with; None for any other failure."""
+    cause = error.__cause__
+    if getattr(cause, "sqlstate", None) != REFUSED:
+        return None
+    word: str = cause.diag.message_primary  # type: ignore[union-attr]
+    return word
+
+
+def run_sql_file(path: Path) -> RunSQL:
+    """A migration step that installs the present version of an SQL file.
+
+    Such files hold `CREATE OR REPLACE` only; a migration that changes one runs it again.
+    """
+    return RunSQL(path.read_text(), reverse_sql=RunSQL.noop)

@@ -1,0 +1,36 @@
+"""Every path the service answers."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularSwaggerView
+
+from accounts.views import PingViewSet
+from catalogue.views import ProductViewSet
+from config.api import exceptions
+from config.api.openapi import OpenApiView
+from config.health import healthz, readyz
+from orders.views import OrderViewSet
+from wallets.views import BalanceViewSet
+
+api_v1 = [
+    path("ping", PingViewSet.as_view({"get": "retrieve"})),
+    path("balance", BalanceViewSet.as_view({"get": "retrieve"})),
+    path("products", ProductViewSet.as_view({"get": "list"})),
+    path("products/<int:product>", ProductViewSet.as_view({"get": "retrieve"})),
+    path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
+    path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
+    path("openapi.json", OpenApiView.as_view(), name="openapi"),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_v1)),
+    path("docs/", SpectacularSwaggerView.as_view(url_name="openapi"), name="docs"),
+    path("admin/", admin.site.urls),
+    path("healthz", healthz),
+    path("readyz", readyz),
+]
+
+handler400 = exceptions.bad_request
+handler403 = exceptions.permission_denied
+handler404 = exceptions.not_found
+handler500 = exceptions.server_error

@@ -1,0 +1,45 @@
+"""What the service remembers of a purchase request, so that a retry can never buy twice."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.models import ApiClient
+
+MAX_KEY_BYTES = 128
+
+
+class IdempotencyRecord(models.Model):
+    """One key of one client (contract, "Idempotency record").
+
+    In progress while `response` is empty, a stored success afterwards. `attempt` is a fencing
+    token: a retry that takes the key over raises it, and the purchase of the attempt before
+    finds its number gone and rolls back. `order_reference` is stamped in the purchase's own
+    transaction, so it is there exactly when the order is.
+    """
+
+    client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, db_index=False)
+    key = models.CharField(max_length=MAX_KEY_BYTES)
+    fingerprint = models.BinaryField()
+    attempt = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(db_default=Now())
+    order_reference = models.CharField(max_length=26, null=True, blank=True)
+    response = models.BinaryField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="idempotency_record_client_and_key", fields=["client", "key"]
+            ),
+            models.CheckConstraint(
+                name="idempotency_record_success_has_an_order",
+                condition=Q(response=None) | Q(order_reference__isnull=False),
+            ),
+        ]
+        indexes = [models.Index(name="idempotency_record_age", fields=["created_at"])]
+
+    def __str__(self) -> str:
+        return f"idempotency record {self.pk}"

@@ -1,0 +1,11 @@
+"""What Celery beat runs for this app."""
+
+from celery import shared_task
+
+from idempotency.cleanup import cleanup_records
+
+
+@shared_task
+def cleanup_idempotency() -> int:
+    """Forgets old idempotency records; safe to run twice, or twice at once."""
+    return cleanup_records()

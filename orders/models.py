@@ -1,0 +1,83 @@
+"""What was bought."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Mod, Now
+from django.db.models.lookups import Exact
+
+from accounts.models import ApiClient
+from catalogue.models import MAX_QUANTITY, Shelf
+
+REFERENCE_LENGTH = 26
+
+
+class OrderStatus(models.TextChoices):
+    """Contract, "Order", field `status`. Not to be confused with a fulfilment's."""
+
+    PENDING = "pending"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Order(models.Model):
+    """One accepted purchase: an immutable record of what was sold, for how much, to whom.
+
+    `number` counts a client's orders from 1 without gaps, so that the total and any page of the
+    list cost the same however many there are.
+    """
+
+    reference = models.CharField(max_length=REFERENCE_LENGTH, unique=True)
+    client = models.ForeignKey(
+        ApiClient, on_delete=models.PROTECT, related_name="orders", db_index=False
+    )
+    number = models.PositiveBigIntegerField()
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, related_name="orders", db_index=False
+    )
+    quantity = models.PositiveSmallIntegerField()
+    units_per_sale = models.PositiveSmallIntegerField()
+    unit_price = models.DecimalField(max_digits=20, decimal_places=4)
+    total_price = models.DecimalField(max_digits=20, decimal_places=4)
+    currency = models.CharField(max_length=3)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="orders_order_number", fields=["client", "number"]),
+            models.CheckConstraint(
+                name="orders_order_quantity_is_whole_units",
+                condition=Q(quantity__gte=1, quantity__lte=MAX_QUANTITY, units_per_sale__gte=1)
+                & Q(Exact(Mod(F("quantity"), F("units_per_sale")), 0)),
+            ),
+            models.CheckConstraint(
+                name="orders_order_total_is_exact",
+                condition=Exact(
+                    F("total_price") * F("units_per_sale"), F("unit_price") * F("quantity")
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.reference
+
+    @property
+    def units(self) -> int:
+        """How many units were bought; `quantity` counts codes."""
+        return self.quantity // self.units_per_sale
+
+    @property
+    def status(self) -> OrderStatus:
+        """A voucher order exists only when its codes were handed over."""
+        return OrderStatus.COMPLETED
+
+
+class ClientCounter(models.Model):
+    """How many orders a client has: the last `Order.number` given out."""
+
+    client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
+    orders = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"orders of client {self.pk}"

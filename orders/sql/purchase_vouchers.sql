@@ -1,0 +1,56 @@
+-- One voucher purchase: one call, one transaction, one durable commit.
+--
+-- Everything happens or nothing does. A refusal raises VT001 with its reason and leaves no trace;
+-- the steps stand in the order in which they answer (docs/architecture.md, "A purchase").
+--
+-- Locks are taken in one order everywhere: idempotency record, shelf and codes, wallet, client
+-- counter.
+CREATE OR REPLACE FUNCTION orders_purchase_vouchers(
+    p_record bigint, p_attempt integer, p_reference text, p_client bigint, p_account bigint,
+    p_product bigint, p_variation bigint, p_merchant_reference text, p_quantity integer,
+    OUT product_id bigint, OUT variation_id bigint, OUT merchant_reference text,
+    OUT units_per_sale integer, OUT unit_price numeric, OUT total_price numeric,
+    OUT currency text, OUT created_at timestamptz, OUT sealed_codes bytea[]
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    offer record;
+    new_order bigint;
+    order_number bigint;
+BEGIN
+    -- The attempt is still ours, or nothing below may happen.
+    PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
+
+    -- What is it, and what does it cost?
+    offer := catalogue_offer(p_account, p_product, p_variation, p_merchant_reference, p_quantity);
+    product_id := offer.product_id;
+    variation_id := offer.variation_id;
+    merchant_reference := offer.merchant_reference;
+    units_per_sale := offer.quantity_step;
+    unit_price := offer.unit_price;
+    total_price := offer.unit_price * (p_quantity / offer.quantity_step);
+    currency := offer.currency;
+    created_at := now();
+
+    -- Is there a wallet at all? Asked before stock, so that the reasons keep their order.
+    PERFORM 1 FROM wallets_wallet WHERE account_id = p_account;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'client_without_wallet';
+    END IF;
+
+    new_order := nextval('orders_order_id_seq');
+    sealed_codes := catalogue_take_codes(offer.shelf_id, p_quantity, new_order);
+
+    PERFORM wallets_debit(p_account, total_price, p_reference, 'client:' || p_client);
+
+    INSERT INTO orders_clientcounter AS counter (client_id, orders) VALUES (p_client, 1)
+    ON CONFLICT (client_id) DO UPDATE SET orders = counter.orders + 1
+    RETURNING counter.orders INTO order_number;
+
+    INSERT INTO orders_order
+        (id, reference, client_id, number, shelf_id, quantity, units_per_sale,
+         unit_price, total_price, currency, created_at)
+    VALUES
+        (new_order, p_reference, p_client, order_number, offer.shelf_id, p_quantity,
+         offer.quantity_step, unit_price, total_price, currency, created_at);
+END $$;

@@ -1,0 +1,124 @@
+"""Prepaid money: one wallet per account, and the ledger that explains every cent of it.
+
+A balance moves in one way only: a ledger entry is inserted, and a trigger moves the balance and
+writes `balance_after` in the same statement (wallets/sql/post_entry.sql). The database refuses a
+direct change of a balance, and any change of an entry.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.models import Account
+
+MONEY_DIGITS, MONEY_DECIMALS = 20, 4
+
+
+class Wallet(models.Model):
+    """The prepaid balance of an account, in the account's currency."""
+
+    account = models.OneToOneField(
+        Account, on_delete=models.PROTECT, primary_key=True, related_name="wallet"
+    )
+    balance = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, default=0, editable=False
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="wallets_wallet_balance_not_negative", condition=Q(balance__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"wallet of {self.account}"
+
+
+class EntryKind(models.TextChoices):
+    """Why money moved."""
+
+    DEPOSIT = "deposit"
+    ADJUSTMENT = "adjustment"
+    PURCHASE = "purchase"
+    REFUND = "refund"
+
+
+class Counterpart(models.TextChoices):
+    """The other side of an entry: where the money came from or went."""
+
+    BANK = "bank"
+    CORRECTIONS = "corrections"
+    SALES = "sales"
+
+
+COUNTERPARTS = {
+    EntryKind.DEPOSIT: Counterpart.BANK,
+    EntryKind.ADJUSTMENT: Counterpart.CORRECTIONS,
+    EntryKind.PURCHASE: Counterpart.SALES,
+    EntryKind.REFUND: Counterpart.SALES,
+}
+
+
+class LedgerEntry(models.Model):
+    """One movement of one wallet, never changed and never deleted.
+
+    `amount` is signed as the wallet sees it. `actor` says who did it: `client:7`, `admin:anna`,
+    `command:deposit`, `system`.
+    """
+
+    wallet = models.ForeignKey(
+        Wallet, on_delete=models.PROTECT, related_name="entries", db_index=False
+    )
+    kind = models.CharField(max_length=16, choices=EntryKind)
+    counterpart = models.CharField(max_length=16, choices=Counterpart)
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    balance_after = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, editable=False
+    )
+    order_reference = models.CharField(max_length=26, null=True, blank=True)
+    actor = models.CharField(max_length=100)
+    note = models.CharField(max_length=500, blank=True, db_default="")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name_plural = "ledger entries"
+        indexes = [models.Index(name="wallets_entry_of_wallet", fields=["wallet", "id"])]
+        constraints = [
+            # One debit and one refund per order, whatever crashes, retries or races.
+            models.UniqueConstraint(
+                name="wallets_entry_once_per_order",
+                fields=["order_reference", "kind"],
+                condition=Q(order_reference__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)
+            ),
+            models.CheckConstraint(
+                name="wallets_entry_kind_agrees",
+                condition=(
+                    Q(kind="deposit", counterpart="bank", amount__gt=0, order_reference=None)
+                    | (
+                        Q(kind="adjustment", counterpart="corrections", order_reference=None)
+                        & ~Q(amount=0)
+                    )
+                    | Q(
+                        kind="purchase",
+                        counterpart="sales",
+                        amount__lt=0,
+                        order_reference__isnull=False,
+                    )
+                    | Q(
+                        kind="refund",
+                        counterpart="sales",
+                        amount__gt=0,
+                        order_reference__isnull=False,
+                    )
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"

@@ -1,0 +1,69 @@
+"""The only ways money moves, next to `wallets_debit` (wallets/sql/debit.sql) within a purchase."""
+
+from decimal import Decimal
+
+from django.db import transaction
+
+from accounts.models import Account
+from config.errors import order_refused
+from config.sql import refusals
+from wallets.models import (
+    COUNTERPARTS,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    EntryKind,
+    LedgerEntry,
+    Wallet,
+)
+
+
+class BadAmount(ValueError):
+    """The amount cannot be booked; the message says why."""
+
+
+def open_wallet(*, account: Account) -> Wallet:
+    """Gives the account an empty wallet. Raises IntegrityError where it has one."""
+    return Wallet.objects.create(account=account)
+
+
+def deposit(*, account: Account, amount: Decimal, actor: str, note: str = "") -> LedgerEntry:
+    """Credits what the merchant paid in. Raises BadAmount, `client_without_wallet`."""
+    if amount <= 0:
+        raise BadAmount("a deposit is more than zero")
+    return _post(account=account, kind=EntryKind.DEPOSIT, amount=amount, actor=actor, note=note)
+
+
+def adjust(*, account: Account, amount: Decimal, actor: str, note: str) -> LedgerEntry:
+    """Corrects a balance by a signed amount. Raises BadAmount, and OrderRefused with
+    `insufficient_balance` where the wallet would fall below zero, or `client_without_wallet`."""
+    if amount == 0:
+        raise BadAmount("an adjustment is not zero")
+    return _post(account=account, kind=EntryKind.ADJUSTMENT, amount=amount, actor=actor, note=note)
+
+
+def _post(
+    *, account: Account, kind: EntryKind, amount: Decimal, actor: str, note: str
+) -> LedgerEntry:
+    _check(amount)
+    with refusals(order_refused), transaction.atomic():
+        entry = LedgerEntry.objects.create(
+            wallet_id=account.pk,
+            kind=kind,
+            counterpart=COUNTERPARTS[kind],
+            amount=amount,
+            balance_after=0,  # the trigger writes the true one
+            actor=actor,
+            note=note,
+        )
+    entry.refresh_from_db()
+    return entry
+
+
+def _check(amount: Decimal) -> None:
+    if not amount.is_finite():
+        raise BadAmount("an amount is a number")
+    exponent = amount.normalize().as_tuple().exponent
+    if isinstance(exponent, int) and -exponent > MONEY_DECIMALS:
+        raise BadAmount(f"an amount has at most {MONEY_DECIMALS} decimals")
+    if abs(amount) >= Decimal(10) ** (MONEY_DIGITS - MONEY_DECIMALS):
+        raise BadAmount("the amount is too large")

@@ -1,0 +1,27 @@
+"""GET /balance: what is left in the wallet."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import caller
+from config.api.openapi import answers
+from config.api.views import ApiViewSet, ok
+from config.errors import ApiError, ErrorCode
+from wallets.models import Wallet
+from wallets.serializers import BalanceSerializer
+
+
+class BalanceViewSet(ApiViewSet):
+    @extend_schema(operation_id="balance", responses=answers(BalanceSerializer, errors=(409,)))
+    def retrieve(self, request: Request) -> Response:
+        """The wallet's balance. `client_without_wallet` (409) for a key without one."""
+        wallet = (
+            Wallet.objects.filter(account=caller(request).account_id)
+            .select_related("account")
+            .first()
+        )
+        if wallet is None:
+            raise ApiError(ErrorCode.CLIENT_WITHOUT_WALLET)
+        balance = {"balance": wallet.balance, "currency": wallet.account.currency}
+        return ok(BalanceSerializer(balance).data)
