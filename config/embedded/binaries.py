@@ -94,25 +94,16 @@ def postgres_runner() -> Runner:
     """PostgreSQL refuses to run as root, so root borrows another user id for it.
 
     A user namespace renames root to nobody: files stay root's, and nothing has to be readable by
-    others. Where namespaces are closed (most containers), the server runs as the real nobody, with
-    the one capability it needs to reach its binaries and data below a private directory.
+    others. Where namespaces are closed, as in most containers, the server runs as the real nobody,
+    if possible with the one capability that lets it reach files below a private directory.
     """
     if os.geteuid() != 0:
         return Runner()
+    namespace = ("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}")
     for runner in (
-        Runner(("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}")),
-        Runner(
-            (
-                "setpriv",
-                f"--reuid={NOBODY}",
-                f"--regid={NOBODY}",
-                "--clear-groups",
-                "--pdeathsig=INT",  # changing the user forgets the one asked for by the parent
-                "--inh-caps=-all,+dac_override",
-                "--ambient-caps=-all,+dac_override",
-            ),
-            owner=NOBODY,
-        ),
+        Runner(namespace),
+        _as_nobody("--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override"),
+        _as_nobody(),
     ):
         if _works(runner):
             return runner
@@ -120,6 +111,12 @@ def postgres_runner() -> Runner:
         "PostgreSQL refuses to run as root, and this machine lets root become nobody else: "
         "run this as a normal user."
     )
+
+
+def _as_nobody(*capabilities: str) -> Runner:
+    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    # Changing the user forgets the signal that a child asked for in case its parent dies.
+    return Runner(("setpriv", *user, *capabilities, "--pdeathsig=INT"), owner=NOBODY)
 
 
 def _works(runner: Runner) -> bool:

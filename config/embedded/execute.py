@@ -2,12 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 
 from config.embedded.errors import EmbeddedError
-from config.embedded.interrupts import interruptible
+from config.embedded.interrupts import Interrupted, interruptible
 from config.embedded.processes import Process
 from config.embedded.servers import temporary_servers
 
@@ -17,8 +15,7 @@ def execute(command: Sequence[str], *, durable: bool) -> int:
     with interruptible(), temporary_servers(durable=durable) as servers:
         child = _start(command, os.environ | servers.environment)
         try:
-            with _left_to(child):
-                code = child.wait()
+            code = _wait(child)
         finally:
             child.stop()
     return 128 - code if code < 0 else code
@@ -32,19 +29,11 @@ def _start(command: Sequence[str], environment: dict[str, str]) -> Process:
         raise EmbeddedError(f"Cannot run {command[0]}: {error.strerror}") from error
 
 
-@contextmanager
-def _left_to(child: Process) -> Iterator[None]:
-    """Ctrl-C reaches the command by itself, a SIGTERM is passed on; either way, it decides."""
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        child.popen.send_signal(number)
-
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
-    }
+def _wait(child: Process) -> int:
+    """Whoever interrupts us means the command, and the command decides how to end."""
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return child.wait()
+    except Interrupted as interrupted:
+        if interrupted.number != signal.SIGINT:  # the terminal gave Ctrl-C to both of us
+            child.popen.send_signal(interrupted.number)
+        return child.wait()

@@ -1,0 +1,81 @@
+"""Start the embedded servers the way `make run` does: as a process of their own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from config.embedded.environment import FILE_NAME, PROJECT, read_env_file
+from config.embedded.locks import FileLock
+from config.embedded.servers import kept_servers, only_run
+
+PATIENCE = 30
+
+
+def command(*arguments: str | Path) -> list[str | Path]:
+    return [sys.executable, "-m", "config.embedded", *arguments]
+
+
+@contextmanager
+def servers(var: Path) -> Iterator[dict[str, str]]:
+    """The same servers as children of this very process, which is quicker; their environment."""
+    with only_run(var), kept_servers(var) as running:
+        yield running.environment
+
+
+@contextmanager
+def supervised_servers(var: Path) -> Iterator[subprocess.Popen[str]]:
+    """The process in front of running servers. It is asked to stop at the end, if it still runs."""
+    supervisor = subprocess.Popen(
+        command("servers", "--var", var),
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert supervisor.stdout
+    with supervisor.stdout as lines:
+        said = []
+        for line in lines:
+            said.append(line)
+            if "Ctrl-C" in line:
+                break
+        assert "Ctrl-C" in said[-1], said
+        try:
+            yield supervisor
+        finally:
+            if supervisor.poll() is None:
+                supervisor.send_signal(signal.SIGTERM)
+            said += lines
+            supervisor.wait(PATIENCE)
+
+
+def connect(var: Path) -> psycopg.Connection:
+    url = read_env_file(var / FILE_NAME)["DATABASE_URL"]
+    return psycopg.connect(url, autocommit=True)
+
+
+def postmaster(var: Path) -> int:
+    """The process id of the running PostgreSQL."""
+    return int((var / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def all_servers_ended(var: Path) -> bool:
+    """Each of their processes holds this lock, so having it means that none is left."""
+    with FileLock(var / "servers.lock") as lock:
+        return lock.acquire(patience=PATIENCE)
+
+
+def copy_of(var: Path, target: Path) -> Path:
+    """Copied with owners: PostgreSQL's files may be nobody's where the tests run as root."""
+    shutil.copytree(var, target, copy_function=shutil.copy2)
+    for path in (var, *var.rglob("*")):
+        status = path.stat()
+        os.chown(target / path.relative_to(var), status.st_uid, status.st_gid)
+    return target
