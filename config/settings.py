@@ -216,9 +216,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
-# Static files, served by whitenoise.
+# Static files, served by whitenoise from the packages that bring them: nothing to collect.
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 
 # Logs: one JSON object a line; config/logs.py says what never reaches them.

@@ -1,0 +1,28 @@
+"""A voucher purchase hands codes over and debits the wallet, once."""
+
+import pytest
+
+from tests.factories import Merchant, make_merchant, make_product
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_purchase_hands_over_codes_and_debits_the_wallet() -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=3)
+
+    answer = merchant.buy(product_id=product.pk, quantity=2)
+
+    assert answer.status_code == 201
+    order = answer.json()["data"]
+    assert [code["pin_code"] for code in order["codes"]] == ["1234", "1234"]
+    assert merchant.get("/balance").json()["data"] == {"balance": 80.02, "currency": "USD"}
+
+
+def test_the_same_key_replays_the_same_bytes(merchant: Merchant) -> None:
+    product = make_product(codes=3)
+
+    first = merchant.buy("one", product_id=product.pk, quantity=1)
+    again = merchant.buy("one", product_id=product.pk, quantity=1)
+
+    assert (again.status_code, again["Idempotent-Replay"]) == (201, "true")
+    assert again.content == first.content
