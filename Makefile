@@ -12,7 +12,7 @@ EXEC := $(RUN) -m config.embedded exec
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run services test lint format openapi lock
+.PHONY: help install install-dev run servers test lint format openapi lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -22,6 +22,9 @@ install-dev: $(VENV)/dev.stamp ## the same and the tools of developers
 
 run: $(VENV)/run.stamp ## the whole service with its own PostgreSQL and Valkey [PORT=8000]
 	@exec $(RUN) -m config.embedded run
+
+servers: $(VENV)/run.stamp ## only the two servers, for manage.py in another terminal
+	@exec $(RUN) -m config.embedded servers
 
 test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
@@ -53,7 +56,7 @@ $(VENV)/%.stamp: requirements/%.txt $(VENV)/pyvenv.cfg
 
 $(VENV)/pyvenv.cfg: | $(UV_STAMP)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
-	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	@$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
 
 $(UV_STAMP):
 	@$(PYTHON) -m pip --version >/dev/null || { echo "pip is needed: apt install python3-pip" >&2; exit 1; }
