@@ -8,9 +8,10 @@ from rest_framework.response import Response
 from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.serializers import ProductSerializer
-from config.api.openapi import PAGE_PARAMETERS, answers, page_of
+from config.api.openapi import answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
+from config.errors import ErrorCode
 
 DEFAULT_PER_PAGE = 50
 
@@ -19,7 +20,7 @@ class ProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="list_products",
         parameters=[
-            *PAGE_PARAMETERS,
+            *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name, in any case."),
             OpenApiParameter(
                 "in_stock", bool, description="`1` or `true`: only products with codes to sell."
@@ -42,7 +43,7 @@ class ProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="get_product",
         parameters=[OpenApiParameter("product", OpenApiTypes.INT64, OpenApiParameter.PATH)],
-        responses=answers(ProductSerializer, errors=(404,)),
+        responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND]),
     )
     def retrieve(self, request: Request, product: int) -> Response:
         """One product. `product_not_found` (404) where it is missing or switched off."""

@@ -2,12 +2,11 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularSwaggerView
 
 from accounts.views import PingViewSet
 from catalogue.views import ProductViewSet
 from config.api import exceptions
-from config.api.openapi import OpenApiView
+from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
 from orders.views import OrderViewSet
 from wallets.views import BalanceViewSet
@@ -19,12 +18,12 @@ api_v1 = [
     path("products/<int:product>", ProductViewSet.as_view({"get": "retrieve"})),
     path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
     path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
-    path("openapi.json", OpenApiView.as_view(), name="openapi"),
+    path("openapi.json", openapi_json, name="openapi"),
 ]
 
 urlpatterns = [
     path("api/v1/", include(api_v1)),
-    path("docs/", SpectacularSwaggerView.as_view(url_name="openapi"), name="docs"),
+    path("docs/", DocsView.as_view(url_name="openapi"), name="docs"),
     path("admin/", admin.site.urls),
     path("healthz", healthz),
     path("readyz", readyz),

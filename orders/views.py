@@ -10,9 +10,10 @@ from rest_framework.response import Response
 from accounts.authentication import caller
 from config.api.envelope import success
 from config.api.json import JSON_MEDIA_TYPE, dumps
-from config.api.openapi import PAGE_PARAMETERS, answers, page_of
+from config.api.openapi import REPLAY_HEADER, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
+from config.errors import ErrorCode
 from idempotency.services import (
     Replay,
     check_key,
@@ -26,6 +27,20 @@ from orders.purchase import purchase_vouchers
 from orders.serializers import VoucherOrderSerializer, VoucherPurchaseSerializer
 
 DEFAULT_PER_PAGE = 25
+KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP strips spaces at both ends
+PURCHASE_ERRORS = [
+    ErrorCode.IDEMPOTENCY_KEY_REQUIRED,
+    ErrorCode.IDEMPOTENCY_KEY_TOO_LONG,
+    ErrorCode.IDEMPOTENCY_KEY_REUSED,
+    ErrorCode.REQUEST_IN_PROGRESS,
+    ErrorCode.REQUEST_ABANDONED,
+    ErrorCode.PRODUCT_REFERENCE_NOT_FOUND,
+    ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS,
+    ErrorCode.VARIATION_MISMATCH,
+    ErrorCode.VALIDATION_FAILED,
+    ErrorCode.ORDER_REFUSED,
+    ErrorCode.SERVER_ERROR,
+]
 
 
 class OrderViewSet(ApiViewSet):
@@ -34,14 +49,17 @@ class OrderViewSet(ApiViewSet):
         parameters=[
             OpenApiParameter(
                 "Idempotency-Key",
-                {"type": "string", "minLength": 1, "maxLength": 128},
+                {"type": "string", "minLength": 1, "maxLength": 128, "pattern": KEY_PATTERN},
                 OpenApiParameter.HEADER,
                 required=True,
                 description="A new UUID for each independent purchase; the same on retries.",
-            )
+            ),
+            REPLAY_HEADER,
         ],
         request=VoucherPurchaseSerializer,
-        responses=answers(VoucherOrderSerializer, status=201, errors=(400, 404, 409, 422, 500)),
+        responses=answers(
+            VoucherOrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413]
+        ),
     )
     def create(self, request: Request) -> HttpResponse:
         """Buys. The same key with the same content never buys twice."""
@@ -68,7 +86,7 @@ class OrderViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="list_orders",
-        parameters=PAGE_PARAMETERS,
+        parameters=page_parameters(DEFAULT_PER_PAGE),
         responses=answers(page_of(VoucherOrderSerializer)),
     )
     def list(self, request: Request) -> Response:
@@ -79,7 +97,8 @@ class OrderViewSet(ApiViewSet):
         return ok(page_data(items, page=page, total=total))
 
     @extend_schema(
-        operation_id="get_order", responses=answers(VoucherOrderSerializer, errors=(404,))
+        operation_id="get_order",
+        responses=answers(VoucherOrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
     def retrieve(self, request: Request, reference: str) -> Response:
         """One order. `order_not_found` (404) also for an order of another key."""

@@ -1,22 +1,73 @@
 """The OpenAPI document: what drf-spectacular cannot know of envelope, errors and key."""
 
+from collections.abc import Iterable
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.renderers import OpenApiJsonRenderer
-from drf_spectacular.utils import OpenApiParameter, inline_serializer
-from drf_spectacular.views import SpectacularAPIView
+from django.http import HttpRequest, HttpResponse
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+)
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema_serializer,
+    inline_serializer,
+)
+from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework import serializers
 
-from config.errors import ErrorCode, RefusalReason
+from config.api.envelope import failure, json_response, message_response
+from config.errors import ApiError, ErrorCode, RefusalReason
 
 SerializerClass = type[serializers.Serializer[Any]]
 
-PAGE_PARAMETERS = [
-    OpenApiParameter("page", int, description="From 1; a bad value means 1."),
-    OpenApiParameter("per_page", int, description="Clamped to 1..100."),
-]
+# What every endpoint may answer, whatever it does.
+COMMON_ERRORS = (
+    ErrorCode.MISSING_TOKEN,
+    ErrorCode.INVALID_TOKEN,
+    ErrorCode.CLIENT_DISABLED,
+    ErrorCode.IP_NOT_ALLOWED,
+    ErrorCode.RATE_LIMITED,
+)
+
+# What the error object holds besides code and message, where it holds anything.
+EXAMPLE_EXTRAS: dict[ErrorCode, dict[str, Any]] = {
+    ErrorCode.RATE_LIMITED: {"retry_after_seconds": 17},
+    ErrorCode.VALIDATION_FAILED: {"fields": {"quantity": ["A valid integer is required."]}},
+    ErrorCode.REQUEST_ABANDONED: {"reference": "01JZX8Q4T5V6W7X8Y9Z0A1B2C3"},
+    ErrorCode.PRODUCT_REFERENCE_NOT_FOUND: {"merchant_reference": "steam-10-eu"},
+    ErrorCode.ORDER_REFUSED: {"reason": RefusalReason.INSUFFICIENT_STOCK.value},
+}
+
+
+def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
+    """`page` and `per_page` of a list. No bounds: a value out of range is clamped, not refused."""
+    return [
+        OpenApiParameter(
+            "page",
+            {"type": "integer", "default": 1},
+            description="Counts from 1; anything below, or not a number, means 1.",
+        ),
+        OpenApiParameter(
+            "per_page",
+            {"type": "integer", "default": default_per_page},
+            description="Clamped to 1..100; not a number means the default.",
+        ),
+    ]
+
+
+REPLAY_HEADER = OpenApiParameter(
+    "Idempotent-Replay",
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    response=[201],
+    description="Present only where a stored success is replayed.",
+)
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
@@ -59,34 +110,66 @@ class PaginationSerializer(serializers.Serializer[Any]):
 
 
 def answers(
-    serializer: SerializerClass, *, status: int = 200, errors: tuple[int, ...] = ()
+    serializer: SerializerClass,
+    *,
+    status: int = 200,
+    errors: Iterable[ErrorCode] = (),
+    messages: Iterable[int] = (),
+    examples: Iterable[OpenApiExample] = (),
 ) -> dict[int, Any]:
     """The documented answers of an endpoint: its success in the envelope, and its failures.
 
-    401, 403 and 429 go without saying; `errors` adds statuses of its own.
+    `errors` are the endpoint's own codes, besides the common ones; `messages` are statuses of the
+    `{message}` kind.
     """
-    failures = dict.fromkeys(sorted((401, 403, 429, *errors)), FailureSerializer)
-    return {status: _envelope_of(serializer), **failures}
+    return {
+        status: OpenApiResponse(
+            _envelope_of(serializer), HTTPStatus(status).phrase, examples=list(examples)
+        ),
+        **_failures((*COMMON_ERRORS, *errors)),
+        **{status: OpenApiResponse(MessageSerializer, _phrase(status)) for status in messages},
+    }
+
+
+def _failures(codes: Iterable[ErrorCode]) -> dict[int, OpenApiResponse]:
+    by_status: dict[int, list[ErrorCode]] = {}
+    for code in codes:
+        by_status.setdefault(int(code.status), []).append(code)
+    return {
+        status: OpenApiResponse(
+            FailureSerializer,
+            ", ".join(f"`{code}`" for code in by_status[status]),
+            examples=[_example_of(code) for code in by_status[status]],
+        )
+        for status in sorted(by_status)
+    }
+
+
+def _example_of(code: ErrorCode) -> OpenApiExample:
+    error = ApiError(code, **EXAMPLE_EXTRAS.get(code, {}))
+    return OpenApiExample(code.value, value=failure(error), response_only=True)
+
+
+def _phrase(status: int) -> str:
+    return f"{HTTPStatus(status).phrase}: refused before it reached the API."
 
 
 @cache
 def _envelope_of(serializer: SerializerClass) -> SerializerClass:
     name = serializer.__name__.removesuffix("Serializer")
-    return type(
-        inline_serializer(
-            f"{name}Envelope", {"success": serializers.BooleanField(), "data": serializer()}
-        )
-    )
+    return _shape(f"{name}Envelope", success=serializers.BooleanField(), data=serializer())
 
 
 @cache
 def page_of(serializer: SerializerClass) -> SerializerClass:
     """The serializer of a list answer's `data`."""
     name = serializer.__name__.removesuffix("Serializer")
-    page = inline_serializer(
-        f"{name}Page", {"items": serializer(many=True), "pagination": PaginationSerializer()}
-    )
-    return type(page)
+    return _shape(f"{name}Page", items=serializer(many=True), pagination=PaginationSerializer())
+
+
+def _shape(name: str, **members: Any) -> SerializerClass:
+    """An object with these members; never a list, even as the answer of a list endpoint."""
+    return extend_schema_serializer(many=False)(type(inline_serializer(name, members)))
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -99,10 +182,46 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer"}
 
 
-class OpenApiView(SpectacularAPIView):
-    """GET /openapi.json: open to everyone, and the same for everyone."""
+def say_success(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: `success` is true in every envelope and false in a failure.
 
-    renderer_classes = [OpenApiJsonRenderer]
+    Said after the enums were given names, since one of these would be a name too many.
+    """
+    for name, schema in result["components"]["schemas"].items():
+        if name == "Failure" or name.endswith("Envelope"):
+            schema["properties"]["success"]["enum"] = [name != "Failure"]
+    return result
+
+
+class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Documents that a request body refuses names it does not know."""
+
+    target_class = "config.api.fields.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**schema, "additionalProperties": False}
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The document, made once per process: making it costs too much to do it for every caller."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return document
+
+
+def openapi_json(request: HttpRequest) -> HttpResponse:
+    """GET /openapi.json: open to everyone, and the same for everyone."""
+    if request.method not in ("GET", "HEAD"):
+        return message_response(405, f'Method "{request.method}" not allowed.')
+    return json_response(200, openapi_document())
+
+
+class DocsView(SpectacularSwaggerView):
+    """GET /docs/: the document as a page, with nothing fetched from another host."""
+
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []
     throttle_classes: list[Any] = []
