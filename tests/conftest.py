@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.cache import cache
+from django.core.cache import cache, caches
 from django.db.backends.postgresql.operations import DatabaseOperations
 
+from tests.answers import CheckedClient
 from tests.factories import Merchant, make_merchant
+from tests.live import LiveServer, live_server
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,11 +29,27 @@ def _flush_past_the_guards() -> Iterator[None]:
     DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
 
 
-@pytest.fixture(autouse=True)
-def _empty_rate_limits() -> Iterator[None]:
-    """Each test starts with nothing counted against anybody."""
-    yield
-    cache.clear()
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache_keys(worker_id: str) -> None:
+    """Test processes share one Valkey, and each numbers its own clients from 1.
+
+    Within one process no number comes twice, so nothing is ever counted against a later test.
+    """
+    caches.settings["default"]["KEY_PREFIX"] = worker_id
+    cache.key_prefix = worker_id
+
+
+@pytest.fixture
+def client() -> CheckedClient:
+    """Somebody without a key. Its API answers are checked like everybody's."""
+    return CheckedClient()
+
+
+@pytest.fixture(scope="module")
+def live(django_db_setup: None) -> Iterator[LiveServer]:
+    """A running web server, for tests that commit (`transaction=True`)."""
+    with live_server(workers=1) as server:
+        yield server
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connection
-from django.test import Client
 
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
 from catalogue.codes import Code, seal_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
+from tests.answers import CheckedClient
 from wallets.services import deposit, open_wallet
 
 _numbers = itertools.count(1)
@@ -90,10 +90,10 @@ def _fill(shelf: Shelf, *, price: str | None, step: int, codes: int) -> None:
 class Merchant:
     """A merchant's program: calls the API with its key, and knows how to buy."""
 
-    def __init__(self, client: ApiClient, http: Client | None = None) -> None:
+    def __init__(self, client: ApiClient, http: Any = None) -> None:
         self.client = client
         self.key = issue_key(client=client)
-        self.http = http or Client()
+        self.http = http or CheckedClient()
 
     def get(self, path: str, **query: Any) -> Any:
         return self.http.get(f"/api/v1{path}", query, headers=self._headers())

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from django.db import connection
 
 from config.embedded.environment import PROJECT
 from config.embedded.processes import Process, free_port
 from config.embedded.supervisor import STOP_PATIENCE, services
+from tests.answers import check_answer
 
 HOST = "127.0.0.1"
 START_PATIENCE = 60.0
@@ -98,6 +99,13 @@ class LiveHttp:
         except (OSError, http.client.HTTPException):
             self.close()
             raise
+        check_answer(
+            method,
+            unquote(target.partition("?")[0]),
+            status=answer.status_code,
+            headers=answer.headers,
+            body=answer.content,
+        )
         return answer
 
     def close(self) -> None:
