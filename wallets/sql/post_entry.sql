@@ -1,7 +1,8 @@
 -- Moves the wallet's balance by the entry that is being inserted, and writes the balance after it.
 --
--- The UPDATE locks the wallet until commit, so the entries of one wallet get their ids in the order
--- in which they moved it: reconcile can replay them.
+-- The UPDATE locks the wallet until commit. Only then does the entry get its id, so the entries of
+-- one wallet have ids in the order in which they moved it: reconcile can replay them. The id that
+-- the column's default gave was drawn before the lock, perhaps before that of an entry now past it.
 --
 -- Refuses with SQLSTATE VT001 and the reason as its message (see config/sql.py).
 CREATE OR REPLACE FUNCTION wallets_post_entry() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -19,6 +20,8 @@ BEGIN
         END IF;
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'client_without_wallet';
     END IF;
+
+    NEW.id := nextval('wallets_ledgerentry_id_seq');
     RETURN NEW;
 END $$;
 
