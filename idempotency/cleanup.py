@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -31,8 +32,10 @@ def _delete_batch() -> int:
         .values("pk")
         .select_for_update(skip_locked=True)[:BATCH]
     )
-    # One statement: rows are picked, locked and deleted together.
-    return IdempotencyRecord.objects.filter(pk__in=due)._raw_delete(using="default")
+    # One statement: rows are picked, locked and deleted together. Django wants a transaction for
+    # locks all the same.
+    with transaction.atomic():
+        return IdempotencyRecord.objects.filter(pk__in=due)._raw_delete(using="default")
 
 
 def _due() -> Q:
