@@ -1,10 +1,18 @@
 """Voucher codes: sealed when they come in, opened only to be handed over."""
 
+import hmac
 import json
+import secrets
 from dataclasses import dataclass, field
 
+import orjson
+
+from catalogue.models import SealedSecret
 from config import sealing
 from config.sealing import Context
+
+DIGEST_KEY_NAME = "code-digest"
+DIGEST_KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -28,9 +36,29 @@ class Code:
 def seal_code(code: Code) -> bytes:
     """Encrypts a code for storage."""
     parts = [code.code, code.serial_number, code.pin_code]
-    return sealing.seal(json.dumps(parts, ensure_ascii=False).encode(), Context.VOUCHER_CODE)
+    return sealing.seal(orjson.dumps(parts), Context.VOUCHER_CODE)
 
 
 def open_code(sealed: bytes | memoryview) -> Code:
     """Decrypts a stored code. Raises sealing.CannotOpen."""
     return Code(*json.loads(sealing.open_sealed(sealed, Context.VOUCHER_CODE)))
+
+
+def digest_code(code: str, *, key: bytes) -> bytes:
+    """What the same code, whatever its serial and pin, has in common wherever it is stored."""
+    return hmac.digest(key, code.encode(), "sha256")
+
+
+def digest_key() -> bytes:
+    """The key of all digests, made at first use. Raises sealing.CannotOpen.
+
+    It is stored sealed rather than set in the environment, so that a rotation of the encryption
+    keys leaves every digest valid: `reseal` only wraps it anew.
+    """
+    secret, _ = SealedSecret.objects.get_or_create(
+        name=DIGEST_KEY_NAME,
+        defaults={
+            "sealed": sealing.seal(secrets.token_bytes(DIGEST_KEY_BYTES), Context.DIGEST_KEY)
+        },
+    )
+    return sealing.open_sealed(secret.sealed, Context.DIGEST_KEY)

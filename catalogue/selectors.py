@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
 from config.errors import ApiError, ErrorCode
+
+Named = TypeVar("Named", bound=Model)
 
 MAX_NAME_LENGTH = 200
 
@@ -21,7 +23,7 @@ def list_products(
     """One page of visible products and the total; a constant number of queries."""
     products = visible_products()
     if search:
-        products = _named_like(products, search)
+        products = named_like(products, search)
     if in_stock:
         products = products.filter(Exists(_stocked_shelves().filter(product=OuterRef("pk"))))
     total = products.count()
@@ -117,7 +119,8 @@ def _stocked_shelves() -> QuerySet[Shelf]:
     )
 
 
-def _named_like(products: QuerySet[Product], search: str) -> QuerySet[Product]:
+def named_like(products: QuerySet[Named], search: str) -> QuerySet[Named]:
+    """Those whose name holds `search`, in any case; no character has a special meaning."""
     if "\x00" in search or len(search) > MAX_NAME_LENGTH:  # no name can hold it
         return products.none()
     return products.filter(name__icontains=search)

@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "catalogue",
     "wallets",
     "idempotency",
+    "topups",
     "orders",
     "operators",
 ]
@@ -141,6 +142,7 @@ CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 2
+CELERY_TASK_PUBLISH_RETRY = False  # a sweep finds what could not be queued (config/queue.py)
 # Over Redis or Valkey a killed worker's task is given out again only after these; the defaults
 # would let it wait for more than a minute.
 CELERY_BROKER_TRANSPORT_OPTIONS = (
@@ -152,6 +154,10 @@ CELERY_BEAT_SCHEDULE = {
     "cleanup-idempotency": {
         "task": "idempotency.tasks.cleanup_idempotency",
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+    },
+    "sweep-refunds": {
+        "task": "topups.tasks.sweep_refunds",
+        "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
     },
 }
 
@@ -185,8 +191,12 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX_TRIM": True,
     "SERVERS": [{"url": "/api/v1"}],
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {"OrderStatusEnum": "orders.models.OrderStatus.choices"},
-    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "ENUM_NAME_OVERRIDES": {
+        "OrderStatusEnum": "orders.models.OrderStatus.choices",
+        "FulfilmentStatusEnum": "topups.models.FulfilmentStatus.choices",
+        "VoucherDeliveryEnum": ["voucher"],
+        "TopUpDeliveryEnum": ["top_up"],
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "config.api.openapi.say_success",

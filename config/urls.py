@@ -9,6 +9,7 @@ from config.api import exceptions
 from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
 from orders.views import OrderViewSet
+from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
 
 api_v1 = [
@@ -16,6 +17,8 @@ api_v1 = [
     path("balance", BalanceViewSet.as_view({"get": "retrieve"})),
     path("products", ProductViewSet.as_view({"get": "list"})),
     path("products/<int:product>", ProductViewSet.as_view({"get": "retrieve"})),
+    path("topup-products", TopUpProductViewSet.as_view({"get": "list"})),
+    path("topup-products/<int:product>", TopUpProductViewSet.as_view({"get": "retrieve"})),
     path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
     path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("openapi.json", openapi_json, name="openapi"),

@@ -9,6 +9,7 @@ from django.db.models.lookups import Exact
 
 from accounts.models import ApiClient
 from catalogue.models import MAX_QUANTITY, Shelf
+from topups.models import Fulfilment, FulfilmentStatus
 
 REFERENCE_LENGTH = 26
 
@@ -21,8 +22,16 @@ class OrderStatus(models.TextChoices):
     FAILED = "failed"
 
 
+STATUS_OF_TOPUP = {
+    FulfilmentStatus.COMPLETED: OrderStatus.COMPLETED,
+    FulfilmentStatus.FAILED: OrderStatus.FAILED,
+}
+
+
 class Order(models.Model):
     """One accepted purchase: an immutable record of what was sold, for how much, to whom.
+
+    A voucher order names the shelf it was sold from, a top-up order its fulfilment.
 
     `number` counts a client's orders from 1 without gaps, so that the total and any page of the
     list cost the same however many there are.
@@ -34,7 +43,10 @@ class Order(models.Model):
     )
     number = models.PositiveBigIntegerField()
     shelf = models.ForeignKey(
-        Shelf, on_delete=models.PROTECT, related_name="orders", db_index=False
+        Shelf, on_delete=models.PROTECT, related_name="orders", db_index=False, null=True
+    )
+    fulfilment = models.OneToOneField(
+        Fulfilment, on_delete=models.PROTECT, related_name="order", null=True
     )
     quantity = models.PositiveSmallIntegerField()
     units_per_sale = models.PositiveSmallIntegerField()
@@ -45,6 +57,11 @@ class Order(models.Model):
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                name="orders_order_sells_codes_or_a_topup",
+                condition=Q(shelf__isnull=False, fulfilment=None)
+                | Q(shelf=None, fulfilment__isnull=False, quantity=1, units_per_sale=1),
+            ),
             models.UniqueConstraint(name="orders_order_number", fields=["client", "number"]),
             models.CheckConstraint(
                 name="orders_order_quantity_is_whole_units",
@@ -69,8 +86,16 @@ class Order(models.Model):
 
     @property
     def status(self) -> OrderStatus:
-        """A voucher order exists only when its codes were handed over."""
-        return OrderStatus.COMPLETED
+        """Derived, never stored: a voucher order exists only when its codes were handed over,
+        and a top-up stands where its fulfilment stands."""
+        if self.fulfilment is None:
+            return OrderStatus.COMPLETED
+        return status_of_topup(self.fulfilment)
+
+
+def status_of_topup(fulfilment: Fulfilment) -> OrderStatus:
+    """The order status that a fulfilment status stands for: pending until it has ended."""
+    return STATUS_OF_TOPUP.get(FulfilmentStatus(fulfilment.status), OrderStatus.PENDING)
 
 
 class ClientCounter(models.Model):

@@ -1,14 +1,18 @@
 """The purchase: one debit for one delivery.
 
-    1 claim     the key is ours for one attempt     idempotency.services.claim_key
-    2 purchase  codes, order, debit: all or nothing orders/sql/purchase_vouchers.sql
-    3 store     the answer, for replays             idempotency.services.store_response
+    1 claim     the key is ours for one attempt
+                idempotency.services.claim_key
+    2 purchase  order, debit and codes or fulfilment: all or nothing
+                orders/sql/purchase_vouchers.sql and purchase_topup.sql
+    3 store     the answer, for replays
+                idempotency.services.store_response
 
 Only step 2 is a durable commit. docs/architecture.md says why that is enough.
 """
 
 from typing import Any
 
+from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
@@ -17,6 +21,9 @@ from config.errors import ApiError, ErrorCode, ValidationFailed, order_refused
 from config.sql import call, refusals
 from idempotency.services import Claim
 from orders.models import OrderStatus
+from topups.inputs import read_inputs
+from topups.models import Fulfilment, FulfilmentStatus
+from topups.signals import fulfilment_opened
 
 
 def purchase_vouchers(
@@ -64,7 +71,59 @@ def purchase_vouchers(
     }
 
 
-def _name_refusal(word: str, *, merchant_reference: str | None) -> ApiError:
+def purchase_topup(
+    *,
+    client: ApiClient,
+    claim: Claim,
+    system_product_id: int,
+    player_id: str,
+    fields: dict[str, str | None] | None = None,
+    quantity: int = 1,
+    delivery_type: str = "top_up",
+) -> dict[str, Any]:
+    """Debits the wallet and puts the top-up before the operators, in one transaction; returns the
+    order to show.
+
+    Raises `validation_failed` for an unknown product or bad field values, `order_refused` with its
+    reason, or `request_in_progress` where another attempt took the key over. All of them changed
+    nothing.
+    """
+    inputs = read_inputs(product_id=system_product_id, player_id=player_id, values=fields or {})
+    reference = str(ULID())
+    with refusals(_name_refusal):
+        sale = call(
+            "orders_purchase_topup",
+            claim.record_id,
+            claim.attempt,
+            reference,
+            client.pk,
+            client.account_id,
+            system_product_id,
+            player_id,
+            Jsonb(inputs),
+        )
+    fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=sale["fulfilment_id"])
+    return {
+        "reference": reference,
+        "status": OrderStatus.PENDING,
+        "delivery_type": delivery_type,
+        "system_product_id": system_product_id,
+        "player_id": player_id,
+        "quantity": quantity,
+        "units": 1,
+        "units_per_sale": 1,
+        "unit_price": sale["unit_price"],
+        "total_price": sale["unit_price"],
+        "currency": sale["currency"],
+        "created_at": sale["created_at"],
+        "fulfilment_status": FulfilmentStatus.PENDING,
+        "refunded": False,
+        "failure_reason": None,
+        "codes": [],
+    }
+
+
+def _name_refusal(word: str, *, merchant_reference: str | None = None) -> ApiError:
     """The contract's error for a word that the purchase function refused with."""
     match word:
         case "attempt_lost":

@@ -9,12 +9,17 @@ from catalogue.references import MAX_REFERENCE_LENGTH, validate_reference
 from config.api.fields import (
     MAX_ID,
     MoneyField,
+    OneOfSerializer,
     StrictIntegerField,
+    StrictRegexField,
     StrictSerializer,
     StrictStringField,
 )
 from config.errors import ApiError, ErrorCode
 from orders.models import OrderStatus
+from topups.models import FailureReason, FulfilmentStatus
+
+MAX_FIELDS = 30
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
@@ -28,7 +33,11 @@ class VoucherPurchaseSerializer(StrictSerializer):
         min_value=1, max_value=MAX_ID, allow_null=True, required=False
     )
     quantity = StrictIntegerField(min_value=1, max_value=MAX_QUANTITY)
-    delivery_type = serializers.ChoiceField(["voucher"], required=False)
+    delivery_type = serializers.ChoiceField(
+        ["voucher"],
+        required=False,
+        error_messages={"invalid_choice": "Send voucher or top_up."},
+    )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Raises `product_reference_ambiguous` where the product is named twice."""
@@ -42,6 +51,23 @@ class VoucherPurchaseSerializer(StrictSerializer):
                 {"product_id": ["Name the product by product_id or by merchant_reference."]}
             )
         return attrs
+
+
+class TopUpPurchaseSerializer(StrictSerializer):
+    """Contract, "Top-up purchase body". Pure: topups/inputs.py checks what the game asks for."""
+
+    delivery_type = serializers.ChoiceField(["top_up"])
+    system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)
+    player_id = StrictRegexField(r"[A-Za-z0-9_-]{1,64}")
+    quantity = StrictIntegerField(min_value=1, max_value=1, default=1)
+    fields = serializers.DictField(  # type: ignore[assignment]  # the contract's own word
+        child=StrictStringField(max_length=255, allow_null=True, allow_blank=True), required=False
+    )
+
+    def validate_fields(self, values: dict[str, str | None]) -> dict[str, str | None]:
+        if len(values) > MAX_FIELDS:
+            raise serializers.ValidationError(f"Send at most {MAX_FIELDS} fields.")
+        return values
 
 
 class CodeSerializer(serializers.Serializer[Any]):
@@ -68,3 +94,51 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
     currency = serializers.CharField()
     created_at = serializers.DateTimeField(allow_null=True)
     codes = CodeSerializer(many=True)
+
+
+class TopUpOrderSerializer(serializers.Serializer[Any]):
+    """Contract, "Top-up order"."""
+
+    reference = serializers.CharField()
+    status = serializers.ChoiceField(OrderStatus.choices)
+    delivery_type = serializers.ChoiceField(["top_up"])
+    system_product_id = serializers.IntegerField()
+    player_id = serializers.CharField()
+    quantity = serializers.IntegerField()
+    units = serializers.IntegerField()
+    units_per_sale = serializers.IntegerField()
+    unit_price = MoneyField()
+    total_price = MoneyField()
+    currency = serializers.CharField()
+    created_at = serializers.DateTimeField(allow_null=True)
+    fulfilment_status = serializers.ChoiceField(FulfilmentStatus.choices)
+    refunded = serializers.BooleanField()
+    failure_reason = serializers.ChoiceField(FailureReason.choices, allow_null=True)
+    codes = CodeSerializer(many=True)
+
+
+class OrderSerializer(OneOfSerializer):
+    """Contract, "Order": a voucher order or a top-up order, each with its own fields."""
+
+    shapes = (VoucherOrderSerializer, TopUpOrderSerializer)
+
+    def to_representation(self, instance: dict[str, Any]) -> Any:
+        kind = TopUpOrderSerializer if "fulfilment_status" in instance else VoucherOrderSerializer
+        return kind(instance).data
+
+
+class PurchaseSerializer(OneOfSerializer):
+    """Contract, "POST /orders": the two shapes of a purchase."""
+
+    shapes = (VoucherPurchaseSerializer, TopUpPurchaseSerializer)
+
+
+def read_purchase(body: dict[str, Any]) -> StrictSerializer:
+    """The validated body of a purchase, of the shape that its `delivery_type` names.
+
+    Raises `validation_failed`, or `product_reference_ambiguous`.
+    """
+    topup = body.get("delivery_type") == "top_up"
+    asked = (TopUpPurchaseSerializer if topup else VoucherPurchaseSerializer)(data=body)
+    asked.is_valid(raise_exception=True)
+    return asked

@@ -23,8 +23,13 @@ from idempotency.services import (
     store_response,
 )
 from orders import selectors
-from orders.purchase import purchase_vouchers
-from orders.serializers import VoucherOrderSerializer, VoucherPurchaseSerializer
+from orders.purchase import purchase_topup, purchase_vouchers
+from orders.serializers import (
+    OrderSerializer,
+    PurchaseSerializer,
+    TopUpPurchaseSerializer,
+    read_purchase,
+)
 
 DEFAULT_PER_PAGE = 25
 KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP strips spaces at both ends
@@ -56,17 +61,14 @@ class OrderViewSet(ApiViewSet):
             ),
             REPLAY_HEADER,
         ],
-        request=VoucherPurchaseSerializer,
-        responses=answers(
-            VoucherOrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413]
-        ),
+        request=PurchaseSerializer,
+        responses=answers(OrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413]),
     )
     def create(self, request: Request) -> HttpResponse:
         """Buys. The same key with the same content never buys twice."""
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
-        asked = VoucherPurchaseSerializer(data=body)
-        asked.is_valid(raise_exception=True)
+        asked = read_purchase(body)
 
         claim = claim_key(
             client=caller(request),
@@ -78,32 +80,34 @@ class OrderViewSet(ApiViewSet):
         if isinstance(claim, Replay):
             return _created(claim.body, replay=True)
         with released_on_refusal(claim):
-            order = purchase_vouchers(client=caller(request), claim=claim, **asked.validated_data)
+            topup = isinstance(asked, TopUpPurchaseSerializer)
+            buy = purchase_topup if topup else purchase_vouchers
+            order = buy(client=caller(request), claim=claim, **asked.validated_data)
 
-        answer = dumps(success(VoucherOrderSerializer(order).data))
+        answer = dumps(success(OrderSerializer(order).data))
         store_response(claim=claim, body=answer)
         return _created(answer)
 
     @extend_schema(
         operation_id="list_orders",
         parameters=page_parameters(DEFAULT_PER_PAGE),
-        responses=answers(page_of(VoucherOrderSerializer)),
+        responses=answers(page_of(OrderSerializer)),
     )
     def list(self, request: Request) -> Response:
         """This client's orders, newest first, each with its codes."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
-        items = VoucherOrderSerializer(orders, many=True).data
+        items = OrderSerializer(orders, many=True).data
         return ok(page_data(items, page=page, total=total))
 
     @extend_schema(
         operation_id="get_order",
-        responses=answers(VoucherOrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
+        responses=answers(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
     def retrieve(self, request: Request, reference: str) -> Response:
         """One order. `order_not_found` (404) also for an order of another key."""
         order = selectors.get_order(client=caller(request), reference=reference)
-        return ok(VoucherOrderSerializer(order).data)
+        return ok(OrderSerializer(order).data)
 
 
 def _created(body: bytes, *, replay: bool = False) -> HttpResponse:

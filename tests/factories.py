@@ -5,13 +5,16 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from django.db import connection
+from django.contrib.auth.models import Permission, User
 
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
-from catalogue.codes import Code, seal_code
+from catalogue.code_import import add_codes as stock_codes
+from catalogue.codes import Code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
 from tests.answers import CheckedClient
+from topups.fulfilments import Operator
+from topups.models import Channel, TopUpField, TopUpFieldOption, TopUpProduct
 from wallets.services import deposit, open_wallet
 
 _numbers = itertools.count(1)
@@ -64,18 +67,8 @@ def link(account: Account, reference: str, shelf: Shelf) -> ReferenceLink:
 def add_codes(shelf: Shelf, number: int) -> list[str]:
     """Puts codes on a shelf, some with serial and pin; returns them in the order of sale."""
     codes = [f"CODE-{next(_numbers):06d}" for _ in range(number)]
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest) VALUES (%s, %s, %s)",
-            [
-                (shelf.pk, seal_code(Code(code, f"SN-{code}", "1234")), code.encode())
-                for code in codes
-            ],
-        )
-        cursor.execute(
-            "UPDATE catalogue_shelf SET available_stock = available_stock + %s WHERE id = %s",
-            [number, shelf.pk],
-        )
+    rows = [(line, Code(code, f"SN-{code}", "1234")) for line, code in enumerate(codes, start=1)]
+    stock_codes(shelf=shelf, rows=rows)
     return codes
 
 
@@ -118,3 +111,42 @@ class Merchant:
 def make_merchant(*, balance: str = "100.00", **fields: Any) -> Merchant:
     """A merchant with an account, a wallet, a client and a key."""
     return Merchant(make_client(make_account(balance=balance), **fields))
+
+
+def make_topup_product(*, price: str = "4.99", **fields: Any) -> TopUpProduct:
+    """A top-up package that can be bought; stock is not counted unless given."""
+    fields = {"name": f"Gems {next(_numbers)}", "currency": "USD", **fields}
+    return TopUpProduct.objects.create(price=Decimal(price), **fields)
+
+
+def make_field(product: TopUpProduct, type: str = "text", **fields: Any) -> TopUpField:
+    """A field of a top-up product; `options` are the values of a dropdown."""
+    options = fields.pop("options", ())
+    number = next(_numbers)
+    fields = {"name": f"field_{number}", "label": f"Field {number}", **fields}
+    field = TopUpField.objects.create(product=product, type=type, **fields)
+    for position, value in enumerate(options):
+        TopUpFieldOption.objects.create(field=field, value=value, position=position)
+    return field
+
+
+def make_operator(
+    *, senior: bool = False, channel: Channel = Channel.ADMIN, **fields: Any
+) -> Operator:
+    """A member of staff with the fulfilment permission, and the channel they act through."""
+    fields = {"username": f"operator{next(_numbers)}", "is_staff": True, **fields}
+    user = User.objects.create_user(**fields)
+    names = ["fulfil", "decide_review"] if senior else ["fulfil"]
+    permissions = Permission.objects.filter(content_type__app_label="topups", codename__in=names)
+    user.user_permissions.set(permissions)
+    return Operator(user=User.objects.get(pk=user.pk), channel=channel)
+
+
+def buy_topup(merchant: Merchant, product: TopUpProduct | None = None, **body: Any) -> str:
+    """Buys a top-up over the API; returns its reference."""
+    product = product or make_topup_product()
+    body = {"player_id": "0012345", **body}
+    answer = merchant.buy(delivery_type="top_up", system_product_id=product.pk, **body)
+    assert answer.status_code == 201, answer.content
+    reference: str = answer.json()["data"]["reference"]
+    return reference

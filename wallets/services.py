@@ -41,8 +41,25 @@ def adjust(*, account: Account, amount: Decimal, actor: str, note: str) -> Ledge
     return _post(account=account, kind=EntryKind.ADJUSTMENT, amount=amount, actor=actor, note=note)
 
 
+def refund(*, account: Account, amount: Decimal, order_reference: str, actor: str) -> LedgerEntry:
+    """Gives the price of an order back. Raises IntegrityError where it was refunded before."""
+    return _post(
+        account=account,
+        kind=EntryKind.REFUND,
+        amount=amount,
+        actor=actor,
+        order_reference=order_reference,
+    )
+
+
 def _post(
-    *, account: Account, kind: EntryKind, amount: Decimal, actor: str, note: str
+    *,
+    account: Account,
+    kind: EntryKind,
+    amount: Decimal,
+    actor: str,
+    note: str = "",
+    order_reference: str | None = None,
 ) -> LedgerEntry:
     _check(amount)
     with refusals(order_refused), transaction.atomic():
@@ -52,6 +69,7 @@ def _post(
             counterpart=COUNTERPARTS[kind],
             amount=amount,
             balance_after=0,  # the trigger writes the true one
+            order_reference=order_reference,
             actor=actor,
             note=note,
         )

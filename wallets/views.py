@@ -13,7 +13,10 @@ from wallets.serializers import BalanceSerializer
 
 
 class BalanceViewSet(ApiViewSet):
-    @extend_schema(operation_id="balance", responses=answers(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]))
+    @extend_schema(
+        operation_id="balance",
+        responses=answers(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
+    )
     def retrieve(self, request: Request) -> Response:
         """The wallet's balance. `client_without_wallet` (409) for a key without one."""
         wallet = (

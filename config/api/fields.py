@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from django.core.validators import RegexValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -31,6 +32,14 @@ class StrictStringField(serializers.CharField):
         return data
 
 
+class StrictRegexField(StrictStringField):
+    """Accepts a string that a pattern matches as a whole; `$` would let a newline pass."""
+
+    def __init__(self, pattern: str, **kwargs: Any) -> None:
+        validator = RegexValidator(rf"\A(?:{pattern})\Z", f"Must match ^{pattern}$.")
+        super().__init__(validators=[validator], **kwargs)
+
+
 @extend_schema_field(OpenApiTypes.NUMBER)
 class MoneyField(serializers.Field[Decimal, Decimal, Any, Decimal]):
     """An exact amount, written as a JSON number."""
@@ -53,3 +62,9 @@ class StrictSerializer(serializers.Serializer[Any]):
             )
         values: dict[str, Any] = super().to_internal_value(data)
         return values
+
+
+class OneOfSerializer(serializers.Serializer[Any]):
+    """A value that has one of several shapes; the OpenAPI document says `oneOf`."""
+
+    shapes: tuple[type[serializers.Serializer[Any]], ...] = ()

@@ -182,6 +182,20 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer"}
 
 
+class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Documents a OneOfSerializer. No discriminator: a voucher body may omit its type."""
+
+    target_class = "config.api.fields.OneOfSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {
+            "oneOf": [
+                auto_schema.resolve_serializer(shape, direction).ref for shape in self.target.shapes
+            ]
+        }
+
+
 def say_success(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Post-processing hook: `success` is true in every envelope and false in a failure.
 

@@ -16,7 +16,6 @@ CREATE OR REPLACE FUNCTION orders_purchase_vouchers(
 DECLARE
     offer record;
     new_order bigint;
-    order_number bigint;
 BEGIN
     -- The attempt is still ours, or nothing below may happen.
     PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
@@ -30,27 +29,15 @@ BEGIN
     unit_price := offer.unit_price;
     total_price := offer.unit_price * (p_quantity / offer.quantity_step);
     currency := offer.currency;
-    created_at := now();
 
-    -- Is there a wallet at all? Asked before stock, so that the reasons keep their order.
-    PERFORM 1 FROM wallets_wallet WHERE account_id = p_account;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'client_without_wallet';
-    END IF;
-
+    PERFORM wallets_require(p_account);
     new_order := nextval('orders_order_id_seq');
     sealed_codes := catalogue_take_codes(offer.shelf_id, p_quantity, new_order);
 
     PERFORM wallets_debit(p_account, total_price, p_reference, 'client:' || p_client);
 
-    INSERT INTO orders_clientcounter AS counter (client_id, orders) VALUES (p_client, 1)
-    ON CONFLICT (client_id) DO UPDATE SET orders = counter.orders + 1
-    RETURNING counter.orders INTO order_number;
-
-    INSERT INTO orders_order
-        (id, reference, client_id, number, shelf_id, quantity, units_per_sale,
-         unit_price, total_price, currency, created_at)
-    VALUES
-        (new_order, p_reference, p_client, order_number, offer.shelf_id, p_quantity,
-         offer.quantity_step, unit_price, total_price, currency, created_at);
+    created_at := orders_add(
+        new_order, p_reference, p_client, offer.shelf_id, NULL, p_quantity, offer.quantity_step,
+        unit_price, total_price, currency
+    );
 END $$;

@@ -14,5 +14,6 @@ class Migration(migrations.Migration):
     operations = [
         run_sql_file(SQL / "post_entry.sql"),
         run_sql_file(SQL / "guards.sql"),
+        run_sql_file(SQL / "require.sql"),
         run_sql_file(SQL / "debit.sql"),
     ]

@@ -10,13 +10,10 @@ SQL = Path(__file__).resolve().parent.parent / "sql"
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orders", "0001_initial"),
-        ("catalogue", "0002_functions"),
-        ("wallets", "0002_ledger"),
-        ("idempotency", "0002_functions"),
-    ]
+    dependencies = [("topups", "0001_initial")]
     operations = [
-        run_sql_file(SQL / "constraints.sql"),
-        run_sql_file(SQL / "purchase_vouchers.sql"),
+        run_sql_file(SQL / "offer.sql"),
+        run_sql_file(SQL / "take_package.sql"),
+        run_sql_file(SQL / "open_fulfilment.sql"),
+        run_sql_file(SQL / "guards.sql"),
     ]

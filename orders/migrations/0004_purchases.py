@@ -1,0 +1,22 @@
+"""Installs the SQL of this app; the files say what each does."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+from config.sql import run_sql_file
+
+SQL = Path(__file__).resolve().parent.parent / "sql"
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("orders", "0003_topup_orders"),
+        ("topups", "0002_functions"),
+        ("wallets", "0002_ledger"),
+    ]
+    operations = [
+        run_sql_file(SQL / "add.sql"),
+        run_sql_file(SQL / "purchase_vouchers.sql"),
+        run_sql_file(SQL / "purchase_topup.sql"),
+    ]

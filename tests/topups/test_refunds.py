@@ -1,0 +1,141 @@
+"""A failed top-up credits the wallet exactly once, whatever becomes of the task."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import IntegrityError, connection
+
+from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.refunds import carry_out_refund, sweep_refunds
+from topups.transitions import Move
+from wallets.models import LedgerEntry
+from wallets.services import refund
+
+THREADS = 8
+
+
+def failed_topup(merchant: Merchant) -> Fulfilment:
+    reference = buy_topup(merchant, make_topup_product(price="4.99"))
+    return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+
+
+def refunds_of(fulfilment: Fulfilment) -> int:
+    return LedgerEntry.objects.filter(
+        kind="refund", order_reference=fulfilment.order_reference
+    ).count()
+
+
+def test_a_refund_is_due_before_it_is_done(merchant: Merchant) -> None:
+    fulfilment = failed_topup(merchant)
+
+    order = merchant.get(f"/orders/{fulfilment.order_reference}").json()["data"]
+    assert (order["status"], order["refunded"]) == ("failed", False)
+    assert fulfilment.refund_due_at is not None
+
+    assert carry_out_refund(fulfilment.pk) is True
+
+    order = merchant.get(f"/orders/{fulfilment.order_reference}").json()["data"]
+    assert order["refunded"] is True
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+
+
+def test_a_repeated_task_credits_nothing_more(merchant: Merchant) -> None:
+    fulfilment = failed_topup(merchant)
+
+    assert [carry_out_refund(fulfilment.pk) for _ in range(3)] == [True, False, False]
+    assert refunds_of(fulfilment) == 1
+
+
+@pytest.mark.parametrize("move", [Move.COMPLETE, Move.CLAIM])
+def test_nothing_is_refunded_unless_it_failed(merchant: Merchant, move: Move) -> None:
+    reference = buy_topup(merchant)
+    moved = move_fulfilment(reference=reference, move=move, operator=make_operator())
+
+    assert carry_out_refund(moved.pk) is False
+    assert sweep_refunds() == 0
+
+
+def test_a_senior_can_fail_a_reviewed_order_without_refund(merchant: Merchant) -> None:
+    senior = make_operator(senior=True)
+    reference = buy_topup(merchant)
+    for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
+        moved = move_fulfilment(reference=reference, move=move, operator=senior)
+
+    assert moved.status == "failed"
+    assert sweep_refunds() == 0
+    assert merchant.get(f"/orders/{reference}").json()["data"]["refunded"] is False
+
+
+def test_the_sweep_finds_what_the_broker_lost(merchant: Merchant) -> None:
+    lost = [failed_topup(merchant) for _ in range(3)]
+
+    assert sweep_refunds() == 3
+    assert sweep_refunds() == 0
+    assert [refunds_of(fulfilment) for fulfilment in lost] == [1, 1, 1]
+
+
+def test_the_ledger_refuses_a_second_refund(merchant: Merchant) -> None:
+    fulfilment = failed_topup(merchant)
+    carry_out_refund(fulfilment.pk)
+
+    with pytest.raises(IntegrityError):
+        refund(
+            account=fulfilment.account,
+            amount=fulfilment.amount,
+            order_reference=fulfilment.order_reference,
+            actor="test",
+        )
+
+
+def at_once(work: Callable[[], object]) -> None:
+    """Runs `work` in every thread at the same moment."""
+    barrier = threading.Barrier(THREADS)
+
+    def run() -> None:
+        barrier.wait()
+        try:
+            work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for future in [pool.submit(run) for _ in range(THREADS)]:
+            future.result()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_workers_at_once_credit_once() -> None:
+    fulfilment = failed_topup(make_merchant())
+    done: list[bool] = []
+
+    at_once(lambda: done.append(carry_out_refund(fulfilment.pk)))
+
+    assert sorted(done) == [False] * (THREADS - 1) + [True]
+    assert refunds_of(fulfilment) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_control_without_the_lock_the_ledger_alone_stops_the_second_credit() -> None:
+    """Shows that the race is real: unlocked workers do reach the ledger, and it refuses them."""
+    fulfilment = failed_topup(make_merchant())
+    refused: list[bool] = []
+
+    def unlocked() -> None:
+        try:
+            refund(
+                account=fulfilment.account,
+                amount=fulfilment.amount,
+                order_reference=fulfilment.order_reference,
+                actor="test",
+            )
+        except IntegrityError:
+            refused.append(True)
+
+    at_once(unlocked)
+
+    assert len(refused) == THREADS - 1
+    assert refunds_of(fulfilment) == 1

@@ -1,0 +1,168 @@
+"""Moving a fulfilment: the one service behind the admin desk, the commands and the bot."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import models, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from config.queue import enqueue
+from topups.models import (
+    Channel,
+    FailureReason,
+    Fulfilment,
+    FulfilmentEvent,
+    FulfilmentStatus,
+    TopUpProduct,
+)
+from topups.signals import fulfilment_moved
+from topups.tasks import refund_fulfilment
+from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
+
+
+class RejectReason(models.TextChoices):
+    """Why an operator rejects."""
+
+    WRONG_ID = "wrong_id"
+    NO_STOCK = "no_stock"
+    OTHER = "other"
+
+
+class MoveRefused(Exception):
+    """The move did not happen; the message tells the operator what is true now."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A member of staff, and through what they act."""
+
+    user: User
+    channel: Channel
+
+    @property
+    def is_senior(self) -> bool:
+        return self.user.has_perm(DECIDE_REVIEW)
+
+
+def move_fulfilment(
+    *,
+    reference: str,
+    move: Move,
+    operator: Operator,
+    reason: RejectReason = RejectReason.OTHER,
+    note: str = "",
+) -> Fulfilment:
+    """Carries out one move with its audit row, in one transaction; returns the new state.
+
+    The UPDATE names the state it starts from, so of two operators acting at once one wins and the
+    other is told what happened. A rejection makes the refund due in the same transaction and gives
+    counted stock back (not after `no_stock`: there was none).
+
+    Raises MoveRefused where the order is unknown, the move is not legal from its present state,
+    the operator may not make it, or somebody else was faster.
+    """
+    with transaction.atomic():
+        before = _find(reference)
+        _check(before, move, operator)
+        changes = _changes(before, move, operator, reason)
+        updated = Fulfilment.objects.filter(
+            pk=before.pk, status=before.status, claimed_by=before.claimed_by_id
+        ).update(**changes)
+        if not updated:
+            raise MoveRefused(_present(_find(reference)))
+        FulfilmentEvent.objects.create(
+            fulfilment=before,
+            move=move,
+            from_status=before.status,
+            to_status=RULES[move].target,
+            actor=operator.user.get_username(),
+            channel=operator.channel,
+            note=_note(note, move, reason),
+        )
+        if RULES[move].refund:  # wholly undelivered
+            _return_stock(before, reason)
+        _announce(before.pk, refund=RULES[move].refund)
+    return _find(reference)
+
+
+def _find(reference: str) -> Fulfilment:
+    found = (
+        Fulfilment.objects.select_related("claimed_by", "product", "account")
+        .filter(order_reference=reference)
+        .first()
+    )
+    if found is None:
+        raise MoveRefused("There is no top-up order with this reference.")
+    return found
+
+
+def _check(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
+    user = operator.user
+    if not (user.is_active and user.is_staff and user.has_perm(FULFIL)):
+        raise MoveRefused("You may not work on top-up orders.")
+    if fulfilment.status not in RULES[move].sources:
+        raise MoveRefused(_present(fulfilment))
+    if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
+        raise MoveRefused("This order is in review: only a senior may fail it.")
+    held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != user
+    if held_by_other and not operator.is_senior:
+        raise MoveRefused(_present(fulfilment))
+
+
+def _changes(
+    fulfilment: Fulfilment, move: Move, operator: Operator, reason: RejectReason
+) -> dict[str, Any]:
+    rule = RULES[move]
+    now = timezone.now()
+    claimed = rule.target == PROCESSING
+    changes: dict[str, Any] = {
+        "status": rule.target,
+        "claimed_by": operator.user if claimed else None,
+        "claimed_at": now if claimed else None,
+    }
+    if rule.target == FulfilmentStatus.COMPLETED:
+        changes |= {"closed_at": now}
+    if rule.target == FulfilmentStatus.FAILED:
+        changes |= {"closed_at": now, "failure_reason": failure_reason(reason, operator.channel)}
+    if rule.refund:
+        changes |= {"refund_due_at": now}
+    return changes
+
+
+def failure_reason(reason: RejectReason, channel: Channel) -> FailureReason:
+    """What the merchant reads: `wrong_id` and `no_stock` only from the messaging platform."""
+    if channel == Channel.TELEGRAM and reason != RejectReason.OTHER:
+        return FailureReason(reason.value)
+    return FailureReason.FULFILMENT_FAILED
+
+
+def _return_stock(fulfilment: Fulfilment, reason: RejectReason) -> None:
+    if fulfilment.takes_stock and reason != RejectReason.NO_STOCK:
+        # Not where counting was switched off meanwhile: null stays null.
+        TopUpProduct.objects.filter(pk=fulfilment.product_id).update(
+            available_stock=F("available_stock") + 1
+        )
+
+
+def _announce(fulfilment_id: int, *, refund: bool) -> None:
+    if refund:
+        transaction.on_commit(partial(enqueue, refund_fulfilment, fulfilment_id))
+    transaction.on_commit(
+        partial(fulfilment_moved.send_robust, sender=Fulfilment, fulfilment_id=fulfilment_id)
+    )
+
+
+def _note(note: str, move: Move, reason: RejectReason) -> str:
+    why = reason.value if move in (Move.REJECT, Move.REJECT_UNREFUNDED) else ""
+    return ": ".join(part for part in (why, note.strip()) if part)[:500]
+
+
+def _present(fulfilment: Fulfilment) -> str:
+    """The truth about an order that did not move, for the operator who tried."""
+    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
+    last = fulfilment.events.last()
+    by = f" ({last.move} by {last.actor})" if last else ""
+    return f"Nothing was changed: this order is {fulfilment.status}{holder}{by}."

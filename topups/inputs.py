@@ -1,0 +1,67 @@
+"""Checking the field values of a top-up against what the game asks for, before any debit."""
+
+import re
+from typing import Any
+
+from config.errors import OrderRefused, RefusalReason, ValidationFailed
+from topups.models import FieldType, TopUpField, TopUpProduct
+from topups.selectors import visible_topup_products
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+def read_inputs(
+    *, product_id: int, player_id: str, values: dict[str, str | None]
+) -> list[dict[str, Any]]:
+    """Returns what the operators will read: `[{"id", "name", "label", "value", "value_label"}]`.
+
+    Raises `validation_failed` for an unknown product, and for unknown, missing or invalid values;
+    `order_refused` / `product_inactive` for a product that is not sold.
+    """
+    product = TopUpProduct.objects.filter(pk=product_id).first()
+    if product is None:
+        raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
+    if not visible_topup_products().filter(pk=product_id).exists():
+        raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
+    fields = {str(field.pk): field for field in product.inputs.prefetch_related("options")}
+    problems = {
+        f"fields.{name[:64]}": ["This product has no field with this id."]
+        for name in values
+        if name not in fields
+    }
+    inputs = []
+    for name, field in fields.items():
+        value = values.get(name)
+        problem = _problem(field, value, player_id)
+        if problem:
+            problems[f"fields.{name}"] = [problem]
+        elif value:
+            inputs.append(_input(field, value))
+    if problems:
+        raise ValidationFailed(problems)
+    return inputs
+
+
+def _problem(field: TopUpField, value: str | None, player_id: str) -> str | None:
+    """The rule that the value breaks, as a sentence; None where it breaks none."""
+    if not value or not value.strip():
+        return "This field is required." if field.required else None
+    if field.type == FieldType.DROPDOWN:
+        known = [option.value for option in field.options.all()]
+        return None if value in known else "Send one of the field's option values."
+    if value == player_id:
+        return "Send the player's id only as player_id."
+    if field.type == FieldType.NUMBER and not _NUMBER.fullmatch(value):
+        return "Send a number, written as a string of digits."
+    return None
+
+
+def _input(field: TopUpField, value: str) -> dict[str, Any]:
+    labels = {option.value: option.label for option in field.options.all()}
+    return {
+        "id": field.pk,
+        "name": field.name,
+        "label": field.label,
+        "value": value,
+        "value_label": labels.get(value),
+    }

@@ -1,0 +1,249 @@
+"""Game top-ups: what can be bought, and the operators' work for each one bought."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.models import Account
+from catalogue.models import PRICE_LIMIT, Category
+
+
+class TopUpProduct(models.Model):
+    """A package of a game, sold through this API while active, published and fulfilled by hand.
+
+    `available_stock` counts packages; null means that they are not counted.
+    """
+
+    name = models.CharField(max_length=200)
+    category = models.ForeignKey(
+        Category, on_delete=models.PROTECT, null=True, blank=True, related_name="topup_products"
+    )
+    currency = models.CharField(
+        max_length=3, validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")]
+    )
+    price = models.DecimalField(max_digits=20, decimal_places=4)
+    available_stock = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Number of packages; empty means not counted."
+    )
+    active = models.BooleanField(default=True)
+    published = models.BooleanField(default=True)
+    external_provider = models.CharField(
+        max_length=100,
+        null=True,
+        blank=True,
+        help_text="Fulfilled by this provider instead of by hand: not sold through this API.",
+    )
+    forward = models.BooleanField(
+        default=False, help_text="Orders may be announced on the messaging platform."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="topups_product_currency_is_a_code", condition=Q(currency__regex=r"^[A-Z]{3}$")
+            ),
+            models.CheckConstraint(
+                name="topups_product_price_is_positive",
+                condition=Q(price__gt=0, price__lt=PRICE_LIMIT),
+            ),
+            models.CheckConstraint(
+                name="topups_product_provider_is_named", condition=~Q(external_provider="")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class FieldType(models.TextChoices):
+    """Contract, "Top-up field", field `type`."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    DROPDOWN = "dropdown"
+
+
+class TopUpField(models.Model):
+    """A further input that the game needs besides the player id."""
+
+    product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="inputs")
+    name = models.CharField(max_length=100)
+    label = models.CharField(max_length=200)
+    type = models.CharField(max_length=16, choices=FieldType)
+    required = models.BooleanField(default=True)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(name="topups_field_name_once", fields=["product", "name"]),
+            models.CheckConstraint(
+                name="topups_field_type_is_known", condition=Q(type__in=FieldType.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class TopUpFieldOption(models.Model):
+    """One choice of a dropdown; `value` is what merchants send."""
+
+    field = models.ForeignKey(TopUpField, on_delete=models.CASCADE, related_name="options")
+    value = models.CharField(max_length=255, validators=[RegexValidator(r"\S", "Not blank.")])
+    label = models.CharField(max_length=200, null=True, blank=True)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(name="topups_option_value_once", fields=["field", "value"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.label or self.value
+
+
+class FulfilmentStatus(models.TextChoices):
+    """Contract, "Top-up order", field `fulfilment_status`. Not to be confused with an order's."""
+
+    PENDING = "pending"
+    PENDING_REVIEW = "pending_review"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class FailureReason(models.TextChoices):
+    """Contract, "Top-up order", field `failure_reason`."""
+
+    WRONG_ID = "wrong_id"
+    NO_STOCK = "no_stock"
+    FULFILMENT_FAILED = "fulfilment_failed"
+
+
+class Fulfilment(models.Model):
+    """The operators' work for one top-up order.
+
+    Its status moves only through topups/transitions.py. `inputs` are the field values as they were
+    bought: `[{"id", "name", "label", "value", "value_label"}]`. The money part (account, amount)
+    is what a refund credits.
+    """
+
+    order_reference = models.CharField(max_length=26, unique=True)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="fulfilments")
+    product = models.ForeignKey(TopUpProduct, on_delete=models.PROTECT, related_name="fulfilments")
+    player_id = models.CharField(max_length=64)
+    inputs = models.JSONField(default=list)
+    amount = models.DecimalField(max_digits=20, decimal_places=4)
+    currency = models.CharField(max_length=3)
+    takes_stock = models.BooleanField(help_text="Whether the package was taken from counted stock.")
+
+    status = models.CharField(
+        max_length=16, choices=FulfilmentStatus, default=FulfilmentStatus.PENDING
+    )
+    claimed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="claimed_fulfilments",
+    )
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    failure_reason = models.CharField(max_length=32, choices=FailureReason, null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    closed_at = models.DateTimeField(null=True, blank=True)
+    refund_due_at = models.DateTimeField(null=True, blank=True)
+    refunded_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        permissions = [
+            ("fulfil", "Can claim, complete, reject and send to review"),
+            ("decide_review", "Can decide orders in review and act on others' claims"),
+        ]
+        indexes = [
+            models.Index(
+                name="topups_fulfilment_open",
+                fields=["created_at"],
+                condition=Q(status__in=["pending", "processing", "pending_review"]),
+            ),
+            models.Index(
+                name="topups_fulfilment_refund_due",
+                fields=["refund_due_at"],
+                condition=Q(refund_due_at__isnull=False, refunded_at=None),
+            ),
+            models.Index(name="topups_fulfilment_closed", fields=["closed_at"]),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="topups_fulfilment_status_is_known",
+                condition=Q(status__in=FulfilmentStatus.values),
+            ),
+            models.CheckConstraint(
+                name="topups_fulfilment_claimed_while_processing",
+                condition=Q(status="processing", claimed_by__isnull=False)
+                | (~Q(status="processing") & Q(claimed_by=None)),
+            ),
+            models.CheckConstraint(
+                name="topups_fulfilment_failure_has_a_reason",
+                condition=Q(status="failed", failure_reason__in=FailureReason.values)
+                | (~Q(status="failed") & Q(failure_reason=None)),
+            ),
+            models.CheckConstraint(
+                name="topups_fulfilment_refund_only_after_failure",
+                condition=Q(refund_due_at=None, refunded_at=None)
+                | Q(status="failed", refund_due_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="topups_fulfilment_closed_when_ended",
+                condition=Q(status__in=["completed", "failed"], closed_at__isnull=False)
+                | (~Q(status__in=["completed", "failed"]) & Q(closed_at=None)),
+            ),
+            models.CheckConstraint(
+                name="topups_fulfilment_amount_is_positive", condition=Q(amount__gt=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.order_reference
+
+    @property
+    def refunded(self) -> bool:
+        """True only once the wallet is credited."""
+        return self.refunded_at is not None
+
+
+class Channel(models.TextChoices):
+    """Through what a move came."""
+
+    API = "api"
+    ADMIN = "admin"
+    COMMAND = "command"
+    TELEGRAM = "telegram"
+    SYSTEM = "system"
+
+
+class FulfilmentEvent(models.Model):
+    """One move of one fulfilment: who, through what, from where to where, and why.
+
+    Written in the transaction of the move, and never changed (a trigger refuses it).
+    """
+
+    fulfilment = models.ForeignKey(Fulfilment, on_delete=models.PROTECT, related_name="events")
+    move = models.CharField(max_length=32)
+    from_status = models.CharField(max_length=16, choices=FulfilmentStatus, null=True)
+    to_status = models.CharField(max_length=16, choices=FulfilmentStatus)
+    actor = models.CharField(max_length=200)
+    channel = models.CharField(max_length=16, choices=Channel)
+    note = models.CharField(max_length=500, blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.move} {self.pk}"

@@ -1,0 +1,74 @@
+"""Reads of the top-up catalogue, as one merchant sees it."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from accounts.models import Account
+from catalogue.selectors import named_like
+from config.api.fields import MAX_ID
+from config.api.pagination import Page
+from config.errors import ApiError, ErrorCode
+from topups.models import TopUpField, TopUpProduct
+
+
+def list_topup_products(
+    *, account: Account | None, page: Page, search: str = ""
+) -> tuple[list[dict[str, Any]], int]:
+    """One page of visible top-up products and the total; a constant number of queries."""
+    products = visible_topup_products()
+    if search:
+        products = named_like(products, search)
+    rows = products.order_by("pk").prefetch_related("inputs__options")
+    shown = rows[page.offset : page.offset + page.per_page]
+    return [_show(product, account) for product in shown], products.count()
+
+
+def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, Any]:
+    """One visible top-up product. Raises `product_not_found`."""
+    product = None
+    if product_id <= MAX_ID:
+        found = visible_topup_products().prefetch_related("inputs__options")
+        product = found.filter(pk=product_id).first()
+    if product is None:
+        raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
+    return _show(product, account)
+
+
+def visible_topup_products() -> QuerySet[TopUpProduct]:
+    """Active, published, in a living category, and fulfilled by hand."""
+    return TopUpProduct.objects.filter(
+        Q(category=None) | Q(category__active=True),
+        active=True,
+        published=True,
+        external_provider=None,
+    ).select_related("category")
+
+
+def _show(product: TopUpProduct, account: Account | None) -> dict[str, Any]:
+    return {
+        "id": product.pk,
+        "name": product.name,
+        "category": product.category.name if product.category else None,
+        "delivery_type": "top_up",
+        "price": product.price,
+        "currency": product.currency,
+        "available_stock": product.available_stock,
+        "sellable": account is None or account.currency == product.currency,
+        "quantity_step": 1,
+        "max_quantity": 1,
+        "fields": [_show_field(field) for field in product.inputs.all()],
+    }
+
+
+def _show_field(field: TopUpField) -> dict[str, Any]:
+    return {
+        "id": field.pk,
+        "name": field.name,
+        "label": field.label,
+        "type": field.type,
+        "required": field.required,
+        "options": [
+            {"value": option.value, "label": option.label} for option in field.options.all()
+        ],
+    }

@@ -1,0 +1,42 @@
+"""How a top-up product is shown to a merchant (contract, "Top-up product")."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from config.api.fields import MoneyField
+from topups.models import FieldType
+
+
+class TopUpFieldOptionSerializer(serializers.Serializer[Any]):
+    """Contract, "Top-up field", `options`."""
+
+    value = serializers.CharField()
+    label = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # contract's word
+
+
+class TopUpFieldSerializer(serializers.Serializer[Any]):
+    """Contract, "Top-up field"."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # the contract's own word
+    type = serializers.ChoiceField(FieldType.choices)
+    required = serializers.BooleanField()  # type: ignore[assignment]  # the contract's own word
+    options = TopUpFieldOptionSerializer(many=True)
+
+
+class TopUpProductSerializer(serializers.Serializer[Any]):
+    """Contract, "Top-up product"."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    category = serializers.CharField(allow_null=True)
+    delivery_type = serializers.ChoiceField(["top_up"])
+    price = MoneyField()
+    currency = serializers.CharField()
+    available_stock = serializers.IntegerField(min_value=0, allow_null=True)
+    sellable = serializers.BooleanField()
+    quantity_step = serializers.IntegerField(min_value=1, max_value=1)
+    max_quantity = serializers.IntegerField(min_value=1, max_value=1)
+    fields = TopUpFieldSerializer(many=True)  # type: ignore[assignment]  # the contract's own word

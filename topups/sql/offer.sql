@@ -1,0 +1,28 @@
+-- What a top-up costs, or why it cannot be bought.
+-- Refuses with VT001, in this order: product_unknown, product_inactive, price_unavailable.
+CREATE OR REPLACE FUNCTION topups_offer(
+    p_account bigint, p_product bigint, OUT price numeric, OUT currency text
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    sold boolean;
+    account_currency text;
+BEGIN
+    SELECT product.price, product.currency, account.currency,
+           product.active AND product.published AND product.external_provider IS NULL
+           AND coalesce(category.active, true)
+      INTO price, currency, account_currency, sold
+      FROM topups_topupproduct product
+      LEFT JOIN catalogue_category category ON category.id = product.category_id
+      LEFT JOIN accounts_account account ON account.id = p_account
+     WHERE product.id = p_product;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_unknown';
+    END IF;
+    IF NOT sold THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_inactive';
+    END IF;
+    IF account_currency <> currency THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'price_unavailable';
+    END IF;
+END $$;

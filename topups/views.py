@@ -1,0 +1,47 @@
+"""GET /topup-products and /topup-products/{product}: the top-up catalogue."""
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import caller
+from config.api.openapi import answers, page_of, page_parameters
+from config.api.pagination import page_data, read_page
+from config.api.views import ApiViewSet, ok
+from config.errors import ErrorCode
+from topups import selectors
+from topups.serializers import TopUpProductSerializer
+
+DEFAULT_PER_PAGE = 50
+
+
+class TopUpProductViewSet(ApiViewSet):
+    @extend_schema(
+        operation_id="list_topup_products",
+        parameters=[
+            *page_parameters(DEFAULT_PER_PAGE),
+            OpenApiParameter("search", str, description="Part of the name, in any case."),
+        ],
+        responses=answers(page_of(TopUpProductSerializer)),
+    )
+    def list(self, request: Request) -> Response:
+        """The top-up catalogue."""
+        page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
+        products, total = selectors.list_topup_products(
+            account=caller(request).account,
+            page=page,
+            search=request.query_params.get("search", ""),
+        )
+        items = TopUpProductSerializer(products, many=True).data
+        return ok(page_data(items, page=page, total=total))
+
+    @extend_schema(
+        operation_id="get_topup_product",
+        parameters=[OpenApiParameter("product", OpenApiTypes.INT64, OpenApiParameter.PATH)],
+        responses=answers(TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND]),
+    )
+    def retrieve(self, request: Request, product: int) -> Response:
+        """One top-up product. `product_not_found` (404) where it is missing or not sold here."""
+        found = selectors.get_topup_product(account=caller(request).account, product_id=product)
+        return ok(TopUpProductSerializer(found).data)
