@@ -124,7 +124,7 @@ def make_field(product: TopUpProduct, type: str = "text", **fields: Any) -> TopU
     options = fields.pop("options", ())
     number = next(_numbers)
     fields = {"name": f"field_{number}", "label": f"Field {number}", **fields}
-    field = TopUpField.objects.create(product=product, type=type, **fields)
+    field = TopUpField.objects.create(product=product, number=number, type=type, **fields)
     for position, value in enumerate(options):
         TopUpFieldOption.objects.create(field=field, value=value, position=position)
     return field

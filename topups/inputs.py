@@ -23,7 +23,7 @@ def read_inputs(
         raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
     if not visible_topup_products().filter(pk=product_id).exists():
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
-    fields = {str(field.pk): field for field in product.inputs.prefetch_related("options")}
+    fields = {str(field.number): field for field in product.inputs.prefetch_related("options")}
     problems = {
         f"fields.{name[:64]}": ["This product has no field with this id."]
         for name in values
@@ -59,7 +59,7 @@ def _problem(field: TopUpField, value: str | None, player_id: str) -> str | None
 def _input(field: TopUpField, value: str) -> dict[str, Any]:
     labels = {option.value: option.label for option in field.options.all()}
     return {
-        "id": field.pk,
+        "id": field.number,
         "name": field.name,
         "label": field.label,
         "value": value,

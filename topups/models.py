@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -68,9 +68,13 @@ class FieldType(models.TextChoices):
 
 
 class TopUpField(models.Model):
-    """A further input that the game needs besides the player id."""
+    """A further input that the game needs besides the player id.
+
+    `number` is the id that merchants send in `fields`; it belongs to the product and stays.
+    """
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="inputs")
+    number = models.PositiveIntegerField(verbose_name="id", validators=[MinValueValidator(1)])
     name = models.CharField(max_length=100)
     label = models.CharField(max_length=200)
     type = models.CharField(max_length=16, choices=FieldType)
@@ -78,8 +82,9 @@ class TopUpField(models.Model):
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
-        ordering = ["position", "pk"]
+        ordering = ["position", "number"]
         constraints = [
+            models.UniqueConstraint(name="topups_field_number_once", fields=["product", "number"]),
             models.UniqueConstraint(name="topups_field_name_once", fields=["product", "name"]),
             models.CheckConstraint(
                 name="topups_field_type_is_known", condition=Q(type__in=FieldType.values)

@@ -63,7 +63,7 @@ def _show(product: TopUpProduct, account: Account | None) -> dict[str, Any]:
 
 def _show_field(field: TopUpField) -> dict[str, Any]:
     return {
-        "id": field.pk,
+        "id": field.number,
         "name": field.name,
         "label": field.label,
         "type": field.type,

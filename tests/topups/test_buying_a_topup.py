@@ -81,7 +81,7 @@ def test_field_values_reach_the_operators_with_their_labels(merchant: Merchant) 
     server = make_field(product, "dropdown", label="Server", options=["eu", "us"])
     make_field(product, "text", required=False)
 
-    buy(merchant, product, fields={str(server.pk): "eu"})
+    buy(merchant, product, fields={str(server.number): "eu"})
 
     (shown,) = Fulfilment.objects.get().inputs
     assert (shown["label"], shown["value"]) == ("Server", "eu")
@@ -109,10 +109,10 @@ def test_a_bad_field_value_is_refused_before_any_debit(
     product = make_topup_product()
     field = make_field(product, type, options=["eu"] if type == "dropdown" else [])
 
-    answer = buy(merchant, product, fields={str(field.pk): value})
+    answer = buy(merchant, product, fields={str(field.number): value})
 
     assert_refused(merchant, answer, 422, code="validation_failed")
-    assert list(answer.json()["error"]["fields"]) == [f"fields.{field.pk}"]
+    assert list(answer.json()["error"]["fields"]) == [f"fields.{field.number}"]
 
 
 @pytest.mark.parametrize(

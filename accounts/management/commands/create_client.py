@@ -1,0 +1,31 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from accounts.services import create_client
+from config.commands import JSONCommand
+
+
+class Command(JSONCommand):
+    help = "Adds an API client and prints its key, which nothing can show again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--account", type=int, metavar="ID", help="whose wallet it buys from")
+        parser.add_argument("--rate-limit", type=int, metavar="N", help="requests per minute")
+        parser.add_argument(
+            "--allow",
+            action="append",
+            default=[],
+            metavar="CIDR",
+            help="an address or network that may call; repeat it for more; none means any",
+        )
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        client, key = create_client(
+            name=options["name"],
+            account_id=options["account"],
+            rate_limit=options["rate_limit"],
+            allowed_networks=options["allow"],
+        )
+        return {"client_id": client.pk, "api_key": key}

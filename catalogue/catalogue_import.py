@@ -1,0 +1,289 @@
+"""The merchant catalogue as a file: categories, products and variations, created or updated by id.
+
+What a row does not mention stays as it is; a new row gets the model's defaults. Nothing is ever
+deleted: a product that is not sold any more is switched off.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.core.validators import RegexValidator
+from django.db import connection, transaction
+from django.db.models import Model
+from rest_framework import serializers
+
+from catalogue.models import (
+    MAX_QUANTITY,
+    Category,
+    Product,
+    ProductType,
+    Shelf,
+    Variation,
+    VoucherCode,
+)
+from config.api.fields import StrictIntegerField, StrictSerializer, StrictStringField
+from config.inputs import refuse
+
+MAX_NAME_LENGTH = 200
+MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows made elsewhere
+PRICE_DIGITS, PRICE_DECIMALS = 18, 4  # below catalogue.models.PRICE_LIMIT
+BATCH = 1000
+
+Values = dict[str, Any]
+
+
+class StrictBooleanField(serializers.BooleanField):
+    """Accepts true and false and nothing that merely looks like one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if type(data) is not bool:
+            self.fail("invalid", input=data)
+        return data
+
+
+class FileRow(StrictSerializer):
+    """An object in the file; the names it may have are declared, and no others."""
+
+    def to_internal_value(self, data: Any) -> Values:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError({"non_field_errors": ["An object is expected."]})
+        return super().to_internal_value(data)
+
+
+def id_field(**options: Any) -> StrictIntegerField:
+    """An id given by the file."""
+    return StrictIntegerField(min_value=1, max_value=MAX_FILE_ID, **options)
+
+
+def name_field() -> StrictStringField:
+    """A name for people."""
+    return StrictStringField(max_length=MAX_NAME_LENGTH)
+
+
+def currency_field() -> StrictStringField:
+    """A currency code."""
+    return StrictStringField(validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")])
+
+
+def price_field(**options: Any) -> serializers.DecimalField:
+    """An exact price, as text or as a JSON number."""
+    return serializers.DecimalField(
+        max_digits=PRICE_DIGITS,
+        decimal_places=PRICE_DECIMALS,
+        min_value=Decimal(1).scaleb(-PRICE_DECIMALS),
+        **options,
+    )
+
+
+class CategoryRow(FileRow):
+    id = id_field()
+    name = name_field()
+    active = StrictBooleanField(required=False)
+
+
+class VariationRow(FileRow):
+    id = id_field()
+    name = name_field()
+    active = StrictBooleanField(required=False)
+    price = price_field(required=False, allow_null=True)
+    quantity_step = StrictIntegerField(required=False, min_value=1, max_value=MAX_QUANTITY)
+
+
+class ProductRow(VariationRow):
+    type = serializers.ChoiceField(ProductType.choices, required=False, allow_null=True)
+    category = id_field(required=False, allow_null=True)
+    currency = currency_field()
+    variations = serializers.ListField(child=VariationRow(), required=False)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What became of the rows of one kind, by id."""
+
+    created: set[int]
+    updated: set[int]
+    total: int
+
+    def counts(self) -> dict[str, int]:
+        created, updated = len(self.created), len(self.updated)
+        return {
+            "created": created,
+            "updated": updated,
+            "unchanged": self.total - created - updated,
+        }
+
+
+@transaction.atomic
+def save_catalogue(
+    *, categories: Sequence[Values], products: Sequence[Values]
+) -> dict[str, dict[str, int]]:
+    """Creates or updates validated rows, all or nothing; returns counts by kind.
+
+    Raises InputProblem, which names the place of each problem in the file.
+    """
+    _lock_out_other_editors()
+    variations = [
+        {**variation, "product_id": product["id"]}
+        for product in products
+        for variation in product.get("variations", [])
+    ]
+    refuse(_find_problems(categories, products))
+
+    saved_categories = save_rows(Category, categories, ["name", "active"])
+    saved_products = save_rows(
+        Product,
+        [_with_category_id(product) for product in products],
+        ["name", "type", "category_id", "currency", "active"],
+    )
+    saved_variations = save_rows(Variation, variations, ["product_id", "name", "active"])
+    for shelf in _save_shelves(products, variations):
+        if shelf.variation_id is None:
+            saved_products.updated.add(shelf.product_id)
+        else:
+            saved_variations.updated.add(shelf.variation_id)
+    saved_products.updated.difference_update(saved_products.created)
+    saved_variations.updated.difference_update(saved_variations.created)
+    return {
+        "categories": saved_categories.counts(),
+        "products": saved_products.counts(),
+        "variations": saved_variations.counts(),
+    }
+
+
+def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
+    """Creates or updates rows by id, and moves the model's own ids past those of the file."""
+    present = model._default_manager.in_bulk([row["id"] for row in rows])
+    created, updated = [], []
+    for row in rows:
+        values = {name: row[name] for name in fields if name in row}
+        instance = present.get(row["id"])
+        if instance is None:
+            created.append(model(pk=row["id"], **values))
+        elif any(getattr(instance, name) != value for name, value in values.items()):
+            for name, value in values.items():
+                setattr(instance, name, value)
+            updated.append(instance)
+    model._default_manager.bulk_create(created, batch_size=BATCH)
+    if updated:
+        model._default_manager.bulk_update(
+            updated, [name.removesuffix("_id") for name in fields], batch_size=BATCH
+        )
+    _advance_ids(model)
+    return Saved({row.pk for row in created}, {row.pk for row in updated}, len(rows))
+
+
+def find_repeats(paths: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Names each id that came before. Takes pairs of a place in the file and the id there."""
+    first: dict[Any, str] = {}
+    for path, row_id in paths:
+        if row_id in first:
+            yield f"{path}: repeats {first[row_id]}"
+        first.setdefault(row_id, path)
+
+
+def name_problems(detail: Any, path: str = "") -> Iterator[str]:
+    """One line per error that a serializer found: `products[3].variations[0].price: …`."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from name_problems(inner, _step(path, name))
+    elif isinstance(detail, list):
+        yield from (f"{path or 'the file'}: {sentence}" for sentence in detail)
+    else:
+        yield f"{path or 'the file'}: {detail}"
+
+
+def _step(path: str, name: object) -> str:
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    if name == "non_field_errors":
+        return path
+    shown = name if str(name).isidentifier() else repr(name)
+    return f"{path}.{shown}" if path else str(shown)
+
+
+def _lock_out_other_editors() -> None:
+    """Another import, or an edit in the admin, waits until this one is done; sales do not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "LOCK TABLE catalogue_category, catalogue_product, catalogue_variation"
+            " IN SHARE ROW EXCLUSIVE MODE"
+        )
+
+
+def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> Iterator[str]:
+    variations = [
+        (f"products[{place}].variations[{inner}]", product["id"], variation["id"])
+        for place, product in enumerate(products)
+        for inner, variation in enumerate(product.get("variations", []))
+    ]
+    yield from find_repeats(
+        (f"categories[{place}].id", row["id"]) for place, row in enumerate(categories)
+    )
+    yield from find_repeats(
+        (f"products[{place}].id", row["id"]) for place, row in enumerate(products)
+    )
+    yield from find_repeats((f"{path}.id", variation_id) for path, _, variation_id in variations)
+
+    owners = dict(
+        Variation.objects.filter(pk__in=[row[2] for row in variations]).values_list(
+            "pk", "product_id"
+        )
+    )
+    for path, product_id, variation_id in variations:
+        if owners.get(variation_id, product_id) != product_id:
+            yield f"{path}.id: belongs to product {owners[variation_id]}"
+
+    known = {row["id"] for row in categories} | set(Category.objects.values_list("pk", flat=True))
+    currencies = dict(
+        Product.objects.filter(pk__in=[row["id"] for row in products]).values_list("pk", "currency")
+    )
+    for place, product in enumerate(products):
+        category = product.get("category")
+        if category is not None and category not in known:
+            yield f"products[{place}].category: there is no category {category}"
+        # Merchants reconcile by product; its orders would then be in two currencies.
+        currency = currencies.get(product["id"], product["currency"])
+        if currency != product["currency"] and _is_sold(product["id"]):
+            yield f"products[{place}].currency: the product was sold in {currency}"
+
+
+def _is_sold(product_id: int) -> bool:
+    return VoucherCode.objects.filter(
+        shelf__product=product_id, order_id__isnull=False
+    ).exists()
+
+
+def _with_category_id(product: Values) -> Values:
+    return {**product, **({"category_id": product["category"]} if "category" in product else {})}
+
+
+def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> list[Shelf]:
+    """Puts prices and steps on the shelves, which triggers have made; returns those it changed."""
+    wanted = {(row["id"], None): row for row in products}
+    wanted |= {(row["product_id"], row["id"]): row for row in variations}
+    changed = []
+    for shelf in Shelf.objects.filter(product__in=[row["id"] for row in products]):
+        row = wanted.get((shelf.product_id, shelf.variation_id), {})
+        price = row.get("price", shelf.price)
+        step = row.get("quantity_step", shelf.quantity_step)
+        if (price, step) != (shelf.price, shelf.quantity_step):
+            shelf.price, shelf.quantity_step = price, step
+            changed.append(shelf)
+    if changed:
+        Shelf.objects.bulk_update(changed, ["price", "quantity_step"], batch_size=BATCH)
+    return changed
+
+
+def _advance_ids(model: type[Model]) -> None:
+    """So that the next row made in the admin does not get an id that the file gave out."""
+    table = model._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table])
+        (sequence,) = cursor.fetchone()
+        cursor.execute(
+            f"SELECT setval(%s, newest.id) FROM (SELECT max(id) AS id FROM {table}) AS newest"  # noqa: S608  names of ours
+            f" WHERE newest.id > (SELECT last_value FROM {sequence})",
+            [sequence],
+        )

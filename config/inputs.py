@@ -1,0 +1,58 @@
+"""What people type at a shell or hand over in a file: checked, and refused in one line."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+
+SHOWN_PROBLEMS = 20
+
+Row = TypeVar("Row", bound=Model)
+
+
+class InputProblem(ValueError):
+    """The input cannot be used, and nothing was changed. The message is one line for people; it
+    never holds a secret."""
+
+
+def find_row(rows: QuerySet[Row], pk: int) -> Row:
+    """The row with this id. Raises InputProblem."""
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise InputProblem(f"There is no {rows.model._meta.verbose_name} {pk}.")
+    return row
+
+
+def clean_text(text: str, *, what: str, max_length: int) -> str:
+    """The text without blanks around it. Raises InputProblem where it is empty, too long, or holds
+    characters that no name has (NUL, line breaks, halves of surrogate pairs)."""
+    text = text.strip()
+    if not text:
+        raise InputProblem(f"The {what} is empty.")
+    if len(text) > max_length:
+        raise InputProblem(f"The {what} is longer than {max_length} characters.")
+    if not text.isprintable():
+        raise InputProblem(f"The {what} holds characters that cannot be printed.")
+    return text
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raises InputProblem where there are any: it shows the first of them and counts the rest."""
+    remaining = iter(problems)
+    shown = list(islice(remaining, SHOWN_PROBLEMS))
+    more = sum(1 for _ in remaining)
+    if shown:
+        raise InputProblem("; ".join(shown) + (f"; and {more} more" if more else ""))
+
+
+def one_line(error: ValidationError) -> str:
+    """What Django's validation found, as `field: sentence` pairs on one line."""
+    if not hasattr(error, "error_dict"):
+        return " ".join(error.messages)
+    return " ".join(
+        f"{name}: {sentence}"
+        for name, sentences in error.message_dict.items()
+        for sentence in sentences
+    )

@@ -1,0 +1,85 @@
+"""`import_catalogue`: reads the file, and hands each app its part of it, in one transaction."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+from django.db import transaction
+from rest_framework import serializers
+
+from catalogue.catalogue_import import (
+    CategoryRow,
+    FileRow,
+    ProductRow,
+    name_problems,
+    save_catalogue,
+)
+from config.inputs import InputProblem, refuse
+from topups.catalogue_import import TopUpProductRow, save_topup_products
+
+
+class CatalogueFile(FileRow):
+    """The whole file. Each top-level name is a list that one app understands."""
+
+    categories = serializers.ListField(child=CategoryRow(), default=list)
+    products = serializers.ListField(child=ProductRow(), default=list)
+    topup_products = serializers.ListField(child=TopUpProductRow(), default=list)
+
+
+def import_catalogue(*, path: Path) -> dict[str, dict[str, int]]:
+    """Creates or updates by id all that the file lists, or nothing; returns counts by kind.
+
+    Raises InputProblem, which names the place of each problem in the file.
+    """
+    return import_rows(_read(path))
+
+
+def import_rows(content: Any) -> dict[str, dict[str, int]]:
+    """The same for what such a file holds. Raises InputProblem."""
+    file = CatalogueFile(data=content)
+    if not file.is_valid():
+        refuse(name_problems(file.errors))
+    rows = file.validated_data
+    with transaction.atomic():
+        return {
+            **save_catalogue(categories=rows["categories"], products=rows["products"]),
+            **save_topup_products(products=rows["topup_products"]),
+        }
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(
+            path.read_text("utf-8-sig"),
+            parse_float=Decimal,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_refuse_repeated_names,
+        )
+    except OSError as error:
+        raise InputProblem(f"Cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InputProblem(f"{path} is not UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise InputProblem(
+            f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        ) from None
+    except RecursionError:
+        raise InputProblem(f"{path} is nested too deeply.") from None
+    except InputProblem:
+        raise
+    except ValueError:  # a path with NUL in it, or a number of thousands of digits
+        raise InputProblem("The file, or a number in it, cannot be read.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InputProblem(f"{name} is not a JSON number.")
+
+
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InputProblem(f"The name {repeated!r} appears twice in one object.")
+    return members

@@ -1,0 +1,169 @@
+"""The desk from a shell, and the top-up part of the catalogue file."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.factories import Merchant, buy_topup, make_operator
+from topups.models import TopUpProduct
+
+pytestmark = pytest.mark.django_db
+
+GEMS: dict[str, Any] = {
+    "id": 500,
+    "name": "Gems 60",
+    "currency": "USD",
+    "price": "4.99",
+    "available_stock": 10,
+    "forward": True,
+    "fields": [
+        {
+            "id": 1,
+            "name": "server",
+            "label": "Server",
+            "type": "dropdown",
+            "options": [{"value": "us", "label": "America"}, {"value": "eu"}],
+        },
+        {"id": 7, "name": "zone", "label": "Zone", "type": "number", "required": False},
+    ],
+}
+
+
+def run(*words: str) -> dict[str, Any]:
+    out = io.StringIO()
+    call_command(*words, stdout=out)
+    answer: dict[str, Any] = json.loads(out.getvalue())
+    return answer
+
+
+def load(tmp_path: Path, *products: dict[str, Any]) -> dict[str, Any]:
+    file = tmp_path / "catalogue.json"
+    file.write_text(json.dumps({"topup_products": products}))
+    return run("import_catalogue", str(file))
+
+
+def test_the_file_makes_products_that_merchants_see(merchant: Merchant, tmp_path: Path) -> None:
+    assert load(tmp_path, GEMS)["topup_products"] == {"created": 1, "updated": 0, "unchanged": 0}
+
+    shown = merchant.get("/topup-products/500").json()["data"]
+
+    assert shown == {
+        "id": 500,
+        "name": "Gems 60",
+        "category": None,
+        "delivery_type": "top_up",
+        "price": 4.99,
+        "currency": "USD",
+        "available_stock": 10,
+        "sellable": True,
+        "quantity_step": 1,
+        "max_quantity": 1,
+        "fields": [
+            {
+                "id": 1,
+                "name": "server",
+                "label": "Server",
+                "type": "dropdown",
+                "required": True,
+                "options": [{"value": "us", "label": "America"}, {"value": "eu", "label": None}],
+            },
+            {
+                "id": 7,
+                "name": "zone",
+                "label": "Zone",
+                "type": "number",
+                "required": False,
+                "options": [],
+            },
+        ],
+    }
+
+
+def test_a_second_run_changes_nothing(db: None, tmp_path: Path) -> None:
+    load(tmp_path, GEMS)
+
+    assert load(tmp_path, GEMS)["topup_products"] == {"created": 0, "updated": 0, "unchanged": 1}
+
+
+def test_fields_become_what_the_file_lists_in_its_order(merchant: Merchant, tmp_path: Path) -> None:
+    load(tmp_path, GEMS)
+    load(tmp_path, {**GEMS, "fields": list(reversed(GEMS["fields"]))})
+
+    fields = merchant.get("/topup-products/500").json()["data"]["fields"]
+    assert [field["id"] for field in fields] == [7, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"price": "0"}, r"topup_products\[0\].price"),
+        ({"price": None}, r"topup_products\[0\].price"),
+        ({"available_stock": -1}, r"topup_products\[0\].available_stock"),
+        ({"category": 77}, r"topup_products\[0\].category"),
+        ({"external_provider": ""}, r"topup_products\[0\].external_provider"),
+        ({"colour": "red"}, r"topup_products\[0\].colour"),
+        (
+            {"fields": [{**GEMS["fields"][0], "options": []}]},
+            r"topup_products\[0\].fields\[0\].options",
+        ),
+        (
+            {"fields": [GEMS["fields"][1], GEMS["fields"][1]]},
+            r"topup_products\[0\].fields\[1\].id: repeats",
+        ),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_named_by_its_place_and_changes_nothing(
+    db: None, tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(CommandError, match=place):
+        load(tmp_path, {**GEMS, **change})
+
+    assert not TopUpProduct.objects.exists()
+
+
+def test_an_order_is_worked_from_a_shell(merchant: Merchant) -> None:
+    operator = make_operator()
+    reference = buy_topup(merchant)
+    (listed,) = run("fulfilment", "list")["fulfilments"]
+    assert (listed["reference"], listed["status"]) == (reference, "pending")
+
+    by = ["--operator", operator.user.username]
+    assert run("fulfilment", "claim", reference, *by)["claimed_by"] == operator.user.username
+    assert run("fulfilment", "complete", reference, *by)["status"] == "completed"
+
+    assert run("fulfilment", "list") == {"fulfilments": []}
+    assert merchant.get(f"/orders/{reference}").json()["data"]["status"] == "completed"
+
+
+def test_a_rejection_from_a_shell_is_refunded_by_the_sweep(merchant: Merchant) -> None:
+    operator = make_operator()
+    reference = buy_topup(merchant)
+
+    rejected = run(
+        "fulfilment", "reject", reference, "--reason", "no_stock",
+        "--operator", operator.user.username,
+    )  # fmt: skip
+
+    assert (rejected["failure_reason"], rejected["refund_due"]) == ("fulfilment_failed", True)
+    assert run("sweep_refunds") == {"refunded": 1}
+    assert run("sweep_refunds") == {"refunded": 0}
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["claim", "NOPE", "--operator", "anna"], "no top-up order"),
+        (["claim", "NOPE", "--operator", "nobody"], "no user 'nobody'"),
+    ],
+)
+def test_a_shell_is_told_what_is_wrong(db: None, words: list[str], line: str) -> None:
+    make_operator(username="anna")
+
+    with pytest.raises(CommandError, match=line):
+        run("fulfilment", *words)

@@ -1,0 +1,173 @@
+"""The top-up part of the catalogue file: packages and their fields, created or updated by id."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db import transaction
+from rest_framework import serializers
+
+from catalogue.catalogue_import import (
+    FileRow,
+    StrictBooleanField,
+    Values,
+    currency_field,
+    find_repeats,
+    id_field,
+    name_field,
+    price_field,
+    save_rows,
+)
+from catalogue.models import Category
+from config.api.fields import StrictIntegerField, StrictStringField
+from config.inputs import refuse
+from topups.models import FieldType, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+
+MAX_STOCK = 2**31 - 1
+
+
+class OptionRow(FileRow):
+    value = StrictStringField(max_length=255)
+    label = StrictStringField(  # type: ignore[assignment]  # the contract's own word
+        max_length=200, required=False, allow_null=True
+    )
+
+
+class FieldRow(FileRow):
+    id = StrictIntegerField(min_value=1, max_value=MAX_STOCK)
+    name = StrictStringField(max_length=100)
+    label = StrictStringField(max_length=200)  # type: ignore[assignment]  # contract's word
+    type = serializers.ChoiceField(FieldType.choices)
+    required = StrictBooleanField(required=False)  # type: ignore[assignment]  # contract's word
+    options = serializers.ListField(child=OptionRow(), required=False)
+
+    def validate(self, attrs: Values) -> Values:
+        if (attrs["type"] == FieldType.DROPDOWN) != bool(attrs.get("options")):
+            raise serializers.ValidationError(
+                {"options": ["A dropdown has options, and no other type has any."]}
+            )
+        return attrs
+
+
+class TopUpProductRow(FileRow):
+    id = id_field()
+    name = name_field()
+    category = id_field(required=False, allow_null=True)
+    currency = currency_field()
+    price = price_field()
+    available_stock = StrictIntegerField(
+        min_value=0, max_value=MAX_STOCK, required=False, allow_null=True
+    )
+    active = StrictBooleanField(required=False)
+    published = StrictBooleanField(required=False)
+    external_provider = StrictStringField(max_length=100, required=False, allow_null=True)
+    forward = StrictBooleanField(required=False)
+    fields = serializers.ListField(  # type: ignore[assignment]  # the contract's own word
+        child=FieldRow(), required=False
+    )
+
+
+@transaction.atomic
+def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, int]]:
+    """Creates or updates validated rows, all or nothing; returns counts by kind.
+
+    A product's `fields`, where the file lists them, become exactly those, in that order: what was
+    bought before keeps its own copy. Raises InputProblem.
+    """
+    refuse(_find_problems(products))
+    saved = save_rows(
+        TopUpProduct,
+        [{**row, "category_id": row["category"]} if "category" in row else row for row in products],
+        [
+            "name",
+            "category_id",
+            "currency",
+            "price",
+            "available_stock",
+            "active",
+            "published",
+            "external_provider",
+            "forward",
+        ],
+    )
+    for product in products:
+        if "fields" in product and _replace_fields(product["id"], product["fields"]):
+            saved.updated.add(product["id"])
+    saved.updated.difference_update(saved.created)
+    return {"topup_products": saved.counts()}
+
+
+def _find_problems(products: Sequence[Values]) -> Iterator[str]:
+    yield from find_repeats(
+        (f"topup_products[{place}].id", row["id"]) for place, row in enumerate(products)
+    )
+    categories = set(Category.objects.values_list("pk", flat=True))
+    currencies = dict(
+        TopUpProduct.objects.filter(pk__in=[row["id"] for row in products]).values_list(
+            "pk", "currency"
+        )
+    )
+    for place, row in enumerate(products):
+        path = f"topup_products[{place}]"
+        if row.get("category") is not None and row["category"] not in categories:
+            yield f"{path}.category: there is no category {row['category']}"
+        currency = currencies.get(row["id"], row["currency"])
+        sold = Fulfilment.objects.filter(product=row["id"])
+        if currency != row["currency"] and sold.exists():
+            yield f"{path}.currency: the product was sold in {currency}"
+        yield from _find_field_problems(path, row.get("fields", []))
+
+
+def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
+    for key in ("id", "name"):
+        yield from find_repeats(
+            (f"{path}.fields[{place}].{key}", field[key]) for place, field in enumerate(fields)
+        )
+    for place, field in enumerate(fields):
+        yield from find_repeats(
+            (f"{path}.fields[{place}].options[{number}].value", option["value"])
+            for number, option in enumerate(field.get("options", []))
+        )
+
+
+def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:
+    """Makes the product's fields what the file lists; returns whether that changed anything."""
+    if _present_fields(product_id) == [_field_values(row) for row in rows]:
+        return False
+    TopUpField.objects.filter(product=product_id).delete()
+    for position, row in enumerate(rows):
+        field = TopUpField.objects.create(
+            product_id=product_id,
+            position=position,
+            number=row["id"],
+            name=row["name"],
+            label=row["label"],
+            type=row["type"],
+            required=row.get("required", True),
+        )
+        TopUpFieldOption.objects.bulk_create(
+            TopUpFieldOption(
+                field=field, position=number, value=option["value"], label=option.get("label")
+            )
+            for number, option in enumerate(row.get("options", []))
+        )
+    return True
+
+
+def _present_fields(product_id: int) -> list[tuple[Any, ...]]:
+    return [
+        (
+            field.number,
+            field.name,
+            field.label,
+            field.type,
+            field.required,
+            [(option.value, option.label) for option in field.options.all()],
+        )
+        for field in TopUpField.objects.filter(product=product_id).prefetch_related("options")
+    ]
+
+
+def _field_values(row: Values) -> tuple[Any, ...]:
+    options = [(option["value"], option.get("label")) for option in row.get("options", [])]
+    required = row.get("required", True)
+    return row["id"], row["name"], row["label"], row["type"], required, options

@@ -1,0 +1,37 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from config.commands import JSONCommand
+from topups.fulfilments import RejectReason
+from topups.shell import list_open, move_by_command
+from topups.transitions import Move
+
+
+class Command(JSONCommand):
+    help = "The operators' desk from a shell: list, claim, release, complete, review or reject."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list", help="open top-ups, oldest first")
+        for move in (Move.CLAIM, Move.RELEASE, Move.COMPLETE, Move.REVIEW, Move.REJECT):
+            action = actions.add_parser(move.value)
+            action.add_argument("reference")
+            action.add_argument("--operator", required=True, metavar="USERNAME")
+            action.add_argument("--note", default="", metavar="TEXT")
+            if move == Move.REJECT:
+                action.add_argument("--reason", choices=RejectReason.values, default="other")
+                action.add_argument(
+                    "--no-refund", action="store_true", help="only from review, by a senior"
+                )
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        if options["action"] == "list":
+            return {"fulfilments": list_open()}
+        return move_by_command(
+            reference=options["reference"],
+            move=Move.REJECT_UNREFUNDED if options.get("no_refund") else Move(options["action"]),
+            username=options["operator"],
+            reason=RejectReason(options.get("reason") or "other"),
+            note=options["note"],
+        )

@@ -1,0 +1,11 @@
+from typing import Any
+
+from config.commands import JSONCommand
+from topups.refunds import sweep_refunds
+
+
+class Command(JSONCommand):
+    help = "Credits the wallets of failed top-ups whose refund is still due."
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        return {"refunded": sweep_refunds()}

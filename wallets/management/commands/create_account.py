@@ -1,0 +1,30 @@
+from decimal import Decimal
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from config.commands import JSONCommand, amount
+from wallets.models import Wallet
+from wallets.provisioning import create_account
+
+
+class Command(JSONCommand):
+    help = "Adds a merchant's account with its wallet."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--currency", default="USD", help="three capital letters, for ever")
+        parser.add_argument("--balance", type=amount, default=Decimal(0), metavar="100.00")
+        parser.add_argument("--no-wallet", action="store_true", help="reads the catalogue only")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        account = create_account(
+            name=options["name"],
+            currency=options["currency"],
+            balance=options["balance"],
+            with_wallet=not options["no_wallet"],
+            actor="command:create_account",
+        )
+        wallet = Wallet.objects.filter(account=account).first()
+        balance = wallet.balance if wallet else None
+        return {"account_id": account.pk, "currency": account.currency, "balance": balance}

@@ -1,0 +1,30 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from config.commands import JSONCommand, amount
+from wallets.provisioning import book_deposit
+
+
+class Command(JSONCommand):
+    help = "Credits a wallet with what the merchant paid in; a negative amount is an adjustment."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("account_id", type=int)
+        parser.add_argument("amount", type=amount)
+        parser.add_argument("--note", default="", metavar="TEXT", help="why; kept in the ledger")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        entry = book_deposit(
+            account_id=options["account_id"],
+            amount=options["amount"],
+            actor="command:deposit",
+            note=options["note"],
+        )
+        return {
+            "account_id": entry.wallet_id,
+            "entry_id": entry.pk,
+            "kind": entry.kind,
+            "amount": entry.amount,
+            "balance": entry.balance_after,
+        }

@@ -1,0 +1,61 @@
+"""Opening merchants' accounts and booking what they pay in, as an operator does at a shell."""
+
+from decimal import Decimal
+
+from django.db import transaction
+
+from accounts.models import Account
+from accounts.services import MAX_NAME_LENGTH
+from config.errors import OrderRefused
+from config.inputs import InputProblem, clean_text, find_row
+from wallets.models import MONEY_DECIMALS, LedgerEntry, Wallet
+from wallets.services import BadAmount, adjust, deposit, open_wallet
+
+MAX_NOTE_LENGTH = 500
+
+
+@transaction.atomic
+def create_account(
+    *, name: str, currency: str, balance: Decimal, with_wallet: bool, actor: str
+) -> Account:
+    """A new account. A balance, in whole units of the currency, is posted as a deposit.
+
+    Raises InputProblem or ValidationError.
+    """
+    account = Account(
+        name=clean_text(name, what="name", max_length=MAX_NAME_LENGTH), currency=currency
+    )
+    account.full_clean()
+    account.save()
+    if with_wallet:
+        open_wallet(account=account)
+    if balance or not balance.is_finite():
+        if not with_wallet:
+            raise InputProblem("Without a wallet there is no balance.")
+        book_deposit(account_id=account.pk, amount=balance, actor=actor, note="opening balance")
+    return account
+
+
+def book_deposit(*, account_id: int, amount: Decimal, actor: str, note: str = "") -> LedgerEntry:
+    """Credits a deposit; a negative amount is an adjustment. Raises InputProblem."""
+    account = find_row(Account.objects.all(), account_id)
+    if not Wallet.objects.filter(account=account).exists():
+        raise InputProblem(f"Account {account.pk} has no wallet.")
+    if note:
+        note = clean_text(note, what="note", max_length=MAX_NOTE_LENGTH)
+    _refuse_unbookable(amount)
+    book = adjust if amount < 0 else deposit
+    try:
+        return book(account=account, amount=amount, actor=actor, note=note)
+    except BadAmount as error:
+        raise InputProblem(f"The amount cannot be booked: {error}.") from None
+    except OrderRefused:
+        raise InputProblem("The balance would fall below zero.") from None
+
+
+def _refuse_unbookable(amount: Decimal) -> None:
+    """Before decimal arithmetic overflows, or rounds digits away."""
+    if not amount.is_finite() or abs(amount.adjusted()) > 100:
+        raise InputProblem("The amount is not a number within reason.")
+    if len(f"{amount:f}".partition(".")[2].rstrip("0")) > MONEY_DECIMALS:
+        raise InputProblem(f"The amount has more than {MONEY_DECIMALS} decimals.")
