@@ -1,0 +1,16 @@
+"""Installs the SQL of this app; the files say what each does."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+from config.sql import run_sql_file
+
+SQL = Path(__file__).resolve().parent.parent / "sql"
+
+
+class Migration(migrations.Migration):
+    dependencies = [("operators", "0001_initial")]
+    operations = [
+        run_sql_file(SQL / "guards.sql"),
+    ]
