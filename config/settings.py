@@ -35,6 +35,7 @@ HTTPS = env.bool("DJANGO_HTTPS", True)
 
 INSTALLED_APPS = [
     "unfold",
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -242,3 +243,33 @@ DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
 DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = False
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = 20
+
+# Back office.
+DATETIME_FORMAT = "Y-m-d H:i:s"
+UNFOLD = {
+    "SITE_TITLE": "Voucher & top-up service",
+    "SITE_HEADER": "Voucher & top-up",
+    "SITE_SUBHEADER": "Back office",
+    "SITE_SYMBOL": "confirmation_number",
+    "SITE_URL": None,
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": True,
+    "STYLES": ["operators.admin.menu.stylesheet"],
+    "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
+    "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
+    "COLORS": {
+        "primary": {
+            "50": "#eff6ff",
+            "100": "#dbeafe",
+            "200": "#bfdbfe",
+            "300": "#93c5fd",
+            "400": "#60a5fa",
+            "500": "#3b82f6",
+            "600": "#2563eb",
+            "700": "#1d4ed8",
+            "800": "#1e40af",
+            "900": "#1e3a8a",
+            "950": "#172554",
+        }
+    },
+}

@@ -1,0 +1,258 @@
+"""The catalogue: categories, products with their variations and shelves, stock, references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.admin import TabularInline
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.decorators import display
+
+from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from operators.admin.base import (
+    DeskAdmin,
+    KeptAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    save_changed,
+    url_of,
+)
+from operators.admin.fields import PriceField, QuantityStepField
+from orders.models import Order
+
+LOW_STOCK = 10
+
+
+@admin.register(Category)
+class CategoryAdmin(DeskAdmin):
+    list_display = ("name", "id", "active")
+    list_filter = ("active",)
+    search_fields = ("name",)
+    ordering = ("name", "id")
+    actions = None
+
+
+class VariationInline(TabularInline):
+    """Variations are switched off, never removed: orders and merchants name them by id."""
+
+    model = Variation
+    fields = ("name", "active")
+    ordering = ("id",)
+    extra = 0
+    can_delete = False
+    hide_title = True
+
+
+class ShelfForm(forms.ModelForm):  # type: ignore[type-arg]
+    price = PriceField()
+    quantity_step = QuantityStepField()
+
+    class Meta:
+        model = Shelf
+        fields = ["price", "quantity_step"]
+
+
+class ShelfInline(TabularInline):
+    """The database makes a shelf for each product and each variation; here they get a price."""
+
+    model = Shelf
+    form = ShelfForm
+    verbose_name_plural = "prices and stock"
+    fields = ("sold_as", "price", "quantity_step", "available_stock")
+    readonly_fields = ("sold_as", "available_stock")
+    extra = max_num = 0
+    can_delete = False
+    hide_title = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
+        shelves: QuerySet[Shelf] = super().get_queryset(request)
+        return shelves.select_related("variation").order_by(F("variation_id").asc(nulls_first=True))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="sold as")
+    def sold_as(self, shelf: Shelf) -> str:
+        return shelf.variation.name if shelf.variation else "the product itself"
+
+
+@admin.register(Product)
+class ProductAdmin(DeskAdmin):
+    inlines = (VariationInline, ShelfInline)
+    list_display = ("name", "id", "category", "type", "price", "stock", "active")
+    list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
+    list_select_related = ("category",)
+    search_fields = ("name", "id__exact", "variations__name")
+    search_help_text = "Name of the product or a variation, or the product's id"
+    ordering = ("name", "id")
+    autocomplete_fields = ("category",)
+    fields = ("name", "category", "type", "currency", "active")
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
+        shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
+        products: QuerySet[Product] = super().get_queryset(request)
+        return products.annotate(
+            own_price=Subquery(shelves.filter(variation=None).values("price")[:1]),
+            stock_in_all=Subquery(
+                shelves.values("product").annotate(all=Sum("available_stock")).values("all")
+            ),
+        )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Product | None = None
+    ) -> tuple[str, ...]:
+        # Prices of past orders and of the shelves are in this currency.
+        is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
+        return ("currency",) if is_sold else ()
+
+    @admin.display(description="price", ordering="own_price")
+    def price(self, product: Product) -> str:
+        return amount(getattr(product, "own_price", None), product.currency)
+
+    @admin.display(description="codes in stock", ordering="stock_in_all")
+    def stock(self, product: Product) -> str:
+        return f"{getattr(product, 'stock_in_all', None) or 0:,}"
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
+        """Changed rows write their changed columns only: a sale may have moved the stock."""
+        formset.save(commit=False)
+        for obj in formset.new_objects:
+            obj.save()
+        for obj, _ in formset.changed_objects:
+            row = next(row for row in formset.initial_forms if row.instance is obj)
+            save_changed(obj, row)
+
+    def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
+        """The shelves exist from now on: go on to their prices."""
+        messages.info(request, "It is for sale once it has a price, below.")
+        return HttpResponseRedirect(url_of(obj))
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        """A product may go only where nothing ever referred to one of its shelves."""
+        deleted, counts = [], {"products": 0, "variations": 0}
+        protected = []
+        for product in objs:
+            protected += [f"{count} {what} of {product}" for what, count in _holds(product)]
+            variations = list(product.variations.all())
+            deleted += [f"Product: {product}", [f"Variation: {each.name}" for each in variations]]
+            counts["products"] += 1
+            counts["variations"] += len(variations)
+        return deleted, counts, set(), protected
+
+    def delete_model(self, request: HttpRequest, obj: Product) -> None:
+        with transaction.atomic():
+            obj.shelves.all().delete()
+            obj.variations.all().delete()
+            obj.delete()
+
+
+def _holds(product: Product) -> list[tuple[str, int]]:
+    """What keeps a product from being deleted; counts end where knowing more helps nobody."""
+    shelves = list(product.shelves.values_list("pk", flat=True))
+    held = {
+        "codes": VoucherCode.objects.filter(shelf__in=shelves),
+        "orders": Order.objects.filter(shelf__in=shelves),
+        "reference links": ReferenceLink.objects.filter(shelf__in=shelves),
+    }
+    found = [(what, rows[:1000].count()) for what, rows in held.items()]
+    return [(what, count) for what, count in found if count]
+
+
+class StockFilter(DropdownFilter):
+    title = "stock"
+    parameter_name = "stock"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("none", "Sold out"),
+            ("low", f"Fewer than {LOW_STOCK} codes"),
+            ("some", "In stock"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Shelf]) -> QuerySet[Shelf]:
+        match self.value():
+            case "none":
+                return queryset.filter(available_stock=0)
+            case "low":
+                return queryset.filter(available_stock__lt=LOW_STOCK)
+            case "some":
+                return queryset.filter(available_stock__gt=0)
+        return queryset
+
+
+@admin.register(Shelf)
+class ShelfAdmin(KeptAdmin):
+    """Stock levels. `available_stock` moves with codes that come in and go out, nowhere else."""
+
+    form = ShelfForm
+    list_display = (
+        "sold_as",
+        "product_id",
+        "variation_id",
+        "price_shown",
+        "quantity_step",
+        "stock",
+    )
+    list_filter = (
+        StockFilter,
+        "product__active",
+        ("product__category", AutocompleteSelectFilter),
+    )
+    search_fields = ("product__name", "variation__name", "product__id__exact")
+    search_help_text = "Name of the product or the variation, or the product's id"
+    ordering = ("available_stock", "id")
+    fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
+    readonly_fields = ("product_link", "variation", "available_stock", "codes")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
+        shelves: QuerySet[Shelf] = super().get_queryset(request)
+        return shelves.select_related("product", "variation__product")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.display(description="sold as", ordering="product__name")
+    def sold_as(self, shelf: Shelf) -> str:
+        return str(shelf)
+
+    @admin.display(description="price", ordering="price")
+    def price_shown(self, shelf: Shelf) -> str:
+        return amount(shelf.price, shelf.product.currency)
+
+    @display(
+        description="codes in stock",
+        ordering="available_stock",
+        label={"none": "danger", "low": "warning", "some": "success"},
+    )
+    def stock(self, shelf: Shelf) -> tuple[str, str]:
+        left = shelf.available_stock
+        level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
+        return level, f"{left:,}"
+
+    @admin.display(description="product")
+    def product_link(self, shelf: Shelf) -> str:
+        return link_to(shelf.product)
+
+    @admin.display(description="codes")
+    def codes(self, shelf: Shelf) -> str:
+        return link_to_list(VoucherCode, "Codes of this shelf", shelf__id__exact=shelf.pk)
+
+
+@admin.register(ReferenceLink)
+class ReferenceLinkAdmin(DeskAdmin):
+    list_display = ("reference", "account", "shelf")
+    list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
+    list_select_related = ("account", "shelf__product", "shelf__variation__product")
+    search_fields = ("reference", "account__name", "shelf__product__name")
+    search_help_text = "Reference, account or product"
+    ordering = ("account__name", "reference", "id")
+    autocomplete_fields = ("account", "shelf")

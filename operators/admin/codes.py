@@ -1,0 +1,176 @@
+"""Voucher codes: masked everywhere, revealed one page at a time and never without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+
+from catalogue.models import VoucherCode
+from config.sealing import CannotOpen
+from operators.admin.base import (
+    EMPTY,
+    MASK,
+    RecordAdmin,
+    link_to,
+    link_to_list,
+    page,
+    posted,
+    staff_of,
+    url_of,
+)
+from operators.admin.merchants import ConfirmForm
+from operators.disclosure import Revealed, reveal_codes
+from operators.models import AuditEntry
+from orders.models import Order
+
+REVEAL = "catalogue.reveal_vouchercode"
+NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
+MAX_ID = 2**63 - 1
+
+
+class SoldFilter(DropdownFilter):
+    title = "sold"
+    parameter_name = "sold"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("no", "On the shelf"), ("yes", "Sold")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[VoucherCode]
+    ) -> QuerySet[VoucherCode]:
+        match self.value():
+            case "no":
+                return queryset.filter(order_id=None)
+            case "yes":
+                return queryset.filter(order_id__isnull=False)
+        return queryset
+
+
+class RevealingAdmin(RecordAdmin):
+    """To see codes in clear text takes a permission of its own, next to that for the page."""
+
+    def has_reveal_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and staff_of(request).has_perm(REVEAL)
+
+
+@admin.register(VoucherCode)
+class VoucherCodeAdmin(RevealingAdmin):
+    list_display = ("id", "masked", "shelf", "state", "order", "imported_at")
+    list_filter = (SoldFilter, ("shelf", AutocompleteSelectFilter))
+    list_select_related = ("shelf__product", "shelf__variation__product")
+    search_fields = ("id",)
+    search_help_text = "Id of a code, or reference of the order that took it"
+    fields = ("id", "masked", "shelf", "state", "order", "imported_at", "trail")
+    actions_detail = ("reveal",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[VoucherCode]:
+        taken_by = Order.objects.filter(pk=OuterRef("order_id")).values("reference")
+        codes: QuerySet[VoucherCode] = super().get_queryset(request)
+        return codes.defer("sealed", "digest").annotate(order_reference=Subquery(taken_by))
+
+    def search(
+        self, queryset: QuerySet[VoucherCode], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[VoucherCode], bool]:
+        if not term:
+            return queryset, False
+        if term.isascii() and term.isdecimal() and len(term) < 20 and int(term) <= MAX_ID:
+            return queryset.filter(pk=int(term)), False
+        order = Order.objects.filter(reference=term.upper()).first()
+        return (queryset.filter(order_id=order.pk) if order else queryset.none()), False
+
+    @admin.display(description="code")
+    def masked(self, code: VoucherCode) -> str:
+        return MASK
+
+    @display(description="state", label={"sold": "info", "on the shelf": "success"})
+    def state(self, code: VoucherCode) -> str:
+        return "on the shelf" if code.order_id is None else "sold"
+
+    @admin.display(description="order")
+    def order(self, code: VoucherCode) -> str:
+        if code.order_id is None:
+            return EMPTY
+        return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
+
+    @admin.display(description="revealed")
+    def trail(self, code: VoucherCode) -> str:
+        return link_to_list(AuditEntry, "Who has seen it", q=f"code:{code.pk}")
+
+    @action(
+        description="Reveal code",
+        icon="visibility",
+        permissions=["reveal"],
+        url_path="reveal",
+        variant=ActionVariant.WARNING,
+    )
+    def reveal(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        code = self.get_object(request, unquote(object_id))
+        if not isinstance(code, VoucherCode):
+            raise Http404
+        order = Order.objects.filter(pk=code.order_id).first() if code.order_id else None
+        return reveal_page(self, request, [code], order=order, shown_on=code)
+
+
+def reveal_page(
+    desk: ModelAdmin,
+    request: HttpRequest,
+    codes: Sequence[VoucherCode],
+    *,
+    order: Order | None,
+    shown_on: VoucherCode | Order,
+) -> HttpResponse:
+    """Asks; after the POST shows the codes, which are written nowhere else than into this page."""
+    back = url_of(shown_on)
+    form = ConfirmForm(posted(request))
+    if not form.is_valid():
+        where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
+        return page(
+            desk,
+            request,
+            "admin/confirm.html",
+            obj=shown_on,
+            title="Reveal",
+            form=form,
+            question=f"Show {_number(codes)} of {where} in clear text?",
+            facts=[
+                "The audit trail will say that you have seen this.",
+                *([] if order else ["Nobody has paid for it yet: whoever sees it could use it."]),
+            ],
+            submit="Reveal",
+            danger=True,
+            back=back,
+        )
+    try:
+        revealed = reveal_codes(
+            codes=codes, order=order, actor=staff_of(request), note=form.cleaned_data["note"]
+        )
+    except CannotOpen:
+        messages.error(request, "It is sealed under a key that this service does not have.")
+        return HttpResponseRedirect(back)
+    return page(
+        desk,
+        request,
+        "admin/secret.html",
+        obj=shown_on,
+        title="Revealed",
+        warning="Whoever reads this can spend it. Leave the page when you are done.",
+        groups=[{"title": f"Code {each.pk}", "parts": _named(each)} for each in revealed],
+        back=back,
+    )
+
+
+def _number(codes: Sequence[VoucherCode]) -> str:
+    return f"code {codes[0].pk}" if len(codes) == 1 else f"{len(codes)} codes"
+
+
+def _named(revealed: Revealed) -> dict[str, str]:
+    return {NAMES[name]: part for name, part in revealed.code.shown().items()}

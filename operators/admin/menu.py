@@ -1,0 +1,95 @@
+"""The menu and the first page, by what people come to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Q
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse
+
+from catalogue.models import Shelf
+from operators.admin.catalogue import LOW_STOCK
+
+# Section: (title, model, icon).
+SECTIONS: dict[str, list[tuple[str, str, str]]] = {
+    "Catalogue": [
+        ("Products", "catalogue.product", "redeem"),
+        ("Stock levels", "catalogue.shelf", "inventory_2"),
+        ("Categories", "catalogue.category", "category"),
+        ("Voucher codes", "catalogue.vouchercode", "password"),
+        ("Reference links", "catalogue.referencelink", "link"),
+    ],
+    "Merchants": [
+        ("Accounts", "accounts.account", "storefront"),
+        ("API clients", "accounts.apiclient", "key"),
+    ],
+    "Money": [
+        ("Wallets", "wallets.wallet", "account_balance_wallet"),
+        ("Ledger", "wallets.ledgerentry", "receipt_long"),
+    ],
+    "Orders": [
+        ("Orders", "orders.order", "shopping_cart"),
+    ],
+    "System": [
+        ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
+        ("Audit trail", "operators.auditentry", "policy"),
+        ("Staff", "auth.user", "badge"),
+        ("Groups", "auth.group", "groups"),
+    ],
+}
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The sections with what this person may see; a registered model that no section names is
+    still there, under System."""
+    allowed = {
+        model._meta.label_lower: (model, desk)
+        for model, desk in admin.site._registry.items()
+        if desk.has_view_or_change_permission(request)
+    }
+    named = {label for items in SECTIONS.values() for _, label, _ in items}
+    sections = []
+    for title, items in SECTIONS.items():
+        shown = [item for item in items if item[1] in allowed]
+        if title == "System":
+            shown += [
+                (str(model._meta.verbose_name_plural).capitalize(), label, "database")
+                for label, (model, _) in allowed.items()
+                if label not in named
+            ]
+        if shown:
+            links = [
+                {"title": name, "icon": icon, "link": _list_url(label)}
+                for name, label, icon in shown
+            ]
+            sections.append({"title": title, "separator": True, "items": links})
+    return sections
+
+
+def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """What the first page shows besides the menu."""
+    context["sections"] = [
+        {"title": section["title"], "links": section["items"]} for section in navigation(request)
+    ]
+    desk = admin.site._registry.get(Shelf)
+    if desk and desk.has_view_or_change_permission(request):
+        selling = Q(product__active=True) & (Q(variation=None) | Q(variation__active=True))
+        context["stock"] = Shelf.objects.filter(selling, price__isnull=False).aggregate(
+            none=Count("pk", filter=Q(available_stock=0)),
+            low=Count("pk", filter=Q(available_stock__gt=0, available_stock__lt=LOW_STOCK)),
+        )
+        context["stock_url"] = _list_url("catalogue.shelf")
+        context["low_stock"] = LOW_STOCK
+    return context
+
+
+def stylesheet(request: HttpRequest) -> str:
+    """Our few lines on top of the theme's."""
+    return static("operators/admin.css")
+
+
+def _list_url(label: str) -> str:
+    return reverse(f"admin:{label.replace('.', '_')}_changelist")

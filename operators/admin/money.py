@@ -1,0 +1,125 @@
+"""Money: wallets and the ledger. Read here, moved elsewhere (`manage.py deposit`, purchases)."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import display
+
+from accounts.models import Account
+from operators.admin.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+from wallets.models import EntryKind, LedgerEntry, Wallet
+
+MAX_ACCOUNTS_FOUND = 100
+KIND_COLOURS = {
+    EntryKind.DEPOSIT.label: "success",
+    EntryKind.REFUND.label: "success",
+    EntryKind.ADJUSTMENT.label: "warning",
+    EntryKind.PURCHASE.label: "info",
+}
+
+
+@admin.register(Wallet)
+class WalletAdmin(RecordAdmin):
+    list_display = ("account", "money", "movements")
+    list_display_links = ("account",)
+    list_filter = ("account__currency", "account__enabled")
+    search_fields = ("account__name",)
+    search_help_text = "Name of the account"
+    ordering = ("-account_id",)
+    fields = ("account", "money", "movements")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
+        wallets: QuerySet[Wallet] = super().get_queryset(request)
+        return wallets.select_related("account")
+
+    @admin.display(description="balance")
+    def money(self, wallet: Wallet) -> str:
+        return amount(wallet.balance, wallet.account.currency)
+
+    @admin.display(description="ledger")
+    def movements(self, wallet: Wallet) -> str:
+        return link_to_list(LedgerEntry, "Movements", wallet__account__exact=wallet.pk)
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(RecordAdmin):
+    list_display = (
+        "created_at",
+        "account",
+        "type",
+        "moved",
+        "balance",
+        "order",
+        "actor",
+        "note",
+    )
+    list_filter = (
+        ("kind", ChoicesDropdownFilter),
+        ("wallet", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("wallet__account",)
+    search_fields = ("order_reference",)
+    search_help_text = "An order's reference, or the name of an account"
+    fields = (
+        "id",
+        "created_at",
+        "account",
+        "type",
+        "counterpart",
+        "moved",
+        "balance",
+        "order",
+        "actor",
+        "note",
+    )
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # A wallet's key is its account, so this is how its own filter asks; Django allows that
+        # only for keys that are plain numbers.
+        if lookup == "wallet__account__exact":
+            return True
+        return bool(super().lookup_allowed(lookup, value, request))
+
+    def search(
+        self, queryset: QuerySet[LedgerEntry], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[LedgerEntry], bool]:
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(order_reference=term.upper()), False
+        accounts = Account.objects.filter(name__icontains=term).order_by("pk")
+        found = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
+        return queryset.filter(wallet__in=found), False
+
+    @admin.display(description="account")
+    def account(self, entry: LedgerEntry) -> str:
+        return link_to(entry.wallet.account)
+
+    @display(description="kind", label=KIND_COLOURS)
+    def type(self, entry: LedgerEntry) -> str:
+        return EntryKind(entry.kind).label
+
+    @admin.display(description="amount")
+    def moved(self, entry: LedgerEntry) -> str:
+        sign = "+" if entry.amount > 0 else ""
+        return sign + amount(entry.amount, entry.wallet.account.currency)
+
+    @admin.display(description="balance after")
+    def balance(self, entry: LedgerEntry) -> str:
+        return amount(entry.balance_after, entry.wallet.account.currency)
+
+    @admin.display(description="order")
+    def order(self, entry: LedgerEntry) -> str:
+        if not entry.order_reference:
+            return EMPTY
+        return link_to_list(Order, entry.order_reference, q=entry.order_reference)

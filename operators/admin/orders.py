@@ -1,0 +1,125 @@
+"""Orders: what was bought, and the codes that went with it."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html, format_html_join
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+
+from accounts.models import ApiClient
+from catalogue.models import VoucherCode
+from operators.admin.base import (
+    EMPTY,
+    MASK,
+    amount,
+    link_to,
+    link_to_list,
+    url_of,
+)
+from operators.admin.codes import RevealingAdmin, reveal_page
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+from wallets.models import LedgerEntry
+
+MAX_CLIENTS_FOUND = 100
+
+
+@admin.register(Order)
+class OrderAdmin(RevealingAdmin):
+    list_display = (
+        "reference",
+        "created_at",
+        "account",
+        "client",
+        "sold",
+        "quantity",
+        "total",
+        "state",
+    )
+    list_filter = (
+        ("client", AutocompleteSelectFilter),
+        ("shelf", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("client__account", "shelf__product", "shelf__variation__product")
+    search_fields = ("reference",)
+    search_help_text = "An order's reference, or the name of a merchant"
+    fieldsets = (
+        (None, {"fields": ("reference", "state", "created_at")}),
+        ("Bought by", {"fields": ("account", "client", "number")}),
+        ("What", {"fields": ("sold", "quantity", "units", "price", "total")}),
+        ("Delivered and paid", {"fields": ("codes", "money")}),
+    )
+    actions_detail = ("reveal",)
+
+    def search(
+        self, queryset: QuerySet[Order], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Order], bool]:
+        """By reference, which is indexed; otherwise by merchants of that name."""
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(reference=term.upper()), False
+        clients = ApiClient.objects.filter(
+            Q(name__icontains=term) | Q(account__name__icontains=term)
+        )
+        found = list(clients.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
+        return queryset.filter(client__in=found), False
+
+    @admin.display(description="account")
+    def account(self, order: Order) -> str:
+        return link_to(order.client.account)
+
+    @admin.display(description="product")
+    def sold(self, order: Order) -> str:
+        return link_to(order.shelf)
+
+    @admin.display(description="total")
+    def total(self, order: Order) -> str:
+        return amount(order.total_price, order.currency)
+
+    @admin.display(description="price of one unit")
+    def price(self, order: Order) -> str:
+        return amount(order.unit_price, order.currency)
+
+    @display(
+        description="status",
+        label={"completed": "success", "pending": "warning", "failed": "danger"},
+    )
+    def state(self, order: Order) -> str:
+        return order.status.value
+
+    @admin.display(description="codes")
+    def codes(self, order: Order) -> str:
+        rows = [(link_to(code, f"Code {code.pk}"), MASK) for code in _codes_of(order)]
+        return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
+
+    @admin.display(description="money")
+    def money(self, order: Order) -> str:
+        return format_html("{}", link_to_list(LedgerEntry, "In the ledger", q=order.reference))
+
+    @action(
+        description="Reveal codes",
+        icon="visibility",
+        permissions=["reveal"],
+        url_path="reveal",
+        variant=ActionVariant.WARNING,
+    )
+    def reveal(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        order = self.get_object(request, unquote(object_id))
+        if not isinstance(order, Order):
+            raise Http404
+        codes = list(_codes_of(order))
+        if not codes:
+            messages.warning(request, "This order holds no codes.")
+            return HttpResponseRedirect(url_of(order))
+        return reveal_page(self, request, codes, order=order, shown_on=order)
+
+
+def _codes_of(order: Order) -> QuerySet[VoucherCode]:
+    return VoucherCode.objects.filter(order_id=order.pk).order_by("position")

@@ -1,0 +1,140 @@
+"""The service's own records: idempotency and the audit trail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import display
+
+from idempotency.models import IdempotencyRecord
+from operators.admin.base import EMPTY, RecordAdmin, link_to_list
+from operators.models import AuditEntry
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+
+IS_STORED = ExpressionWrapper(Q(response__isnull=False), output_field=BooleanField())
+
+
+class OutcomeFilter(DropdownFilter):
+    title = "outcome"
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("stored", "Answer stored"),
+            ("ordered", "Ordered, answer lost"),
+            ("open", "In progress"),
+        ]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[IdempotencyRecord]
+    ) -> QuerySet[IdempotencyRecord]:
+        match self.value():
+            case "stored":
+                return queryset.filter(response__isnull=False)
+            case "ordered":
+                return queryset.filter(response=None, order_reference__isnull=False)
+            case "open":
+                return queryset.filter(response=None, order_reference=None)
+        return queryset
+
+
+@admin.register(IdempotencyRecord)
+class IdempotencyRecordAdmin(RecordAdmin):
+    """Neither the stored answer nor the fingerprint is read, let alone shown."""
+
+    list_display = ("key", "client", "outcome", "order", "attempt", "created_at", "started_at")
+    list_filter = (
+        OutcomeFilter,
+        ("client", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("client",)
+    search_fields = ("key",)
+    search_help_text = "A key, or an order's reference, as a whole"
+    fields = ("id", "key", "client", "outcome", "order", "attempt", "created_at", "started_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
+        records: QuerySet[IdempotencyRecord] = super().get_queryset(request)
+        return records.defer("response", "fingerprint").annotate(is_stored=IS_STORED)
+
+    def search(
+        self, queryset: QuerySet[IdempotencyRecord], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[IdempotencyRecord], bool]:
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term):
+            order = Order.objects.filter(reference=term).first()
+            if order:  # the client's records are indexed, the reference on them is not
+                return queryset.filter(client=order.client_id, order_reference=term), False
+        return queryset.filter(key=term), False
+
+    @display(
+        description="outcome",
+        label={"stored": "success", "ordered, answer lost": "warning", "in progress": "info"},
+    )
+    def outcome(self, record: IdempotencyRecord) -> str:
+        if getattr(record, "is_stored", False):
+            return "stored"
+        return "ordered, answer lost" if record.order_reference else "in progress"
+
+    @admin.display(description="order")
+    def order(self, record: IdempotencyRecord) -> str:
+        if not record.order_reference:
+            return EMPTY
+        return link_to_list(Order, record.order_reference, q=record.order_reference)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(RecordAdmin):
+    list_display = ("created_at", "who", "act", "object", "reference", "note", "request_id")
+    list_filter = (
+        ("action", ChoicesDropdownFilter),
+        ("actor", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("actor",)
+    search_fields = ("reference",)
+    search_help_text = "An order's reference, a key's prefix, code:12, a request id or a user name"
+    fields = (
+        "id",
+        "created_at",
+        "who",
+        "act",
+        "object",
+        "reference",
+        "note",
+        "request_id",
+    )
+
+    def search(
+        self, queryset: QuerySet[AuditEntry], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        if not term:
+            return queryset, False
+        if term.startswith("code:"):
+            code = term.removeprefix("code:")
+            return queryset.filter(object_type="catalogue.vouchercode", object_id=code), False
+        named = Q(reference=term) | Q(request_id=term) | Q(actor__username__iexact=term)
+        return queryset.filter(named), False
+
+    @admin.display(description="who")
+    def who(self, entry: AuditEntry) -> str:
+        return entry.actor.get_username() if entry.actor else "a command"
+
+    @display(description="action", label=True)
+    def act(self, entry: AuditEntry) -> str:
+        return entry.get_action_display()
+
+    @admin.display(description="object")
+    def object(self, entry: AuditEntry) -> str:
+        return f"{entry.object_type.rpartition('.')[2]} {entry.object_id}"

@@ -1,0 +1,223 @@
+"""Products get their prices at a desk, and no mistake there can break the API."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from catalogue.models import Product, Shelf, Variation
+from tests.factories import (
+    add_codes,
+    link,
+    make_account,
+    make_category,
+    make_merchant,
+    make_product,
+    make_variation,
+    own_shelf,
+)
+from tests.operators.desk import form_of, list_url, signed_in, url
+
+NEW_PRODUCT = reverse("admin:catalogue_product_add")
+GOOD_PRICES = ["", "0.0001", "9.99", "99999999999999.9999"]
+BAD_PRICES = ["0", "-1", "0.00001", "100000000000000", "1e20", "NaN", "Infinity", "x", "9,99"]
+BAD_STEPS = ["", "0", "-1", "101", "1.5", "x", "99999999999"]
+
+
+@pytest.fixture
+def browser(db: None) -> Client:
+    return signed_in()
+
+
+def save(browser: Client, obj: Any, **changes: Any) -> Any:
+    data = {**form_of(browser, url(obj)), **changes}
+    return browser.post(
+        url(obj), {name: value for name, value in data.items() if value is not None}
+    )
+
+
+def price_of(product: Product) -> Any:
+    answer = make_merchant().get(f"/products/{product.pk}")
+    assert answer.status_code == 200
+    return answer.json()["data"]["price"]
+
+
+def test_a_product_is_made_named_and_priced(browser: Client) -> None:
+    category = make_category()
+    data = {"name": "Card 10", "currency": "USD", "active": "on", "category": category.pk}
+    empty = {"variations-TOTAL_FORMS": "1", "variations-INITIAL_FORMS": "0"}
+    shelves = {"shelves-TOTAL_FORMS": "0", "shelves-INITIAL_FORMS": "0"}
+    variation = {"variations-0-name": "EU", "variations-0-active": "on"}
+
+    answer = browser.post(NEW_PRODUCT, {**data, **empty, **shelves, **variation}, follow=True)
+
+    product = Product.objects.get()
+    assert answer.redirect_chain[-1][0] == url(product)
+    assert "once it has a price" in answer.content.decode()
+    priced = {"shelves-0-price": "9.99", "shelves-1-price": "8.5", "shelves-1-quantity_step": "3"}
+    assert save(browser, product, **priced).status_code == 302
+    shelf = Shelf.objects.get(variation__name="EU")
+    assert (shelf.price, shelf.quantity_step) == (Decimal("8.5"), 3)
+    assert price_of(product) == 9.99
+
+
+@pytest.mark.parametrize("page", ["product", "shelf"])
+@pytest.mark.parametrize("price", GOOD_PRICES)
+def test_a_price_is_kept_exactly(browser: Client, page: str, price: str) -> None:
+    product = make_product(price="1.00")
+    shelf = own_shelf(product)
+
+    if page == "shelf":
+        answer = save(browser, shelf, price=price)
+    else:
+        answer = save(browser, product, **{"shelves-0-price": price})
+
+    assert answer.status_code == 302
+    shelf.refresh_from_db()
+    assert shelf.price == (Decimal(price) if price else None)
+    assert price_of(product) == (None if not price else float(price))
+
+
+@pytest.mark.parametrize("page", ["product", "shelf"])
+@pytest.mark.parametrize("name", ["price", "quantity_step"])
+def test_an_impossible_price_or_step_is_refused(browser: Client, page: str, name: str) -> None:
+    product = make_product(price="1.00")
+    shelf = own_shelf(product)
+    for value in BAD_PRICES if name == "price" else BAD_STEPS:
+        if page == "shelf":
+            answer = save(browser, shelf, **{name: value})
+            errors = answer.context["adminform"].form.errors
+        else:
+            answer = save(browser, product, **{f"shelves-0-{name}": value})
+            errors = answer.context["inline_admin_formsets"][1].formset.errors[0]
+
+        assert name in errors, value
+    shelf.refresh_from_db()
+    assert (shelf.price, shelf.quantity_step) == (Decimal("1.00"), 1)
+
+
+@pytest.mark.parametrize("page", ["product", "shelf"])
+def test_saving_leaves_what_was_sold_meanwhile(browser: Client, page: str) -> None:
+    product = make_product(codes=5)
+    target: Any = own_shelf(product) if page == "shelf" else product
+    form = form_of(browser, url(target))
+    load = Shelf.from_db.__func__  # type: ignore[attr-defined]
+
+    # The sale happens after the page read the shelf and before it writes.
+    def sell_after_reading(cls: Any, *row: Any) -> Any:
+        shelf = load(cls, *row)
+        Shelf.objects.filter(pk=shelf.pk).update(available_stock=2)
+        return shelf
+
+    changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Shelf, "from_db", classmethod(sell_after_reading))
+        assert browser.post(url(target), {**form, **changed}).status_code == 302
+
+    shelf = own_shelf(product)
+    assert (shelf.price, shelf.available_stock) == (Decimal(3), 2)
+
+
+def test_stock_cannot_be_typed(browser: Client) -> None:
+    product = make_product(codes=5)
+
+    save(browser, own_shelf(product), available_stock="99", price="3")
+    save(browser, product, **{"shelves-0-available_stock": "99", "shelves-0-price": "4"})
+
+    assert own_shelf(product).available_stock == 5
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [("none", ["none"]), ("low", ["none", "low"]), ("some", ["low", "some"])],
+)
+def test_stock_levels_are_filtered(browser: Client, choice: str, names: list[str]) -> None:
+    for name, codes in {"none": 0, "low": 9, "some": 10}.items():
+        make_product(name=name, codes=codes)
+
+    rows = browser.get(list_url(Shelf, stock=choice)).context["cl"].result_list
+
+    assert sorted(row.product.name for row in rows) == sorted(names)
+
+
+def test_the_currency_of_a_sold_product_stays(browser: Client) -> None:
+    product = make_product(codes=1)
+    save(browser, product, currency="EUR")
+    assert Product.objects.get().currency == "EUR"
+    save(browser, product, currency="USD")
+    assert make_merchant().buy(product_id=product.pk, quantity=1).status_code == 201
+
+    save(browser, product, currency="EUR", name="Renamed")
+
+    product.refresh_from_db()
+    assert (product.name, product.currency) == ("Renamed", "USD")
+
+
+def test_a_product_that_nothing_refers_to_may_go(browser: Client) -> None:
+    product = make_product()
+    make_variation(product)
+    kept = make_product()
+    make_variation(kept)
+
+    assert "Variation" in browser.get(url(product, "delete")).content.decode()
+    assert browser.post(url(product, "delete"), {"post": "yes"}).status_code == 302
+
+    assert list(Product.objects.all()) == [kept]
+    assert Variation.objects.get().product == kept
+
+
+@pytest.mark.parametrize("held", ["codes", "orders", "reference links", "codes of a variation"])
+def test_a_product_with_a_past_stays(browser: Client, held: str) -> None:
+    product = make_product()
+    shelf = own_shelf(product)
+    match held:
+        case "codes":
+            add_codes(shelf, 3)
+        case "orders":
+            add_codes(shelf, 1)
+            make_merchant().buy(product_id=product.pk, quantity=1)
+        case "reference links":
+            link(make_account(), "theirs", shelf)
+        case _:
+            make_variation(product, codes=3)
+
+    asked = browser.get(url(product, "delete"))
+    browser.post(url(product, "delete"), {"post": "yes"})
+
+    assert "protected" in asked.content.decode()
+    assert held.split(maxsplit=1)[0] in asked.content.decode()
+    assert Product.objects.filter(pk=product.pk).exists()
+
+
+def test_a_category_with_products_stays(browser: Client) -> None:
+    category = make_category()
+    make_product(category=category)
+
+    answer = browser.post(url(category, "delete"), {"post": "yes"})
+
+    assert "protected" in answer.content.decode()
+    category.refresh_from_db()
+
+
+def test_a_variation_is_switched_off_not_deleted(browser: Client) -> None:
+    variation = make_variation(make_product())
+
+    save(browser, variation.product, **{"variations-0-DELETE": "on", "variations-0-active": None})
+
+    variation.refresh_from_db()
+    assert not variation.active
+
+
+def test_a_reference_is_checked(browser: Client) -> None:
+    account, product = make_account(), make_product()
+    address = reverse("admin:catalogue_referencelink_add")
+    data = {"account": account.pk, "shelf": own_shelf(product).pk}
+
+    for odd in ("", " ", "-x", "x" * 65, "a\nb", "emoji 🙂"):
+        answer = browser.post(address, {**data, "reference": odd})
+        assert "reference" in answer.context["adminform"].form.errors, odd
+    assert browser.post(address, {**data, "reference": "Steam / EU #1"}).status_code == 302
+    again = browser.post(address, {**data, "reference": "another"})
+    assert again.status_code == 200

@@ -1,0 +1,162 @@
+"""Keys are issued, rotated and revoked at a desk, each shown once and told to the audit trail."""
+
+import html
+import logging
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.keys import live_keys
+from accounts.models import ApiClient, ApiKey
+from operators.models import AuditEntry
+from tests.factories import Merchant, make_merchant
+from tests.operators.desk import make_staff, signed_in, url
+
+KEY = re.compile(r"vk_[0-9a-f]{12}_[0-9a-f]{64}")
+SEE = "accounts.view_apiclient"
+
+
+def revoke_url(key: ApiKey) -> str:
+    return reverse("admin:accounts_apiclient_revoke_key", args=[key.client_id, key.pk])
+
+
+def key_on(answer: object) -> str:
+    (key,) = KEY.findall(html.unescape(answer.content.decode()))  # type: ignore[attr-defined]
+    return str(key)
+
+
+def works(client: ApiClient, key: str) -> bool:
+    answer = Client().get("/api/v1/ping", headers={"Authorization": f"Bearer {key}"})
+    return answer.status_code == 200 and answer.json()["data"]["client"] == client.name
+
+
+def test_a_new_key_is_shown_once_and_works(merchant: Merchant) -> None:
+    user = make_staff(SEE, "accounts.add_apikey")
+    browser = signed_in(user)
+
+    asked = browser.get(url(merchant.client, "issue"))
+    assert not KEY.search(asked.content.decode())
+    assert merchant.client.keys.count() == 1
+
+    shown = browser.post(url(merchant.client, "issue"), {"note": "for the new shop"})
+    key = key_on(shown)
+    assert works(merchant.client, key)
+    assert works(merchant.client, merchant.key)
+    assert "no-store" in shown["Cache-Control"]
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.note) == (user, "key_issued", "for the new shop")
+    assert (entry.object_type, entry.object_id) == ("accounts.apiclient", str(merchant.client.pk))
+    assert entry.reference == key.split("_")[1]
+    assert key not in browser.get(url(merchant.client)).content.decode()
+
+
+def test_rotation_ends_the_other_keys_after_the_overlap(merchant: Merchant) -> None:
+    shown = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": "2"})
+
+    assert works(merchant.client, key_on(shown))
+    old = merchant.client.keys.earliest("pk")
+    assert old.expires_at is not None
+    left = old.expires_at - timezone.now()
+    assert timedelta(hours=1, minutes=59) < left <= timedelta(hours=2)
+    assert AuditEntry.objects.get().action == "key_rotated"
+
+
+def test_rotation_without_overlap_ends_them_at_once(merchant: Merchant) -> None:
+    shown = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": "0"})
+
+    assert works(merchant.client, key_on(shown))
+    assert not works(merchant.client, merchant.key)
+
+
+@pytest.mark.parametrize("hours", ["", "-1", "x", "1e3", "99999999999"])
+def test_an_odd_overlap_changes_nothing(merchant: Merchant, hours: str) -> None:
+    answer = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": hours})
+
+    assert answer.status_code == 200
+    assert not KEY.search(answer.content.decode())
+    assert live_keys(merchant.client).count() == 1
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_revoked_key_stops_at_once(merchant: Merchant) -> None:
+    key = merchant.client.keys.get()
+    browser = signed_in(make_staff(SEE, "accounts.view_apikey", "accounts.change_apikey"))
+    assert revoke_url(key) in browser.get(url(merchant.client)).content.decode()
+
+    browser.get(revoke_url(key))
+    assert works(merchant.client, merchant.key)
+    browser.post(revoke_url(key))
+
+    assert not works(merchant.client, merchant.key)
+    assert revoke_url(key) not in browser.get(url(merchant.client)).content.decode()
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.reference) == ("key_revoked", key.prefix)
+
+
+def test_revoking_twice_is_said_and_told_once(merchant: Merchant) -> None:
+    key = merchant.client.keys.get()
+    browser = signed_in()
+    browser.post(revoke_url(key))
+
+    again = browser.post(revoke_url(key), follow=True)
+
+    assert "was revoked before" in again.content.decode()
+    assert AuditEntry.objects.count() == 1
+
+
+def test_a_key_is_revoked_on_the_page_of_its_own_client_only(merchant: Merchant) -> None:
+    key = make_merchant().client.keys.get()
+    foreign = reverse("admin:accounts_apiclient_revoke_key", args=[merchant.client.pk, key.pk])
+
+    assert signed_in().post(foreign).status_code == 404
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "enough"),
+    [
+        ("issue", {SEE, "accounts.add_apikey"}),
+        ("rotate", {SEE, "accounts.add_apikey", "accounts.change_apikey"}),
+        ("revoke", {SEE, "accounts.change_apikey"}),
+    ],
+)
+def test_each_needs_its_permissions(merchant: Merchant, page: str, enough: set[str]) -> None:
+    key = merchant.client.keys.get()
+    address = revoke_url(key) if page == "revoke" else url(merchant.client, page)
+    for lacking in enough:
+        browser = signed_in(make_staff(*enough - {lacking}))
+
+        assert browser.get(address).status_code == 403, lacking
+        assert browser.post(address, {"overlap_hours": "0"}).status_code == 403, lacking
+
+    assert live_keys(merchant.client).count() == 1
+    assert not AuditEntry.objects.exists()
+    assert signed_in(make_staff(*enough)).get(address).status_code == 200
+
+
+@pytest.mark.parametrize("page", ["issue", "rotate", "revoke"])
+def test_a_foreign_page_cannot_do_it(merchant: Merchant, page: str) -> None:
+    key = merchant.client.keys.get()
+    address = revoke_url(key) if page == "revoke" else url(merchant.client, page)
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(make_staff(superuser=True))
+
+    assert browser.post(address, {"overlap_hours": "0"}).status_code == 403
+    assert works(merchant.client, merchant.key)
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_new_key_enters_no_log(merchant: Merchant, caplog: pytest.LogCaptureFixture) -> None:
+    browser = signed_in()
+
+    with caplog.at_level(logging.DEBUG):
+        key = key_on(browser.post(url(merchant.client, "issue")))
+
+    secret = key.rpartition("_")[2]
+    assert secret not in caplog.text
+    assert secret not in str(dict(browser.session))
+    assert secret not in str(list(AuditEntry.objects.values()))

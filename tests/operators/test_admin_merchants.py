@@ -1,0 +1,168 @@
+"""Accounts and clients are kept at a desk, and no mistake there can break the API."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Account, ApiClient
+from tests.factories import Merchant, make_account
+from tests.operators.desk import form_of, make_staff, signed_in, url
+from wallets.models import Wallet
+
+NEW_ACCOUNT = reverse("admin:accounts_account_add")
+NEW_CLIENT = reverse("admin:accounts_apiclient_add")
+
+
+@pytest.fixture
+def browser(db: None) -> Client:
+    return signed_in()
+
+
+def save(browser: Client, obj: Any, **changes: Any) -> Any:
+    data = {**form_of(browser, url(obj)), **changes}
+    data = {name: value for name, value in data.items() if value is not None}
+    return browser.post(url(obj), data)
+
+
+def errors(answer: Any) -> Any:
+    return answer.context["adminform"].form.errors
+
+
+def test_an_account_opens_with_an_empty_wallet(browser: Client) -> None:
+    data = {"name": "Shop", "currency": "EUR", "enabled": "on", "open_wallet": "on"}
+
+    assert browser.post(NEW_ACCOUNT, data).status_code == 302
+    wallet = Wallet.objects.get()
+    assert (wallet.account.name, wallet.account.currency) == ("Shop", "EUR")
+    assert wallet.balance == 0
+
+
+def test_an_account_may_get_its_wallet_later(browser: Client) -> None:
+    browser.post(NEW_ACCOUNT, {"name": "Shop", "currency": "EUR", "enabled": "on"})
+    account = Account.objects.get()
+    assert not Wallet.objects.exists()
+
+    assert save(browser, account, open_wallet="on").status_code == 302
+    assert Wallet.objects.get().account == account
+
+
+@pytest.mark.parametrize("currency", ["", "usd", "US", "USDT", "U$D", "USD\n"])
+def test_a_currency_is_three_capitals(browser: Client, currency: str) -> None:
+    answer = browser.post(NEW_ACCOUNT, {"name": "Shop", "currency": currency, "enabled": "on"})
+
+    if currency.strip() != "USD":
+        assert "currency" in errors(answer)
+    assert set(Account.objects.values_list("currency", flat=True)) <= {"USD"}
+
+
+def test_the_currency_stays(browser: Client) -> None:
+    account = make_account(currency="USD")
+
+    assert save(browser, account, currency="EUR", name="Renamed").status_code == 302
+    account.refresh_from_db()
+    assert (account.name, account.currency) == ("Renamed", "USD")
+
+
+@pytest.mark.parametrize("page", ["account", "client"])
+def test_switching_off_and_on_is_felt_at_once(
+    browser: Client, merchant: Merchant, page: str
+) -> None:
+    target: Any = merchant.client if page == "client" else merchant.client.account
+
+    save(browser, target, enabled=None)
+    refused = merchant.get("/ping")
+    save(browser, target, enabled="on")
+
+    assert refused.json()["error"]["code"] == "client_disabled"
+    assert merchant.get("/ping").status_code == 200
+    assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("", []),
+        ("  \r\n\r\n", []),
+        ("203.0.113.7", ["203.0.113.7"]),
+        ("203.0.113.7/32", ["203.0.113.7"]),
+        ("10.1.2.3/8\r\n 2001:DB8::1/32 ,\n10.0.0.0/8", ["10.0.0.0/8", "2001:db8::/32"]),
+        ("0.0.0.0/0", ["0.0.0.0/0"]),
+    ],
+)
+def test_networks_are_kept_as_the_service_reads_them(
+    browser: Client, merchant: Merchant, typed: str, kept: list[str]
+) -> None:
+    assert save(browser, merchant.client, allowed_networks=typed).status_code == 302
+
+    merchant.client.refresh_from_db()
+    assert merchant.client.allowed_networks == kept
+    assert merchant.get("/ping").status_code in (200, 403)
+    assert form_of(browser, url(merchant.client))["allowed_networks"] == "\n".join(kept)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "example.com",
+        "10.0.0.0/33",
+        "10.0.0.1 10.0.0.2",
+        "300.1.1.1",
+        "::ffff:10.0.0.1",
+        "10.0.0.1\nx",
+        "1" * 5000,
+        "\u0661\u0660.0.0.1",
+        "10.0.0.1\x00",
+        "\n".join(f"10.0.{n}.0/24" for n in range(201)),
+    ],
+    ids=ascii,
+)
+def test_a_mistyped_network_is_refused(browser: Client, merchant: Merchant, typed: str) -> None:
+    answer = save(browser, merchant.client, allowed_networks=typed)
+
+    assert "allowed_networks" in errors(answer)
+    merchant.client.refresh_from_db()
+    assert merchant.client.allowed_networks == []
+    assert merchant.get("/ping").status_code == 200
+
+
+@pytest.mark.parametrize("limit", ["", "0", "-1", "x", "1.5", "9999999999"])
+def test_a_rate_limit_is_a_number_above_zero(
+    browser: Client, merchant: Merchant, limit: str
+) -> None:
+    answer = save(browser, merchant.client, rate_limit_per_minute=limit)
+
+    assert "rate_limit_per_minute" in errors(answer)
+
+
+def test_a_client_needs_no_account_and_then_keeps_the_one_it_gets(browser: Client) -> None:
+    first, second = make_account(), make_account()
+    browser.post(NEW_CLIENT, {**form_of(browser, NEW_CLIENT), "name": "App"})
+    client = ApiClient.objects.get()
+    assert client.account is None
+
+    save(browser, client, account=first.pk)
+    save(browser, client, account=second.pk)
+
+    client.refresh_from_db()
+    assert client.account == first
+
+
+@pytest.mark.parametrize("page", ["account", "client"])
+def test_neither_is_deleted(browser: Client, merchant: Merchant, page: str) -> None:
+    target: Any = merchant.client if page == "client" else merchant.client.account
+
+    assert browser.post(url(target, "delete"), {"post": "yes"}).status_code == 403
+    assert "/delete/" not in browser.get(url(target)).content.decode()
+
+
+def test_a_wallet_is_opened_by_those_who_may(db: None) -> None:
+    browser = signed_in(make_staff("accounts.add_account", "accounts.view_account"))
+    data = {"name": "Shop", "currency": "EUR", "enabled": "on", "open_wallet": "on"}
+
+    browser.post(NEW_ACCOUNT, data)
+
+    assert Account.objects.exists()
+    assert not Wallet.objects.exists()

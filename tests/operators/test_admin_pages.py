@@ -1,0 +1,194 @@
+"""Every page of the back office answers, whatever is asked, and shows no secret."""
+
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
+
+from tests.operators.desk import World, list_url, make_staff, shown_models, signed_in, url
+
+FEW, MANY = 3, 60
+ODD_TERMS = [
+    "%_'; --\\",
+    "a\x00b",
+    "-1",
+    "\u0661\u0662",
+    "9" * 19,
+    "9" * 40,
+    "🙂 code:",
+    "code:1",
+    "x" * 3000,
+]
+ODD_IDS = ["0", "-1", "x", "9" * 30, "%00"]
+
+MODELS = pytest.mark.parametrize("model", shown_models(), ids=lambda model: model._meta.label_lower)
+
+
+@pytest.fixture(scope="module")
+def queries_for_few(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[dict[Any, int]]:
+    """A service with many rows of everything, and what each list cost while there were few.
+
+    It is made once for this module, in a transaction around those of the tests.
+    """
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    with django_db_blocker.unblock(), block:
+        world = World()
+        world.grow(FEW)
+        browser = signed_in()
+        costs = {}
+        for model in shown_models():
+            browser.get(list_url(model))
+            with CaptureQueriesContext(
+                connection,
+            ) as queries:
+                assert browser.get(list_url(model)).status_code == 200
+            costs[model] = len(queries)
+        world.grow(MANY - FEW)
+        SECRETS[:] = _secrets(world)
+        yield costs
+        transaction.set_rollback(True)
+
+
+SECRETS: list[str] = []
+
+
+@pytest.fixture
+def browser(queries_for_few: dict[Any, int], db: None) -> Client:
+    return signed_in()
+
+
+@MODELS
+def test_there_is_enough_to_show(model: Any, queries_for_few: dict[Any, int], db: None) -> None:
+    assert model.objects.count() >= MANY, f"World.grow makes no {model._meta.verbose_name_plural}"
+
+
+@MODELS
+def test_a_long_list_costs_no_more_queries_than_a_short_one(
+    model: Any,
+    browser: Client,
+    queries_for_few: dict[Any, int],
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    with django_assert_max_num_queries(queries_for_few[model]):
+        answer = browser.get(list_url(model))
+
+    assert len(answer.context["cl"].result_list) == 50
+
+
+@MODELS
+def test_any_search_is_answered(model: Any, browser: Client) -> None:
+    for term in ODD_TERMS:
+        assert browser.get(list_url(model, q=term)).status_code == 200, term
+
+
+@MODELS
+def test_an_object_has_a_page_without_secrets(model: Any, browser: Client) -> None:
+    for page in (list_url(model), url(model.objects.latest("pk"))):
+        answer = browser.get(page)
+
+        assert answer.status_code == 200
+        shown = answer.content.decode()
+        assert [secret for secret in SECRETS if secret in shown] == []
+        assert "memory at 0x" not in shown
+
+
+@MODELS
+def test_an_unknown_object_leads_back(model: Any, browser: Client) -> None:
+    folder = list_url(model)
+    for odd in ODD_IDS:
+        assert browser.get(f"{folder}{odd}/change/").status_code == 302, odd
+
+
+@MODELS
+def test_an_odd_address_of_a_list_leads_to_a_list(model: Any, browser: Client) -> None:
+    for query in ({"p": "999999"}, {"p": "x"}, {"o": "99.x"}, {"nonsense": "1"}):
+        assert browser.get(list_url(model, **query), follow=True).status_code == 200, query
+
+
+@MODELS
+def test_each_link_of_a_page_leads_somewhere(model: Any, browser: Client) -> None:
+    page = browser.get(url(model.objects.latest("pk"))).content.decode()
+    row = browser.get(list_url(model)).content.decode().partition("<tbody")[2][:10_000]
+
+    links = re.findall(r'<a href="([^"]+)" class="text-link"', page + row)
+
+    for link in set(links):
+        assert browser.get(html.unescape(link)).status_code == 200, link
+
+
+@MODELS
+def test_each_filter_is_answered(model: Any, browser: Client) -> None:
+    for spec in browser.get(list_url(model)).context["cl"].filter_specs:
+        for parameter in spec.expected_parameters():
+            for value in ("1", "none", "2026-11-21", "9" * 30):
+                answer = browser.get(list_url(model, **{parameter: value}), follow=True)
+                assert answer.status_code == 200, f"{parameter}={value}"
+
+
+@pytest.mark.parametrize(
+    "chooser",
+    [
+        {"app_label": "accounts", "model_name": "apiclient", "field_name": "account"},
+        {"app_label": "catalogue", "model_name": "referencelink", "field_name": "shelf"},
+        {"app_label": "catalogue", "model_name": "product", "field_name": "category"},
+        {"app_label": "orders", "model_name": "order", "field_name": "client"},
+        {"app_label": "wallets", "model_name": "ledgerentry", "field_name": "wallet"},
+        {"app_label": "operators", "model_name": "auditentry", "field_name": "actor"},
+    ],
+    ids=lambda chooser: f"{chooser['model_name']}.{chooser['field_name']}",
+)
+def test_choosing_costs_few_queries_whatever_is_typed(
+    chooser: dict[str, str],
+    browser: Client,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    for term in ("", *ODD_TERMS):
+        with django_assert_max_num_queries(6):
+            answer = browser.get(reverse("admin:autocomplete"), {**chooser, "term": term})
+
+        assert answer.status_code == 200, term
+        assert len(answer.json()["results"]) == 20 or term
+
+
+def test_the_first_page_is_answered(
+    browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(10):
+        answer = browser.get(reverse("admin:index"))
+
+    assert answer.status_code == 200
+    assert "on sale and sold out" in answer.content.decode()
+
+
+def test_the_log_in_page_lets_staff_in(db: None) -> None:
+    user = make_staff()
+    user.set_password("correct horse battery staple")
+    user.save()
+    browser = Client()
+    page = reverse("admin:login")
+
+    assert browser.get(page).status_code == 200
+    wrong = browser.post(page, {"username": user.username, "password": "wrong"})
+    right = browser.post(
+        page, {"username": user.username, "password": "correct horse battery staple"}
+    )
+
+    assert (wrong.status_code, right.status_code) == (200, 302)
+    assert browser.get(reverse("admin:index")).status_code == 200
+    assert browser.get(reverse("admin:password_change")).status_code == 200
+
+
+def _secrets(world: World) -> list[str]:
+    digests = [hashlib.sha256(key.encode()).hexdigest() for key in world.keys]
+    return [*world.codes, *world.keys, *digests]

@@ -1,0 +1,77 @@
+"""What staff see follows from their permissions."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from operators.admin import menu
+from tests.factories import make_product, own_shelf
+from tests.operators.desk import form_of, list_url, make_staff, shown_models, signed_in, url
+
+VIEW_ALL = [f"{m._meta.app_label}.view_{m._meta.model_name}" for m in shown_models()]
+
+
+def menu_of(browser: Client) -> dict[str, list[str]]:
+    sections = browser.get(reverse("admin:index")).context["sidebar_navigation"]
+    return {each["title"]: [item["title"] for item in each["items"]] for each in sections}
+
+
+def test_the_menu_names_every_model_for_a_superuser(db: None) -> None:
+    named = {label for items in menu.SECTIONS.values() for _, label, _ in items}
+
+    assert named == {model._meta.label_lower for model in shown_models()}
+    assert list(menu_of(signed_in())) == list(menu.SECTIONS)
+
+
+def test_the_menu_shows_what_a_person_may_see(db: None) -> None:
+    assert menu_of(signed_in(make_staff())) == {}
+    assert menu_of(signed_in(make_staff("orders.view_order"))) == {"Orders": ["Orders"]}
+
+
+def test_nobody_else_gets_in(db: None) -> None:
+    user = User.objects.create_user("customer", password=None)
+    browser = Client()
+    browser.force_login(user)
+
+    for model in shown_models():
+        assert browser.get(list_url(model)).status_code == 302
+
+
+@pytest.mark.parametrize("model", shown_models(), ids=lambda model: model._meta.label_lower)
+def test_without_the_permission_a_list_is_closed(model: type, db: None) -> None:
+    assert signed_in(make_staff()).get(list_url(model)).status_code == 403
+
+
+def test_those_who_may_only_look_cannot_write(db: None) -> None:
+    product = make_product(price="9.99", codes=1)
+    browser = signed_in(make_staff(*VIEW_ALL))
+
+    for target in (product, own_shelf(product)):
+        page = browser.get(url(target))
+        assert page.status_code == 200
+        assert 'name="_save"' not in page.content.decode()
+        assert "9.99" in page.content.decode()
+        assert browser.post(url(target), {"name": "x", "price": "1"}).status_code == 403
+
+
+def test_only_superusers_hand_out_rights(db: None) -> None:
+    clerk = make_staff("auth.view_user", "auth.change_user", "auth.view_group", "auth.change_group")
+    browser = signed_in(clerk)
+    form = form_of(browser, url(clerk))
+
+    answer = browser.post(url(clerk), {**form, "is_superuser": "on", "email": "a@example.com"})
+
+    assert answer.status_code == 302
+    clerk.refresh_from_db()
+    assert (clerk.is_superuser, clerk.email) == (False, "a@example.com")
+    boss = make_staff(superuser=True)
+    assert browser.post(url(boss), {"username": "x"}).status_code == 403
+    password = reverse("admin:auth_user_password_change", args=[boss.pk])
+    assert browser.post(password, {"password1": "x", "password2": "x"}).status_code == 403
+
+
+def test_staff_are_never_deleted(db: None) -> None:
+    person = make_staff()
+
+    assert signed_in().post(url(person, "delete"), {"post": "yes"}).status_code == 403

@@ -1,0 +1,126 @@
+"""Records of money, sales and codes are read, and written by nobody at a desk."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from catalogue.models import VoucherCode
+from idempotency.models import IdempotencyRecord
+from operators.admin.base import CappedPaginator
+from operators.models import AuditEntry
+from orders.models import Order
+from tests.operators.desk import World, list_url, signed_in, url
+from wallets.models import LedgerEntry, Wallet
+
+RECORDS = pytest.mark.parametrize(
+    "model", [Wallet, LedgerEntry, Order, VoucherCode, IdempotencyRecord, AuditEntry]
+)
+
+
+@pytest.fixture
+def browser(db: None) -> Client:
+    World().grow(1)
+    return signed_in()
+
+
+@RECORDS
+def test_a_superuser_cannot_add_change_or_delete(model: Any, browser: Client) -> None:
+    meta = model._meta
+    row = model.objects.latest("pk")
+    before = list(model.objects.order_by("pk").values())
+
+    added = browser.post(reverse(f"admin:{meta.app_label}_{meta.model_name}_add"), {})
+    changed = browser.post(url(row), {"note": "x", "balance": "1", "amount": "1"})
+    deleted = browser.post(url(row, "delete"), {"post": "yes"})
+    action = {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"}
+    selected = browser.post(list_url(model), action)
+
+    assert [added.status_code, changed.status_code, deleted.status_code] == [403, 403, 403]
+    assert selected.status_code in (200, 302, 403)
+    assert list(model.objects.order_by("pk").values()) == before
+
+
+@RECORDS
+def test_a_page_counts_no_further_than_the_cap(
+    model: Any, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CappedPaginator, "cap", 5)
+    World().grow(8)
+
+    with CaptureQueriesContext(connection) as queries:
+        answer = browser.get(list_url(model))
+
+    counts = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
+    assert [" LIMIT 6" in sql for sql in counts] == [True]
+    assert "the newest 5 " in answer.content.decode()
+
+
+@RECORDS
+def test_newest_first(model: Any, browser: Client) -> None:
+    World().grow(2)
+
+    rows = browser.get(list_url(model)).context["cl"].result_list
+
+    keys = [row.pk for row in rows]
+    assert keys == sorted(keys, reverse=True)
+
+
+def test_every_record_model_is_covered() -> None:
+    editable = {
+        "accounts.account",
+        "accounts.apiclient",
+        "auth.group",
+        "auth.user",
+        "catalogue.category",
+        "catalogue.product",
+        "catalogue.referencelink",
+        "catalogue.shelf",
+    }
+    shown = {model._meta.label_lower for model in admin.site._registry}
+
+    assert shown - editable == {model._meta.label_lower for model in RECORDS.args[1]}
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE operators_auditentry SET note = 'x'", "DELETE FROM operators_auditentry"]
+)
+def test_the_database_refuses_to_change_the_audit_trail(sql: str, browser: Client) -> None:
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(sql)
+
+
+def test_an_order_is_found_by_reference_and_by_merchant(browser: Client) -> None:
+    World().grow(2)
+    order = Order.objects.select_related("client__account").latest("pk")
+    assert order.client.account is not None
+
+    for term in (order.reference.lower(), order.client.account.name):
+        found = browser.get(list_url(Order, q=term)).context["cl"].result_list
+        assert [row.pk for row in found] == [order.pk]
+
+
+def test_a_code_is_found_by_the_order_that_took_it(browser: Client) -> None:
+    order = Order.objects.latest("pk")
+
+    found = browser.get(list_url(VoucherCode, q=order.reference)).context["cl"].result_list
+
+    assert {row.order_id for row in found} == {order.pk}
+    assert len(found) == 2
+
+
+def test_the_ledger_is_found_by_order(browser: Client) -> None:
+    World().grow(1)
+    order = Order.objects.latest("pk")
+
+    found = browser.get(list_url(LedgerEntry, q=order.reference)).context["cl"].result_list
+
+    assert [row.amount for row in found] == [-order.total_price]

@@ -1,0 +1,140 @@
+"""A code is shown to one person, on one page, once the audit trail says so."""
+
+import logging
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.test.utils import override_settings
+
+from catalogue.models import VoucherCode
+from operators.models import AuditEntry
+from orders.models import Order
+from tests.factories import add_codes, make_merchant, make_product, own_shelf
+from tests.operators.desk import make_staff, signed_in, url
+
+SEE_CODES = ("catalogue.view_vouchercode", "orders.view_order")
+REVEAL = "catalogue.reveal_vouchercode"
+
+
+@pytest.fixture
+def sold(db: None) -> tuple[Order, list[str]]:
+    """An order of two codes, and the codes."""
+    product = make_product()
+    codes = add_codes(own_shelf(product), 2)
+    make_merchant().buy(product_id=product.pk, quantity=2)
+    return Order.objects.get(), codes
+
+
+def test_a_code_is_asked_about_and_then_shown(sold: tuple[Order, list[str]]) -> None:
+    order, codes = sold
+    user = make_staff(*SEE_CODES, REVEAL)
+    browser = signed_in(user)
+    code = VoucherCode.objects.earliest("position")
+
+    asked = browser.get(url(code, "reveal"))
+    assert codes[0] not in asked.content.decode()
+    assert not AuditEntry.objects.exists()
+
+    shown = browser.post(url(code, "reveal"), {"note": "merchant lost it"})
+    assert codes[0] in shown.content.decode()
+    assert f"SN-{codes[0]}" in shown.content.decode()
+    assert "no-store" in shown["Cache-Control"]
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.note) == (user, "code_revealed", "merchant lost it")
+    assert (entry.object_type, entry.object_id) == ("catalogue.vouchercode", str(code.pk))
+    assert (entry.reference, entry.request_id) == (order.reference, shown["X-Request-Id"])
+
+
+def test_the_codes_of_an_order_leave_an_entry_each(sold: tuple[Order, list[str]]) -> None:
+    order, codes = sold
+
+    shown = signed_in().post(url(order, "reveal"))
+
+    assert all(code in shown.content.decode() for code in codes)
+    entries = AuditEntry.objects.values_list("object_id", flat=True)
+    ids = VoucherCode.objects.values_list("pk", flat=True)
+    assert sorted(entries) == sorted(map(str, ids))
+
+
+@pytest.mark.parametrize("page", ["order", "code"])
+def test_without_the_permission_nothing_is_shown(sold: tuple[Order, list[str]], page: str) -> None:
+    order, _ = sold
+    target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
+    browser = signed_in(make_staff(*SEE_CODES))
+
+    answers = [browser.get(url(target, "reveal")), browser.post(url(target, "reveal"))]
+
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert "/reveal/" not in browser.get(url(target)).content.decode()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("page", ["order", "code"])
+def test_the_permission_alone_opens_no_page(sold: tuple[Order, list[str]], page: str) -> None:
+    order, _ = sold
+    target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
+    browser = signed_in(make_staff(REVEAL))
+
+    assert browser.post(url(target, "reveal")).status_code == 403
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_foreign_page_cannot_reveal(sold: tuple[Order, list[str]]) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(make_staff(superuser=True))
+
+    answer = browser.post(url(sold[0], "reveal"))
+
+    assert answer.status_code == 403
+    assert not AuditEntry.objects.exists()
+
+
+def test_strangers_are_sent_to_the_log_in(sold: tuple[Order, list[str]]) -> None:
+    answer = Client().post(url(sold[0], "reveal"))
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/admin/login/")
+
+
+def test_a_code_is_nowhere_but_on_its_page(
+    sold: tuple[Order, list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    order, codes = sold
+    browser = signed_in()
+
+    with caplog.at_level(logging.DEBUG):
+        shown = browser.post(url(order, "reveal"))
+    later = browser.get(url(order))
+
+    kept = [
+        caplog.text,
+        later.content.decode(),
+        str(dict(browser.session)),
+        *(str(session.get_decoded()) for session in Session.objects.all()),
+        str(list(AuditEntry.objects.values())),
+        str(shown.headers),
+        str(browser.cookies),
+    ]
+    assert codes[0] in shown.content.decode()
+    assert [text for text in kept if codes[0] in text or codes[1] in text] == []
+
+
+def test_what_cannot_be_opened_is_said_and_leaves_no_entry(sold: tuple[Order, list[str]]) -> None:
+    other = "9:" + "A" * 43
+    browser = signed_in()
+
+    with override_settings(CODE_ENCRYPTION_KEYS=[other]):
+        answer = browser.post(url(sold[0], "reveal"), follow=True)
+
+    assert "sealed under a key that this service does not have" in answer.content.decode()
+    assert not AuditEntry.objects.exists()
+
+
+def test_an_unsold_code_comes_with_a_warning(db: None) -> None:
+    add_codes(own_shelf(make_product()), 1)
+
+    asked = signed_in().get(url(VoucherCode.objects.get(), "reveal"))
+
+    assert "Nobody has paid for it yet" in asked.content.decode()
