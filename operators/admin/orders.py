@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html, format_html_join
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+)
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
@@ -29,6 +35,22 @@ from wallets.models import LedgerEntry
 MAX_CLIENTS_FOUND = 100
 
 
+class KindFilter(DropdownFilter):
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("voucher", "Voucher"), ("top_up", "Top-up")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
+        match self.value():
+            case "voucher":
+                return queryset.filter(fulfilment=None)
+            case "top_up":
+                return queryset.filter(fulfilment__isnull=False)
+        return queryset
+
+
 @admin.register(Order)
 class OrderAdmin(RevealingAdmin):
     list_display = (
@@ -42,18 +64,24 @@ class OrderAdmin(RevealingAdmin):
         "state",
     )
     list_filter = (
+        KindFilter,
         ("client", AutocompleteSelectFilter),
         ("shelf", AutocompleteSelectFilter),
         ("created_at", RangeDateTimeFilter),
     )
-    list_select_related = ("client__account", "shelf__product", "shelf__variation__product")
+    list_select_related = (
+        "client__account",
+        "shelf__product",
+        "shelf__variation__product",
+        "fulfilment__product",
+    )
     search_fields = ("reference",)
     search_help_text = "An order's reference, or the name of a merchant"
     fieldsets = (
         (None, {"fields": ("reference", "state", "created_at")}),
         ("Bought by", {"fields": ("account", "client", "number")}),
         ("What", {"fields": ("sold", "quantity", "units", "price", "total")}),
-        ("Delivered and paid", {"fields": ("codes", "money")}),
+        ("Delivered and paid", {"fields": ("delivery", "money")}),
     )
     actions_detail = ("reveal",)
 
@@ -77,7 +105,7 @@ class OrderAdmin(RevealingAdmin):
 
     @admin.display(description="product")
     def sold(self, order: Order) -> str:
-        return link_to(order.shelf)
+        return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
 
     @admin.display(description="total")
     def total(self, order: Order) -> str:
@@ -94,14 +122,22 @@ class OrderAdmin(RevealingAdmin):
     def state(self, order: Order) -> str:
         return order.status.value
 
-    @admin.display(description="codes")
-    def codes(self, order: Order) -> str:
+    @admin.display(description="delivery")
+    def delivery(self, order: Order) -> str:
+        if order.fulfilment is not None:
+            status = order.fulfilment.get_status_display()
+            return f"Top-up of player {order.fulfilment.player_id}: {status}"
         rows = [(link_to(code, f"Code {code.pk}"), MASK) for code in _codes_of(order)]
         return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
 
     @admin.display(description="money")
     def money(self, order: Order) -> str:
         return format_html("{}", link_to_list(LedgerEntry, "In the ledger", q=order.reference))
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """A top-up has no codes to reveal."""
+        order = self.get_object(request, unquote(str(object_id)))
+        return super().get_actions_detail(request, object_id) if order and order.shelf_id else []
 
     @action(
         description="Reveal codes",

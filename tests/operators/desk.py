@@ -13,7 +13,14 @@ from django.urls import reverse
 from catalogue.models import VoucherCode
 from operators.audit import record_action
 from operators.models import AuditAction
-from tests.factories import link, make_category, make_merchant, make_product, make_variation
+from tests.factories import (
+    buy_topup,
+    link,
+    make_category,
+    make_merchant,
+    make_product,
+    make_variation,
+)
 
 _numbers = itertools.count(1)
 
@@ -35,6 +42,7 @@ class World:
             account = merchant.client.account
             assert account is not None
             link(account, "their own name", shelf)
+            buy_topup(merchant)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
             Group.objects.create(name=f"Group {next(_numbers)}")

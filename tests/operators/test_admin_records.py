@@ -103,9 +103,21 @@ def test_an_order_is_found_by_reference_and_by_merchant(browser: Client) -> None
     order = Order.objects.select_related("client__account").latest("pk")
     assert order.client.account is not None
 
-    for term in (order.reference.lower(), order.client.account.name):
-        found = browser.get(list_url(Order, q=term)).context["cl"].result_list
-        assert [row.pk for row in found] == [order.pk]
+    by_reference = browser.get(list_url(Order, q=order.reference.lower()))
+    by_name = browser.get(list_url(Order, q=order.client.account.name))
+
+    assert [row.pk for row in by_reference.context["cl"].result_list] == [order.pk]
+    assert {row.client for row in by_name.context["cl"].result_list} == {order.client}
+
+
+@pytest.mark.parametrize(("kind", "delivered"), [("voucher", "Code "), ("top_up", "Top-up of")])
+def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str) -> None:
+    (order,) = browser.get(list_url(Order, kind=kind)).context["cl"].result_list
+
+    page = browser.get(url(order)).content.decode()
+
+    assert delivered in page
+    assert ("/reveal/" in page) == (kind == "voucher")
 
 
 def test_a_code_is_found_by_the_order_that_took_it(browser: Client) -> None:
