@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
@@ -131,6 +134,13 @@ class Shelf(models.Model):
     def __str__(self) -> str:
         return str(self.variation or self.product)
 
+    def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
+        """Never writes the stock that was read: codes may have come and gone since."""
+        if update_fields is None and not self._state.adding:
+            names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
+            update_fields = [name for name in names if name != "available_stock"]
+        super().save(update_fields=update_fields, **options)
+
 
 class VoucherCode(models.Model):
     """One code. `sealed` holds code, serial and pin; `digest` refuses the same code twice.
@@ -150,7 +160,6 @@ class VoucherCode(models.Model):
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
-        permissions = [("reveal_vouchercode", "Can see a voucher code in clear text")]
         indexes = [
             models.Index(
                 name="catalogue_code_unsold",
