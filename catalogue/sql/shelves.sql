@@ -40,9 +40,12 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER catalogue_code_is_sold_once
-    BEFORE UPDATE OF order_id ON catalogue_vouchercode
+    BEFORE UPDATE OF order_id, shelf_id ON catalogue_vouchercode
     FOR EACH ROW
-    WHEN (OLD.order_id IS NOT NULL AND NEW.order_id IS DISTINCT FROM OLD.order_id)
+    WHEN (
+        OLD.order_id IS NOT NULL
+        AND (NEW.order_id IS DISTINCT FROM OLD.order_id OR NEW.shelf_id <> OLD.shelf_id)
+    )
     EXECUTE FUNCTION catalogue_refuse_resale();
 
 CREATE OR REPLACE TRIGGER catalogue_sold_code_is_kept
@@ -50,3 +53,12 @@ CREATE OR REPLACE TRIGGER catalogue_sold_code_is_kept
     FOR EACH ROW
     WHEN (OLD.order_id IS NOT NULL)
     EXECUTE FUNCTION catalogue_refuse_resale();
+
+CREATE OR REPLACE FUNCTION catalogue_refuse_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'among these codes are sold ones: % refused', TG_OP USING ERRCODE = '42501';
+END $$;
+
+CREATE OR REPLACE TRIGGER catalogue_codes_are_kept
+    BEFORE TRUNCATE ON catalogue_vouchercode
+    FOR EACH STATEMENT EXECUTE FUNCTION catalogue_refuse_truncate();
