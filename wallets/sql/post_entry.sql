@@ -7,6 +7,11 @@
 -- Refuses with SQLSTATE VT001 and the reason as its message (see config/sql.py).
 CREATE OR REPLACE FUNCTION wallets_post_entry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    -- To PostgreSQL it is more than any number, and would pass for a balance.
+    IF NEW.amount = 'NaN' THEN
+        RAISE EXCEPTION 'an amount is a number' USING ERRCODE = '23514';
+    END IF;
+
     UPDATE wallets_wallet
        SET balance = balance + NEW.amount
      WHERE account_id = NEW.wallet_id
