@@ -26,11 +26,11 @@ PATIENCE = 30.0
 T = TypeVar("T")
 
 
-def race(calls: Sequence[Callable[[], T]]) -> list[T]:
+def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Runs the calls in a thread each, all released at the same moment; their results in order."""
     gate = threading.Barrier(len(calls))
 
-    def run(call: Callable[[], T]) -> T:
+    def run(call: Callable[[], Any]) -> Any:
         gate.wait(PATIENCE)
         return call()
 
@@ -106,7 +106,8 @@ def _waiting() -> int:
 def rows(query: str, *arguments: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query, arguments)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
 def scalar(query: str, *arguments: Any) -> Any:

@@ -1,0 +1,131 @@
+"""What must never be, the database itself refuses, whoever asks and by whatever statement."""
+
+from typing import Any
+
+import pytest
+from django.db import Error, connection, transaction
+
+from accounts.models import ApiClient
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import execute, rows, scalar
+from tests.factories import Merchant, make_account, make_merchant, make_product
+
+ENTRY = (
+    "INSERT INTO wallets_ledgerentry"
+    " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference)"
+)
+
+
+class World:
+    """One merchant with two orders, and what else the statements below name."""
+
+    def __init__(self) -> None:
+        self.merchant: Merchant = make_merchant(balance="100.00")
+        self.product = make_product(price="9.99", codes=3)
+        self.other_product = make_product(price="9.99", codes=1)
+        answers = [self.merchant.buy(product_id=self.product.pk, quantity=1) for _ in range(2)]
+        self.reference, self.other_reference = (
+            answer.json()["data"]["reference"] for answer in answers
+        )
+        by_reference = dict(rows("SELECT reference, id FROM orders_order"))
+        client: ApiClient = self.merchant.client
+        self.names: dict[str, Any] = {
+            "account": client.account_id,
+            "client": client.pk,
+            "poor": make_account(balance="0").pk,
+            "reference": self.reference,
+            "order": by_reference[self.reference],
+            "other_order": by_reference[self.other_reference],
+            "record": scalar("SELECT min(id) FROM idempotency_idempotencyrecord"),
+            "product": self.product.pk,
+            "other_product": self.other_product.pk,
+        }
+        execute("SET CONSTRAINTS ALL IMMEDIATE")  # as if all this were committed
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return World()
+
+
+# What somebody tries -> words of the refusal.
+REFUSED = {
+    # A balance moves by a ledger entry, and never below zero.
+    "UPDATE wallets_wallet SET balance = balance + 1": "moves only by",
+    "UPDATE wallets_wallet SET balance = -1": "moves only by",
+    "UPDATE wallets_wallet SET account_id = %(poor)s WHERE account_id = %(account)s": "wallet",
+    "INSERT INTO wallets_wallet (account_id, balance) SELECT id, 5 FROM accounts_account"
+    " ON CONFLICT (account_id) DO UPDATE SET balance = 5": "moves only by",
+    "DELETE FROM wallets_wallet WHERE account_id = %(account)s": "foreign key",
+    "TRUNCATE wallets_wallet CASCADE": "append-only",
+    f"{ENTRY} VALUES"
+    " (%(account)s, 'adjustment', 'corrections', -1000, 0, 'x', NULL)": "insufficient_balance",
+    f"{ENTRY} VALUES (%(poor)s, 'purchase', 'sales', -0.01, 0, 'x', 'R')": "insufficient_balance",
+    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL)": "is a number",
+    "UPDATE accounts_account SET currency = 'EUR' WHERE id = %(account)s": "never changes",
+    # The ledger and the orders are records.
+    "UPDATE wallets_ledgerentry SET amount = amount + 1": "append-only",
+    "UPDATE wallets_ledgerentry SET note = 'x' WHERE false": "append-only",
+    "DELETE FROM wallets_ledgerentry": "append-only",
+    "TRUNCATE wallets_ledgerentry": "append-only",
+    "MERGE INTO wallets_ledgerentry e USING wallets_wallet w ON e.wallet_id = w.account_id"
+    " WHEN MATCHED THEN UPDATE SET amount = 0": "append-only",
+    "UPDATE orders_order SET total_price = 0": "is a record",
+    "DELETE FROM orders_order": "is a record",
+    "TRUNCATE orders_order CASCADE": "is a record",
+    # One debit and one refund for one order.
+    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s)": "once_per",
+    f"{ENTRY} SELECT %(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s"
+    " FROM generate_series(1, 2)": "once_per_order",
+    # A code that was sold stays with its order.
+    "UPDATE catalogue_vouchercode SET order_id = %(other_order)s"
+    " WHERE order_id = %(order)s": "sold already",
+    "UPDATE catalogue_vouchercode SET order_id = NULL WHERE order_id = %(order)s": "sold already",
+    "UPDATE catalogue_vouchercode SET order_id = 0 WHERE order_id IS NULL": "foreign key",
+    "UPDATE catalogue_vouchercode SET shelf_id ="
+    " (SELECT id FROM catalogue_shelf WHERE product_id = %(other_product)s)"
+    " WHERE order_id = %(order)s": "sold already",
+    "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "sold already",
+    "TRUNCATE catalogue_vouchercode": "sold",
+    "UPDATE catalogue_vouchercode SET digest = 'same'": "unique",
+    "UPDATE catalogue_shelf SET available_stock = -1": "available_stock",
+    "UPDATE catalogue_shelf SET product_id = %(other_product)s"
+    " WHERE product_id = %(product)s": "never moves",
+    # One purchase under one attempt.
+    "SELECT orders_purchase_vouchers(%(record)s, 1, 'SECOND', %(client)s, %(account)s,"
+    " %(product)s, NULL, NULL, 1)": "attempt_lost",
+    # Numbers of a client's orders.
+    "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
+    " total_price, currency, shelf_id) SELECT 'X', client_id, number, 1, 1, 1, 1, 'USD', shelf_id"
+    " FROM orders_order LIMIT 1": "orders_order_number",
+    "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
+    " total_price, currency, shelf_id) SELECT 'X', client_id, 99, 2, 1, 1, 1, 'USD', shelf_id"
+    " FROM orders_order LIMIT 1": "total_is_exact",
+    "UPDATE idempotency_idempotencyrecord SET order_reference = NULL": "success_has_an_order",
+}
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_the_database_refuses(world: World, statement: str) -> None:
+    with pytest.raises(Error, match=REFUSED[statement]):
+        attempt(statement, world.names)
+    assert_books_balance()
+
+
+def attempt(statement: str, names: dict[str, Any]) -> None:
+    """Up to the checks that a commit makes."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, names)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def test_a_deposit_by_sql_moves_the_balance_all_the_same(world: World) -> None:
+    """The trigger books it, whoever writes the entry, and whatever balance_after was claimed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{ENTRY} VALUES (%s, 'deposit', 'bank', 5, 12345, 'x', NULL)", [world.names["account"]]
+        )
+    assert_books_balance()
+    assert world.merchant.get("/balance").json()["data"]["balance"] == 85.02

@@ -1,0 +1,117 @@
+"""All that writes, at once and over the same shelves and wallets: no deadlock, and sums exact."""
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+
+import pytest
+from django.db import transaction
+
+from accounts.models import Account
+from catalogue.models import Shelf
+from idempotency.cleanup import cleanup_records
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import execute, of_own, outcome, race, scalar
+from tests.factories import (
+    Merchant,
+    add_codes,
+    make_account,
+    make_client,
+    make_product,
+    make_variation,
+    own_shelf,
+)
+from wallets.services import adjust, deposit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PURCHASES = 20
+EXPECTED = {
+    "bought",
+    "replayed",
+    "request_in_progress",
+    "idempotency_key_reused",
+    "insufficient_stock",
+    "insufficient_balance",
+}
+
+
+def test_everything_at_once() -> None:
+    accounts = [make_account(balance="40.00") for _ in range(3)]
+    merchants = [Merchant(make_client(account)) for account in accounts for _ in range(2)]
+    products = [make_product(price="1.00", codes=5) for _ in range(3)]
+    shelves = [own_shelf(product) for product in products]
+    shelves += [Shelf.objects.get(variation=make_variation(products[0], price="2.00", codes=10))]
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    before = scalar(deadlocks)
+    over = threading.Event()
+
+    told = Counter(
+        one
+        for each in race(
+            [
+                *[partial(_shop, n, merchants, shelves, over) for n in range(8)],
+                partial(_until, over, partial(_import_codes, shelves)),
+                partial(_until, over, partial(_import_codes, shelves[::-1])),
+                partial(_until, over, partial(_edit_prices, shelves)),
+                partial(_until, over, partial(_edit_prices, shelves[::-1])),
+                partial(_until, over, partial(_move_money, accounts)),
+                partial(_until, over, cleanup_records),
+            ]
+        )
+        for one in each
+    )
+
+    assert told.keys() <= EXPECTED, told
+    assert told["bought"] == scalar("SELECT count(*) FROM orders_order") > 50
+    assert told["insufficient_stock"] + told["insufficient_balance"] > 0, told
+    execute("SELECT pg_stat_force_next_flush()")
+    assert scalar(deadlocks) == before
+    assert_books_balance()
+
+
+def _shop(
+    number: int, merchants: list[Merchant], shelves: list[Shelf], over: threading.Event
+) -> list[str]:
+    chance = random.Random(number)
+    told = []
+    for step in range(PURCHASES):
+        merchant, shelf = of_own(chance.choice(merchants)), chance.choice(shelves)
+        answer = merchant.buy(
+            f"key {step // 4}" if chance.random() < 0.3 else None,
+            product_id=shelf.product_id,
+            variation_id=shelf.variation_id,
+            quantity=chance.choice([1, 1, 2, 5]),
+        )
+        told.append(outcome(answer))
+    over.set()
+    return told
+
+
+def _until(over: threading.Event, work: Callable[[], object]) -> list[str]:
+    while not over.wait(0.02):
+        work()
+    return []
+
+
+def _import_codes(shelves: list[Shelf]) -> None:
+    for shelf in shelves:
+        with transaction.atomic():
+            add_codes(shelf, 2)
+
+
+def _edit_prices(shelves: list[Shelf]) -> None:
+    """As the admin does: read the row, show a form, save all of it later."""
+    for shelf in shelves:
+        edited = Shelf.objects.get(pk=shelf.pk)
+        edited.price = Decimal(random.randint(50, 200)) / 100
+        edited.save()
+
+
+def _move_money(accounts: list[Account]) -> None:
+    for account in accounts:
+        deposit(account=account, amount=Decimal("5.00"), actor="test")
+        adjust(account=account, amount=Decimal("-0.01"), actor="test", note="fee")
