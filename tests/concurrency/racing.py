@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import psycopg
 from django.conf import settings
 from django.db import connection
-from django.test import Client
 
+from tests.answers import CheckedClient, served_document
 from tests.factories import Merchant
 from tests.live import database_url
 
@@ -47,6 +47,7 @@ def start(pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> 
         finally:
             connection.close()
 
+    served_document()  # made once, by one thread: every answer is held against it
     return pool.submit(run)
 
 
@@ -140,7 +141,7 @@ def without(file: str, *guards: tuple[str, str]) -> Iterator[None]:
 def of_own(merchant: Merchant) -> Merchant:
     """The same merchant from another of its programs, so that threads share no cookies."""
     twin = copy.copy(merchant)
-    twin.http = Client(raise_request_exception=False)
+    twin.http = CheckedClient(raise_request_exception=False)
     return twin
 
 

@@ -34,7 +34,7 @@ def test_a_key_sent_many_times_at_once_over_the_network_buys_once() -> None:
     product = make_product(codes=AT_ONCE * 3)
 
     with live_server(workers=3) as server:
-        merchant.http = server.http  # type: ignore[assignment]
+        merchant.http = server.http
         for key in ("one", "two", "three"):
             answers = race(
                 [partial(merchant.buy, key, product_id=product.pk, quantity=1)] * AT_ONCE

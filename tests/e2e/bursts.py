@@ -1,0 +1,165 @@
+"""Merchants' programs that buy without a pause while something dies, and reconcile afterwards.
+
+They do what the contract asks of a merchant: a new key for each purchase, and after any failure the
+same request with the same key until the outcome is known.
+"""
+
+import http.client
+import random
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import outcome, race, rows, start
+from tests.factories import Merchant, make_account, make_client, make_product
+from tests.live import Answer, LiveServer
+
+LOST = (OSError, http.client.HTTPException)
+WINDOW = 2  # IDEMPOTENCY_IN_PROGRESS_SECONDS of the servers in these tests
+PATIENCE = 60.0
+
+
+@dataclass
+class Sent:
+    """One purchase: what was asked, and each answer to it. A lost connection is a None."""
+
+    merchant: Merchant
+    key: str
+    product_id: int
+    quantity: int
+    answers: list[Answer | None] = field(default_factory=list)
+
+    def send(self) -> Answer | None:
+        try:
+            answer: Answer | None = self.merchant.buy(
+                self.key, product_id=self.product_id, quantity=self.quantity
+            )
+        except LOST:
+            answer = None
+        self.answers.append(answer)
+        return answer
+
+    @property
+    def acknowledged(self) -> list[Answer]:
+        answers = (answer for answer in self.answers if answer is not None)
+        return [answer for answer in answers if answer.status_code == 201]
+
+
+class Burst:
+    """Four merchants who share two wallets, and three shelves with more codes than they buy."""
+
+    def __init__(self, server: LiveServer) -> None:
+        accounts = [make_account(balance="100000.00") for _ in range(2)]
+        self.server = server
+        self.merchants = [
+            Merchant(make_client(account, rate_limit_per_minute=1_000_000))
+            for account in accounts
+            for _ in range(2)
+        ]
+        for merchant in self.merchants:
+            merchant.http = server.http
+        self.products = [make_product(price="1.25", codes=2500).pk for _ in range(3)]
+        self.sent: list[Sent] = []
+
+    @contextmanager
+    def running(self, threads: int = 8) -> Iterator[None]:
+        """Buys in that many threads until the block ends."""
+        over = threading.Event()
+        with ThreadPoolExecutor(threads) as pool:
+            buyers = [start(pool, self._buy_until, over) for _ in range(threads)]
+            try:
+                yield
+            finally:
+                over.set()
+                wait(buyers)
+        for buyer in buyers:
+            self.sent += buyer.result()
+
+    def _buy_until(self, over: threading.Event) -> list[Sent]:
+        sent = []
+        while not over.is_set():
+            sent.append(
+                Sent(
+                    merchant=random.choice(self.merchants),
+                    key=str(uuid.uuid4()),
+                    product_id=random.choice(self.products),
+                    quantity=random.choice([1, 1, 3]),
+                )
+            )
+            if sent[-1].send() is None:
+                over.wait(0.05)  # the server is gone: a moment, then the next purchase
+        return sent
+
+    def send_in_background(
+        self, pool: ThreadPoolExecutor, merchant: int = 0
+    ) -> Future[Answer | None]:
+        """One purchase of the merchant with this number, settled with the others."""
+        self.sent.append(Sent(self.merchants[merchant], str(uuid.uuid4()), self.products[0], 1))
+        return start(pool, self.sent[-1].send)
+
+    def settle(self) -> Counter[str]:
+        """Retries every key until its outcome is known, then compares it all with the books.
+
+        Returns how the last retry of each key ended.
+        """
+        queue = iter(self.sent)
+        turn = threading.Lock()
+
+        def work() -> Counter[str]:
+            told: Counter[str] = Counter()
+            while True:
+                with turn:
+                    sent = next(queue, None)
+                if sent is None:
+                    return told
+                told[self._settle(sent)] += 1
+
+        self.references: dict[str, str] = {}
+        told = sum(race([work] * 8), Counter[str]())
+        self._compare()
+        return told
+
+    def _settle(self, sent: Sent) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = sent.send()
+            found = "lost" if answer is None else outcome(answer)
+            if answer is not None and found in ("bought", "replayed"):
+                self.references[sent.key] = answer.json()["data"]["reference"]
+                assert len({each.content for each in sent.acknowledged}) == 1, sent.key
+                return found
+            if answer is not None and found == "request_abandoned":
+                self.references[sent.key] = self._read_abandoned(sent, answer)
+                return found
+            assert found in ("lost", "request_in_progress", "server_error"), found
+            assert time.monotonic() < deadline, f"no end after {PATIENCE} s: {found}"
+            time.sleep(0.1)
+
+    def _read_abandoned(self, sent: Sent, answer: Answer) -> str:
+        reference = str(answer.json()["error"]["reference"])
+        order = sent.merchant.get(f"/orders/{reference}").json()["data"]
+        assert len(order["codes"]) == order["quantity"] == sent.quantity
+        assert order["product_id"] == sent.product_id
+        return reference
+
+    def _compare(self) -> None:
+        assert len(self.references) == len(self.sent)
+        for sent in self.sent:
+            for answer in sent.acknowledged:
+                shown = answer.json()["data"]["reference"]
+                assert shown == self.references[sent.key], "another order than the one acknowledged"
+        assert self.orders() == set(self.references.values()), "orders and keys do not pair off"
+        assert len(set(self.references.values())) == len(self.sent), "two keys share an order"
+        assert_books_balance()
+
+    def orders(self) -> set[str]:
+        """The references of all orders of these merchants that the database holds."""
+        clients = [merchant.client.pk for merchant in self.merchants]
+        query = "SELECT reference FROM orders_order WHERE client_id = ANY(%s)"
+        return {reference for (reference,) in rows(query, clients)}

@@ -1,0 +1,133 @@
+"""The web server dies in the middle of purchases: one debit for one delivery all the same."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+
+import psycopg
+import pytest
+
+from tests.concurrency.racing import execute, held, held_wallet, wait_for_waiting
+from tests.concurrency.racing import without as with_changed
+from tests.e2e.bursts import PATIENCE, WINDOW, Burst
+from tests.live import live_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENVIRONMENT = {"IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW)}
+STORE = "idempotency/sql/store_response.sql"
+PURCHASE = "orders/sql/purchase_vouchers.sql"
+ADVISORY = 7
+
+
+def test_kill_in_a_burst() -> None:
+    """Each step of a purchase is made so slow that every kill meets some purchases in each."""
+    slow = ("BEGIN\n", "BEGIN\n    PERFORM pg_sleep(0.03);\n")
+    told: Counter[str] = Counter()
+
+    with (
+        with_changed(STORE, slow),
+        with_changed(PURCHASE, slow),
+        live_server(ENVIRONMENT) as server,
+    ):
+        burst = Burst(server)
+        for round_ in range(3):
+            with burst.running():
+                wait_for_orders(burst, more=15)
+                server.kill()
+                if round_ != 1:  # once, what the server had begun goes on in the database
+                    end_other_sessions()
+            server.start()
+            told += burst.settle()
+
+    assert told.keys() == {"replayed", "request_abandoned", "bought"}, told
+
+
+def test_kill_before_the_purchase_reaches_its_commit() -> None:
+    """Nothing was committed, so a retry takes the key over and buys."""
+    assert outcome_after_kill(at_debit, then=end_other_sessions) == {"bought": 1}
+
+
+def test_kill_while_the_database_works_on() -> None:
+    """The purchase goes on without its server, and commits: a retry learns the order."""
+    assert outcome_after_kill(at_debit, then=lambda: None) == {"request_abandoned": 1}
+
+
+def test_kill_between_the_purchase_and_its_answer() -> None:
+    """Committed, and the answer is lost: a retry learns the order."""
+    assert outcome_after_kill(at_store, then=end_other_sessions) == {"request_abandoned": 1}
+
+
+def test_sigterm_answers_every_request_that_was_sent() -> None:
+    """One purchase is in hand in each worker, ten more wait behind them, and SIGTERM comes.
+
+    No flag asks for that: granian stops accepting and finishes what it has. Two of the flags of
+    `make run` could cut it short: --workers-kill-timeout, which is therefore longer than any
+    statement may take, and the supervisor's own patience, which is longer still.
+    """
+    with live_server(ENVIRONMENT) as server, ThreadPoolExecutor(12) as pool:
+        burst = Burst(server)
+        with held_wallet(burst.merchants[0]) as wallet:
+            answers = [burst.send_in_background(pool) for _ in range(12)]
+            wait_for_waiting(2)
+            time.sleep(0.5)  # the other ten are sent, and in the workers' queues
+            server.terminate()
+            time.sleep(1)
+            wallet.rollback()
+
+        assert [bool(answer.result()) for answer in answers] == [True] * 12
+        server.stop()
+        server.start()
+        assert burst.settle() == {"replayed": 12}
+
+
+def outcome_after_kill(
+    stopped: Callable[[Burst], AbstractContextManager[psycopg.Connection]],
+    *,
+    then: Callable[[], None],
+) -> Counter[str]:
+    """Stops one purchase at a place, kills the server there, and retries with a new one."""
+    wait_first = ("BEGIN\n", f"BEGIN\n    PERFORM pg_advisory_xact_lock({ADVISORY});\n")
+    with (
+        with_changed(STORE, wait_first),
+        live_server(ENVIRONMENT, workers=1) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        burst = Burst(server)
+        with stopped(burst) as lock:
+            answer = burst.send_in_background(pool)
+            wait_for_waiting(1)
+            server.kill()
+            assert answer.result() is None
+            then()
+            lock.rollback()
+        server.start()
+        return burst.settle()
+
+
+def at_debit(burst: Burst) -> AbstractContextManager[psycopg.Connection]:
+    return held_wallet(burst.merchants[0])
+
+
+def at_store(burst: Burst) -> AbstractContextManager[psycopg.Connection]:
+    return held("SELECT pg_advisory_xact_lock(%s)", ADVISORY)
+
+
+def end_other_sessions() -> None:
+    """As when the database notices at once that its clients are gone."""
+    execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND query LIKE %s",
+        "SELECT * FROM %",
+    )
+
+
+def wait_for_orders(burst: Burst, *, more: int) -> None:
+    enough = len(burst.orders()) + more
+    deadline = time.monotonic() + PATIENCE
+    while len(burst.orders()) < enough:
+        assert time.monotonic() < deadline, "no purchases"
+        time.sleep(0.01)
