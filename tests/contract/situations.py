@@ -1,0 +1,137 @@
+"""States of the world that a test of the contract starts from."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+from django.db.models import F
+
+from catalogue.models import Product, Shelf, VoucherCode
+from idempotency.models import IdempotencyRecord
+from orders.models import Order
+from tests.answers import read_json
+from tests.factories import Merchant, make_merchant, make_product
+from wallets.models import LedgerEntry, Wallet
+
+WINDOW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A merchant with money, and a product with codes."""
+
+    merchant: Merchant
+    product: Product
+
+    def buy(self, key: str | None = None, **body: Any) -> Any:
+        """Buys one code unless told otherwise; a field given as `...` is left out."""
+        wanted = {"product_id": self.product.pk, "quantity": 1, **body}
+        wanted = {name: value for name, value in wanted.items() if value is not ...}
+        return self.merchant.buy(key, **wanted)
+
+
+def make_shop(*, balance: str = "100.00", codes: int = 5, **product: Any) -> Shop:
+    return Shop(make_merchant(balance=balance), make_product(codes=codes, **product))
+
+
+def data(answer: Any) -> Any:
+    """The `data` of a success, with exact decimals."""
+    body = read_json(answer.content)
+    assert body["success"] is True, body
+    return body["data"]
+
+
+def error(answer: Any) -> Any:
+    """The `error` of a failure."""
+    body = read_json(answer.content)
+    assert body["success"] is False, body
+    return body["error"]
+
+
+def refusal(answer: Any) -> tuple[int, str, str | None]:
+    """Status, code and reason of a failure."""
+    found = error(answer)
+    return answer.status_code, found["code"], found.get("reason")
+
+
+def message(answer: Any) -> tuple[int, list[str]]:
+    """Status and members of an answer from before the API."""
+    return answer.status_code, list(json.loads(answer.content))
+
+
+@dataclass(frozen=True)
+class Money:
+    """Everything a purchase may change, summed over the whole database."""
+
+    balance: Decimal
+    entries: int
+    orders: int
+    stock: int
+    unsold: int
+    records: int
+
+
+def money() -> Money:
+    """Two of these are equal exactly when nothing was bought in between."""
+    return Money(
+        balance=sum(Wallet.objects.values_list("balance", flat=True), Decimal()),
+        entries=LedgerEntry.objects.count(),
+        orders=Order.objects.count(),
+        stock=sum(Shelf.objects.values_list("available_stock", flat=True)),
+        unsold=VoucherCode.objects.filter(order_id=None).count(),
+        records=IdempotencyRecord.objects.count(),
+    )
+
+
+@contextmanager
+def unreadable_codes(product: Product) -> Iterator[None]:
+    """The codes cannot be opened, so a purchase fails after its commit: the answer is lost."""
+    codes = VoucherCode.objects.filter(shelf__product=product)
+    sealed = dict(codes.values_list("pk", "sealed"))
+    codes.update(sealed=b"damaged")
+    yield
+    for pk, value in sealed.items():
+        VoucherCode.objects.filter(pk=pk).update(sealed=value)
+
+
+@contextmanager
+def orders_cannot_be_written() -> Iterator[None]:
+    """Inserting an order fails, so a purchase fails before its commit."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION tests_fail() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'the disk is on fire'; END $$"
+        )
+        cursor.execute(
+            "CREATE TRIGGER tests_fail BEFORE INSERT ON orders_order"
+            " FOR EACH ROW EXECUTE FUNCTION tests_fail()"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION tests_fail() CASCADE")
+
+
+def lose_answer(shop: Shop, key: str, **body: Any) -> None:
+    """A purchase under `key` is committed and its answer lost."""
+    with unreadable_codes(shop.product):
+        assert refusal(shop.buy(key, **body)) == (500, "server_error", None)
+
+
+def fail_before_commit(shop: Shop, key: str, **body: Any) -> None:
+    """A purchase under `key` fails and nothing is bought."""
+    with orders_cannot_be_written():
+        assert refusal(shop.buy(key, **body)) == (500, "server_error", None)
+
+
+def age_records(age: timedelta) -> None:
+    """Makes every idempotency record older, as if so much time had passed."""
+    IdempotencyRecord.objects.update(
+        created_at=F("created_at") - age, started_at=F("started_at") - age
+    )

@@ -1,0 +1,215 @@
+"""Contract, "Authentication": every endpoint, whoever may be calling."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.keys import revoke_key, rotate_key
+from accounts.models import Account, ApiClient, ApiKey
+from tests.answers import CheckedClient, operations, served_document
+from tests.contract.rows import ENDPOINTS, IDENTITIES, TOP_UP_ENDPOINTS, table
+from tests.contract.situations import Shop, data, error, make_shop, money, refusal
+from tests.factories import Merchant, make_account, make_client, make_merchant, make_product
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who calls: with these headers, from this address."""
+
+    authorization: str | None
+    address: str = "127.0.0.1"
+
+    def call(self, endpoint: str, path: str) -> Any:
+        method = endpoint.partition(" ")[0]
+        headers = {"Idempotency-Key": "one"} if method == "POST" else {}
+        if self.authorization is not None:
+            headers["Authorization"] = self.authorization
+        return CheckedClient(REMOTE_ADDR=self.address).generic(
+            method, f"/api/v1{path}", "{}", "application/json", headers=headers
+        )
+
+
+def _bearer(merchant: Merchant) -> str:
+    return f"Bearer {merchant.key}"
+
+
+def _guessed(key: str) -> str:
+    """A secret that nobody has, behind a prefix that exists."""
+    return f"Bearer {key.rpartition('_')[0]}_{'0' * 64}"
+
+
+def _expired() -> Caller:
+    merchant = make_merchant()
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    return Caller(_bearer(merchant))
+
+
+def _revoked() -> Caller:
+    merchant = make_merchant()
+    assert revoke_key(prefix=merchant.key.split("_")[1])
+    return Caller(_bearer(merchant))
+
+
+def _disabled_account() -> Caller:
+    merchant = make_merchant()
+    Account.objects.update(enabled=False)
+    return Caller(_bearer(merchant))
+
+
+def _rate_limited() -> Caller:
+    merchant = make_merchant(rate_limit_per_minute=1)
+    merchant.get("/ping")
+    return Caller(_bearer(merchant))
+
+
+def _not_allowed(network: str, address: str) -> Caller:
+    return Caller(_bearer(make_merchant(allowed_networks=[network])), address)
+
+
+CALLERS: dict[str, Callable[[], Caller]] = {
+    "no header": lambda: Caller(None),
+    "other scheme": lambda: Caller(f"Basic {make_merchant().key}"),
+    "other scheme: Token": lambda: Caller(f"Token {make_merchant().key}"),
+    "other scheme: none at all": lambda: Caller(make_merchant().key),
+    "empty token": lambda: Caller("Bearer "),
+    "empty token: no space": lambda: Caller("Bearer"),
+    "empty token: empty header": lambda: Caller(""),
+    "junk token": lambda: Caller("Bearer \u00fc\x01'; DROP TABLE"),
+    "junk token: two keys": lambda: Caller(f"Bearer {make_merchant().key} {make_merchant().key}"),
+    "unknown key": lambda: Caller(f"Bearer vk_{'0' * 12}_{'0' * 64}"),
+    "wrong secret": lambda: Caller(f"Bearer {make_merchant().key[:-1]}g"),
+    "wrong secret: of the right form": lambda: Caller(_guessed(make_merchant().key)),
+    "expired key": _expired,
+    "revoked key": _revoked,
+    "disabled client": lambda: Caller(_bearer(make_merchant(enabled=False))),
+    "disabled account": _disabled_account,
+    "IPv4 not on the allowlist": lambda: _not_allowed("192.0.2.0/24", "192.0.3.1"),
+    "IPv6 not on the allowlist": lambda: _not_allowed("2001:db8::/64", "2001:db8:0:1::1"),
+    "IPv6 not on the allowlist: a v4 list": lambda: _not_allowed("0.0.0.0/0", "2001:db8::1"),
+    "rate limited": _rate_limited,
+}
+
+
+def _paths() -> list[tuple[str, str]]:
+    return [
+        (f"{method} {path}", path.replace("{product}", "1").replace("{reference}", "X"))
+        for method, path, _ in operations(served_document())
+    ]
+
+
+def test_the_document_names_every_endpoint_with_its_statuses() -> None:
+    documented = {
+        f"{method} {path}": {int(status) for status in operation["responses"]}
+        for method, path, operation in operations(served_document())
+    }
+    everywhere, early = {401, 403, 429}, {413}
+    assert documented.keys() - TOP_UP_ENDPOINTS.keys() == ENDPOINTS.keys()
+    for endpoint, statuses in documented.items():
+        expected = {**ENDPOINTS, **TOP_UP_ENDPOINTS}[endpoint] | everywhere
+        assert statuses - early == expected, endpoint
+
+
+@table(IDENTITIES, {name: (name.partition(":")[0], make) for name, make in CALLERS.items()})
+def test_every_endpoint_refuses(case: tuple[str, Callable[[], Caller]]) -> None:
+    identity, make = case
+    caller = make()
+    before = money()
+    for endpoint, path in _paths():
+        answer = caller.call(endpoint, path)
+        assert refusal(answer)[:2] == IDENTITIES[identity], endpoint
+    assert money() == before
+
+
+def test_all_invalid_keys_get_the_same_bytes() -> None:
+    """Whether a key ever existed is nobody's business."""
+    invalid = [name for name, answer in IDENTITIES.items() if answer[1] == "invalid_token"]
+    makers = [make for name, make in CALLERS.items() if name.partition(":")[0] in invalid]
+    bodies = {make().call("GET /ping", "/ping").content for make in makers}
+    assert len(bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("networks", "address"),
+    [
+        (["192.0.2.0/24"], "192.0.2.200"),
+        (["192.0.2.7"], "192.0.2.7"),
+        (["192.0.2.7"], "::ffff:192.0.2.7"),
+        (["2001:db8::/64", "192.0.2.7"], "2001:db8::9"),
+        ([], "203.0.113.1"),
+    ],
+)
+def test_an_address_on_the_allowlist_may_call(networks: list[str], address: str) -> None:
+    caller = Caller(_bearer(make_merchant(allowed_networks=networks)), address)
+    assert caller.call("GET /ping", "/ping").status_code == 200
+
+
+def test_nobody_talks_their_way_onto_the_allowlist() -> None:
+    merchant = make_merchant(allowed_networks=["192.0.2.7"])
+    headers = {"Authorization": _bearer(merchant), "X-Forwarded-For": "192.0.2.7"}
+    answer = CheckedClient().get("/api/v1/ping", headers=headers)
+    assert refusal(answer)[:2] == (403, "ip_not_allowed")
+
+
+def test_during_rotation_both_keys_work_and_show_the_same_orders() -> None:
+    shop = make_shop()
+    reference = data(shop.buy())["reference"]
+    new = rotate_key(client=shop.merchant.client, overlap=timedelta(hours=1))
+    assert shop.merchant.get(f"/orders/{reference}").status_code == 200
+    shop.merchant.key = new
+    assert shop.merchant.get(f"/orders/{reference}").status_code == 200
+
+
+def test_the_scheme_may_be_written_in_any_case() -> None:
+    caller = Caller(f"bEARER {make_merchant().key}")
+    assert caller.call("GET /ping", "/ping").status_code == 200
+
+
+@pytest.mark.parametrize("account", ["none", "without wallet"])
+def test_a_client_without_a_wallet_reads_everything_but_a_balance(account: str) -> None:
+    owner = None if account == "none" else make_account(wallet=False)
+    shop = Shop(Merchant(make_client(owner)), make_product(codes=1))
+    assert refusal(shop.merchant.get("/balance"))[:2] == (409, "client_without_wallet")
+    assert refusal(shop.buy()) == (409, "order_refused", "client_without_wallet")
+    for path in ("/ping", "/products", f"/products/{shop.product.pk}", "/orders"):
+        assert shop.merchant.get(path).status_code == 200, path
+
+
+def test_the_limit_counts_a_client_and_nobody_else() -> None:
+    account = make_account()
+    limited = make_client(account, rate_limit_per_minute=2)
+    merchants = [Merchant(limited), Merchant(limited), Merchant(make_client(account))]
+    statuses = [merchant.get("/ping").status_code for merchant in merchants for _ in range(2)]
+    assert statuses == [200, 200, 429, 429, 200, 200]
+
+
+def test_a_refused_key_is_not_counted_against_its_client() -> None:
+    merchant = make_merchant(rate_limit_per_minute=1)
+    ApiClient.objects.update(enabled=False)
+    for _ in range(3):
+        merchant.get("/ping")
+    ApiClient.objects.update(enabled=True)
+    assert merchant.get("/ping").status_code == 200
+
+
+def test_a_foreign_order_looks_exactly_like_an_unknown_one() -> None:
+    """Even between two keys of one account."""
+    shop = make_shop()
+    foreign = data(shop.buy())["reference"]
+    sibling = Merchant(make_client(shop.merchant.client.account))
+    unknown = "0" * len(foreign)
+    answers = [sibling.get(f"/orders/{reference}") for reference in (foreign, unknown, "X")]
+    assert {answer.content for answer in answers} == {answers[0].content}
+    assert refusal(answers[0])[:2] == (404, "order_not_found")
+    headers = [
+        {name: value for name, value in answer.headers.items() if name != "X-Request-Id"}
+        for answer in answers
+    ]
+    assert headers[0] == headers[1] == headers[2]
+    assert data(sibling.get("/orders"))["items"] == []
+    assert "reference" not in error(answers[0])

@@ -1,0 +1,184 @@
+"""Of two things wrong at once, the one that is checked first answers."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from accounts.models import ApiClient
+from catalogue.models import Product, Shelf
+from idempotency.models import IdempotencyRecord
+from tests.answers import CheckedClient
+from tests.contract.rows import CHECKS
+from tests.contract.situations import make_shop, message, refusal
+from tests.factories import Merchant, make_account, make_client, make_merchant
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@dataclass
+class Attempt:
+    """One purchase, and everything about it that can be made wrong."""
+
+    merchant: Merchant
+    product: Product
+    method: str = "POST"
+    key: str = "one"
+    headers: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+
+    def send(self) -> Any:
+        headers = {
+            "Authorization": f"Bearer {self.merchant.key}",
+            "Idempotency-Key": self.key,
+            **self.headers,
+        }
+        body = {"product_id": self.product.pk, "quantity": 1, **self.body}
+        body = {name: value for name, value in body.items() if value is not ...}
+        return CheckedClient().generic(
+            self.method, "/api/v1/orders", json.dumps(body), "application/json", headers=headers
+        )
+
+
+def _method(attempt: Attempt) -> None:
+    attempt.method = "DELETE"
+
+
+def _authentication(attempt: Attempt) -> None:
+    attempt.headers["Authorization"] = "Bearer junk"
+
+
+def _allowlist(attempt: Attempt) -> None:
+    _update_client(attempt, allowed_networks=["192.0.2.1"])
+
+
+def _rate_limit(attempt: Attempt) -> None:
+    _update_client(attempt, rate_limit_per_minute=1)
+    attempt.merchant.get("/ping")
+
+
+def _update_client(attempt: Attempt, **fields: Any) -> None:
+    ApiClient.objects.filter(pk=attempt.merchant.client.pk).update(**fields)
+
+
+def _key(attempt: Attempt) -> None:
+    attempt.key = "k" * 129
+
+
+def _fields(attempt: Attempt) -> None:
+    attempt.body["unknown"] = 1
+
+
+def _lookup(attempt: Attempt) -> None:
+    """The key was used for something else; whoever is poor now was not poor then."""
+    IdempotencyRecord.objects.create(
+        client=attempt.merchant.client, key=attempt.key, fingerprint=b"of another request"
+    )
+
+
+def _reference(attempt: Attempt) -> None:
+    attempt.body |= {"product_id": ..., "merchant_reference": "unknown"}
+
+
+def _variation(attempt: Attempt) -> None:
+    attempt.body["variation_id"] = 10**15
+
+
+def _active(attempt: Attempt) -> None:
+    Product.objects.update(active=False)
+
+
+def _step(attempt: Attempt) -> None:
+    Shelf.objects.update(quantity_step=2)
+
+
+def _price(attempt: Attempt) -> None:
+    Shelf.objects.update(price=None)
+
+
+def _wallet(attempt: Attempt) -> None:
+    attempt.merchant = Merchant(make_client(make_account(wallet=False)))
+
+
+def _stock(attempt: Attempt) -> None:
+    Shelf.objects.update(available_stock=0)
+
+
+def _balance(attempt: Attempt) -> None:
+    attempt.merchant = make_merchant(balance="0")
+
+
+@dataclass(frozen=True)
+class Check:
+    """How to make one check fail, and what it then answers."""
+
+    spoil: Callable[[Attempt], None]
+    answer: tuple[int, Any]
+
+
+CASES = {
+    "method": Check(_method, (405, "message")),
+    "authentication": Check(_authentication, (401, "invalid_token")),
+    "allowlist": Check(_allowlist, (403, "ip_not_allowed")),
+    "rate limit": Check(_rate_limit, (429, "rate_limited")),
+    "idempotency key": Check(_key, (400, "idempotency_key_too_long")),
+    "fields": Check(_fields, (422, "validation_failed")),
+    "idempotency lookup": Check(_lookup, (409, "idempotency_key_reused")),
+    "reference": Check(_reference, (404, "product_reference_not_found")),
+    "variation": Check(_variation, (422, "variation_mismatch")),
+    "active": Check(_active, (409, "product_inactive")),
+    "quantity_step": Check(_step, (409, "quantity_step")),
+    "price": Check(_price, (409, "price_unavailable")),
+    "wallet": Check(_wallet, (409, "client_without_wallet")),
+    "stock": Check(_stock, (409, "insufficient_stock")),
+    "balance": Check(_balance, (409, "insufficient_balance")),
+}
+# Two that cannot be wrong at once.
+IMPOSSIBLE = {
+    ("idempotency key", "idempotency lookup"): "a key that is too long was never used",
+    ("reference", "variation"): "an unknown link disagrees with nothing",
+    ("wallet", "balance"): "no wallet, no balance",
+}
+# These change who is buying, so they come before what is done in the merchant's name.
+FIRST = ["wallet", "balance"]
+
+
+def _pairs() -> list[tuple[str, str]]:
+    return [
+        (first, second)
+        for place, first in enumerate(CHECKS)
+        for second in CHECKS[place + 1 :]
+        if (first, second) not in IMPOSSIBLE
+    ]
+
+
+def _said(answer: Any) -> tuple[int, str]:
+    if "success" not in answer.json():
+        status, members = message(answer)
+        return status, members[0]
+    status, code, reason = refusal(answer)
+    return status, reason or code
+
+
+def _send(*broken: str) -> Any:
+    shop = make_shop()
+    attempt = Attempt(shop.merchant, shop.product)
+    for name in sorted(broken, key=lambda name: name not in FIRST):
+        CASES[name].spoil(attempt)
+    return attempt.send()
+
+
+def test_every_check_has_a_case() -> None:
+    assert list(CASES) == CHECKS
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_each_alone(name: str) -> None:
+    assert _said(_send(name)) == CASES[name].answer
+
+
+@pytest.mark.parametrize(("first", "second"), _pairs())
+def test_of_two_the_first_answers(first: str, second: str) -> None:
+    assert _said(_send(first, second)) == CASES[first].answer
