@@ -3,7 +3,7 @@
 from typing import Any
 
 import structlog
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
@@ -17,7 +17,7 @@ logger = structlog.get_logger(__name__)
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's EXCEPTION_HANDLER. Every failure of the API is answered here, and no other way."""
-    if isinstance(error, drf.MethodNotAllowed | Http404 | drf.NotFound):
+    if isinstance(error, drf.MethodNotAllowed | Http404 | drf.NotFound | SuspiciousOperation):
         return _message(error)
     failed = as_api_error(error)
     if failed.code is ErrorCode.SERVER_ERROR:
@@ -49,6 +49,8 @@ def as_api_error(error: Exception) -> ApiError:
 def _message(error: Exception) -> Response:
     if isinstance(error, drf.MethodNotAllowed):
         return Response({"message": str(error.detail)}, status=error.status_code)
+    if isinstance(error, SuspiciousOperation):  # such as a thousand query parameters
+        return Response({"message": "Bad request."}, status=400)
     return Response({"message": "Not found."}, status=404)
 
 

@@ -1,7 +1,7 @@
 """JSON in and out: exact decimals out, nothing lax in."""
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import IO, Any, NoReturn
 
 import orjson
@@ -14,6 +14,8 @@ from rest_framework.request import Request
 from config.errors import ValidationFailed
 
 JSON_MEDIA_TYPE = "application/json"
+# A purchase has two levels.
+MAX_DEPTH = 32
 
 
 def dumps(value: Any) -> bytes:
@@ -75,7 +77,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
         text = body.decode("utf-8")
         value = json.loads(
             text,
-            parse_float=Decimal,
+            parse_float=_decimal,
             parse_constant=_refuse_constant,
             object_pairs_hook=_refuse_duplicates,
         )
@@ -108,6 +110,13 @@ class _Refused(Exception):
     pass
 
 
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of more than eighteen digits
+        raise _Refused("A number is beyond all reason.") from None
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise _Refused(f"{name} is not a JSON number.")
 
@@ -119,18 +128,20 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _refuse_unstorable(value: Any) -> None:
+def _refuse_unstorable(value: Any, depth: int = 0) -> None:
     """Neither NUL nor half a surrogate pair can be stored as text, or sent back."""
+    if depth > MAX_DEPTH:  # so that nobody behind this one meets the limit of the stack
+        raise RecursionError
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
             raise _Refused("A string holds a NUL character or half a surrogate pair.")
     elif isinstance(value, dict):
         for key, member in value.items():
             _refuse_unstorable(key)
-            _refuse_unstorable(member)
+            _refuse_unstorable(member, depth + 1)
     elif isinstance(value, list):
         for member in value:
-            _refuse_unstorable(member)
+            _refuse_unstorable(member, depth + 1)
 
 
 def _bad_body(sentence: str) -> ValidationFailed:

@@ -239,3 +239,4 @@ class DocsView(SpectacularSwaggerView):
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []
     throttle_classes: list[Any] = []
+    http_method_names = ["get", "head"]
