@@ -15,8 +15,8 @@ class IdempotencyRecord(models.Model):
     """One key of one client (contract, "Idempotency record").
 
     In progress while `response` is empty, a stored success afterwards. `attempt` is a fencing
-    token: a retry that takes the key over raises it, and the purchase of the attempt before
-    finds its number gone and rolls back. `order_reference` is stamped in the purchase's own
+    token, random at first: a retry that takes the key over raises it, and the purchase of the
+    attempt before finds its number gone and rolls back. `order_reference` is stamped in the purchase's own
     transaction, so it is there exactly when the order is.
     """
 

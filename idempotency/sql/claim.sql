@@ -9,6 +9,10 @@
 --
 -- Its commit need not be durable: WAL is sequential, so a purchase that is durable makes its claim
 -- durable too. Call it as a transaction of its own.
+--
+-- The first attempt's number is a random one. A crash may lose a claim, and with it the step of the
+-- sequence that numbered its record: then the next record has the same id, and must not answer to
+-- an attempt that outlived the crash behind a connection pooler.
 CREATE OR REPLACE FUNCTION idempotency_claim(
     p_client bigint, p_key text, p_fingerprint bytea, p_window_seconds integer,
     OUT outcome text, OUT record_id bigint, OUT attempt integer,
@@ -24,7 +28,7 @@ BEGIN
     -- it, another retry took it over, or its purchase committed. Each of those ends a round.
     FOR round IN 1..100 LOOP
         INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt)
-        VALUES (p_client, p_key, p_fingerprint, 1)
+        VALUES (p_client, p_key, p_fingerprint, 1 + floor(random() * 1e9)::integer)
         ON CONFLICT (client_id, key) DO NOTHING
         RETURNING 'claimed', id, attempt INTO outcome, record_id, attempt;
         IF FOUND THEN

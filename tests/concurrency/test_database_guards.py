@@ -7,7 +7,7 @@ from django.db import Error, connection, transaction
 
 from accounts.models import ApiClient
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import execute, rows, scalar
+from tests.concurrency.racing import execute, rows
 from tests.factories import Merchant, make_account, make_merchant, make_product
 
 ENTRY = (
@@ -29,6 +29,10 @@ class World:
         )
         by_reference = dict(rows("SELECT reference, id FROM orders_order"))
         client: ApiClient = self.merchant.client
+        ((record, attempt),) = rows(
+            "SELECT id, attempt FROM idempotency_idempotencyrecord WHERE order_reference = %s",
+            self.reference,
+        )
         self.names: dict[str, Any] = {
             "account": client.account_id,
             "client": client.pk,
@@ -36,7 +40,8 @@ class World:
             "reference": self.reference,
             "order": by_reference[self.reference],
             "other_order": by_reference[self.other_reference],
-            "record": scalar("SELECT min(id) FROM idempotency_idempotencyrecord"),
+            "record": record,
+            "attempt": attempt,
             "product": self.product.pk,
             "other_product": self.other_product.pk,
         }
@@ -94,7 +99,7 @@ REFUSED = {
     "UPDATE catalogue_shelf SET product_id = %(other_product)s"
     " WHERE product_id = %(product)s": "never moves",
     # One purchase under one attempt.
-    "SELECT orders_purchase_vouchers(%(record)s, 1, 'SECOND', %(client)s, %(account)s,"
+    "SELECT orders_purchase_vouchers(%(record)s, %(attempt)s, 'SECOND', %(client)s, %(account)s,"
     " %(product)s, NULL, NULL, 1)": "attempt_lost",
     # Numbers of a client's orders.
     "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
@@ -110,11 +115,11 @@ REFUSED = {
 @pytest.mark.parametrize("statement", REFUSED)
 def test_the_database_refuses(world: World, statement: str) -> None:
     with pytest.raises(Error, match=REFUSED[statement]):
-        attempt(statement, world.names)
+        try_it(statement, world.names)
     assert_books_balance()
 
 
-def attempt(statement: str, names: dict[str, Any]) -> None:
+def try_it(statement: str, names: dict[str, Any]) -> None:
     """Up to the checks that a commit makes."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, names)

@@ -203,3 +203,21 @@ def test_an_attempt_carries_out_one_purchase() -> None:
 
     assert Counter(told) == {"bought": 1, "request_in_progress": 7}
     assert_books_balance()
+
+
+def test_a_claim_that_a_crash_lost_does_not_fit_the_record_that_got_its_id() -> None:
+    """Neither the claim nor its step of the sequence was waited for; see claim.sql."""
+    merchant, other, product = make_merchant(), make_merchant(), make_product(codes=20)
+    lost = Attempt(merchant, product.pk)
+    execute("DELETE FROM idempotency_idempotencyrecord")
+    execute(
+        "SELECT setval('idempotency_idempotencyrecord_id_seq', %s, false)", lost.claim.record_id
+    )
+    other_attempt = Attempt(other, product.pk)
+    assert other_attempt.claim.record_id == lost.claim.record_id
+
+    assert lost.go_on() == "request_in_progress"
+
+    assert other_attempt.go_on() == "bought"
+    assert scalar("SELECT count(*) FROM orders_order") == 1
+    assert_books_balance()
