@@ -1,0 +1,108 @@
+"""A durable PostgreSQL that a test may kill: the suite's own does not wait for disks."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.management import call_command
+from django.db import connection
+
+from config.embedded.environment import DATABASE, Addresses
+from config.embedded.locks import FileLock
+from config.embedded.postgres import create_database, running_postgres
+from config.embedded.processes import Process
+
+
+class DurablePostgres:
+    """One server, which can be killed and started again on the same data and port."""
+
+    def __init__(self, folder: Path, lock: FileLock) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._addresses = Addresses.fresh()
+        self._running = ExitStack()
+        self._process: Process | None = None
+
+    @property
+    def url(self) -> str:
+        return self._addresses.urls()["DATABASE_URL"]
+
+    def start(self) -> None:
+        """Returns when it takes connections. From the main thread only."""
+        self._process = self._running.enter_context(
+            running_postgres(
+                self._folder / "postgres",
+                port=self._addresses.postgres_port,
+                password=self._addresses.postgres_password,
+                lock=self._lock,
+            )
+        )
+
+    def kill(self) -> None:
+        """kill -9 of all its processes at once; what they had not handed to the kernel is gone."""
+        assert self._process is not None
+        postmaster = self._process.pid
+        os.kill(postmaster, signal.SIGSTOP)  # or it would start anew what is killed first
+        for pid in [*_children(postmaster), postmaster]:
+            os.kill(pid, signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        self._running.close()
+
+
+@contextmanager
+def durable_postgres() -> Iterator[DurablePostgres]:
+    """A migrated, empty database, which is Django's own until the end of the block."""
+    with (
+        tempfile.TemporaryDirectory(prefix="voucher-", ignore_cleanup_errors=True) as place,
+        FileLock(Path(place) / "servers.lock") as lock,
+    ):
+        assert lock.acquire()
+        server = DurablePostgres(Path(place), lock)
+        server.start()
+        try:
+            at = urlsplit(server.url)
+            create_database(DATABASE, port=at.port or 0, password=at.password or "")
+            with _django_uses(server.url):
+                call_command("migrate", interactive=False, verbosity=0)
+                yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def _django_uses(url: str) -> Iterator[None]:
+    """The settings are shared by the connections of all threads."""
+    at = urlsplit(url)
+    settings = connection.settings_dict
+    before = dict(settings)
+    connection.close()
+    settings.update(
+        HOST=at.hostname,
+        PORT=at.port,
+        USER=at.username,
+        PASSWORD=at.password,
+        NAME=at.path.removeprefix("/"),
+    )
+    try:
+        yield
+    finally:
+        connection.close()
+        settings.update(before)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = status.read_text().split(" (", 1)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(rest.rpartition(") ")[2].split()[1]) == parent:
+            found.append(int(pid))
+    return found

@@ -1,0 +1,110 @@
+"""PostgreSQL dies in the middle of purchases: nothing that was acknowledged is lost.
+
+Claims and stored answers are not waited for (`synchronous_commit = off`), purchases are. A server
+killed with -9 loses exactly what it had not waited for, which is what these tests are about.
+"""
+
+import time
+
+from django.db import connection
+
+from config.embedded.binaries import postgres_major_version
+from tests.concurrency.racing import execute, scalar
+from tests.concurrency.racing import without as with_changed
+from tests.e2e.bursts import WINDOW, Burst
+from tests.e2e.durable import DurablePostgres
+from tests.factories import make_merchant, make_product
+from tests.live import live_server
+
+ENVIRONMENT = {"IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW)}
+
+
+def test_kill_in_a_burst_loses_nothing_that_was_acknowledged(durable: DurablePostgres) -> None:
+    """The web server is never restarted: it finds the database again by itself."""
+    with live_server(ENVIRONMENT) as server:
+        burst = Burst(server)
+        for _ in range(3):
+            before = len(acknowledged_references(burst))
+            with burst.running():
+                time.sleep(0.5)
+                kill_and_restart(durable)
+                time.sleep(0.5)
+            acknowledged = acknowledged_references(burst)
+            assert len(acknowledged) > before + 10
+            assert acknowledged <= burst.orders()
+        told = burst.settle()
+
+    assert told["replayed"] > 0
+    assert told.keys() <= {"replayed", "request_abandoned", "bought"}
+
+
+def test_control_without_waiting_for_the_purchase_acknowledged_orders_are_lost(
+    durable: DurablePostgres,
+) -> None:
+    execute("ALTER DATABASE voucher SET synchronous_commit = off")
+    execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    execute("SELECT pg_reload_conf()")
+    try:
+        with live_server(ENVIRONMENT) as server:
+            burst = Burst(server)
+            with burst.running():
+                time.sleep(0.7)
+                kill_and_restart(durable)
+            assert acknowledged_references(burst) - burst.orders()
+    finally:
+        execute("ALTER DATABASE voucher RESET synchronous_commit")
+        execute("ALTER SYSTEM RESET wal_writer_delay")
+        execute("SELECT pg_reload_conf()")
+        connection.close()
+
+
+def kill_and_restart(durable: DurablePostgres) -> None:
+    connection.close()
+    durable.kill()
+    durable.start()
+
+
+def acknowledged_references(burst: Burst) -> set[str]:
+    return {
+        answer.json()["data"]["reference"] for sent in burst.sent for answer in sent.acknowledged
+    }
+
+
+def test_a_purchase_waits_for_the_disk_once(durable: DurablePostgres) -> None:
+    """The WAL writer flushes a few times a second on its own; hence a little more than one."""
+    assert 0.95 < flushes_per_purchase() < 1.6
+
+
+def test_control_with_durable_claims_and_answers_it_waits_three_times(
+    durable: DurablePostgres,
+) -> None:
+    not_waiting = ("PERFORM set_config('synchronous_commit', 'off', true);", "")
+    with (
+        with_changed("idempotency/sql/claim.sql", not_waiting),
+        with_changed("idempotency/sql/store_response.sql", not_waiting),
+    ):
+        assert flushes_per_purchase() > 2.6
+
+
+def flushes_per_purchase(purchases: int = 200) -> float:
+    """Flushes of the write-ahead log, over purchases that follow one another."""
+    merchant = make_merchant(balance="1000.00", rate_limit_per_minute=100_000)
+    product = make_product(price="1.00", codes=purchases)
+    before = flushes()
+    for _ in range(purchases):
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    return (flushes() - before) / purchases
+
+
+def flushes() -> int:
+    """As counted by all sessions that have ended, ours among them."""
+    connection.close()
+    ours = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    while scalar(ours) > 1:
+        time.sleep(0.01)
+    counted: int = scalar(
+        "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'"
+        if postgres_major_version() >= 18
+        else "SELECT wal_sync FROM pg_stat_wal"
+    )
+    return counted
