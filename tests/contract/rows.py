@@ -148,7 +148,49 @@ OPTIONAL_FIELDS = {
         "recovery",
     },
 }
-TOP_UP_FIELDS = ["TopUpProduct", "TopUpField", "TopUpOrder"]
+TOP_UP_FIELDS = {
+    "TopUpProduct": {
+        "id": "integer",
+        "name": "string",
+        "category": "string or null",
+        "delivery_type": "string",
+        "price": "number",
+        "currency": "string",
+        "available_stock": "integer or null",
+        "sellable": "boolean",
+        "quantity_step": "integer",
+        "max_quantity": "integer",
+        "fields": "array",
+    },
+    "TopUpField": {
+        "id": "integer",
+        "name": "string",
+        "label": "string",
+        "type": "string",
+        "required": "boolean",
+        "options": "array",
+    },
+    "TopUpFieldOption": {"value": "string", "label": "string or null"},
+    "TopUpOrder": {
+        "reference": "string",
+        "status": "string",
+        "delivery_type": "string",
+        "system_product_id": "integer",
+        "player_id": "string",
+        "quantity": "integer",
+        "units": "integer",
+        "units_per_sale": "integer",
+        "unit_price": "number",
+        "total_price": "number",
+        "currency": "string",
+        "created_at": "date-time or null",
+        "fulfilment_status": "string",
+        "refunded": "boolean",
+        "failure_reason": "string or null",
+        "codes": "array",
+    },
+}
+FIELDS |= TOP_UP_FIELDS
 
 # Contract, "Query parameters of list endpoints".
 LIST_PARAMETERS = {
@@ -160,8 +202,22 @@ TOP_UP_LIST_PARAMETERS = {"GET /topup-products": {"page", "per_page", "search"}}
 # Contract, "Catalogue visibility rules" (1 and 2; 3 is about top-ups).
 VISIBILITY = ["product off", "category off", "product missing", "variation off"]
 
+TOP_UP_VISIBILITY = [
+    "product off",
+    "unpublished",
+    "category off",
+    "mapped to a provider",
+    "product missing",
+]
+
 # Contract, "Voucher purchase body", rules.
 VOUCHER_RULES = [f"rule {number}" for number in range(1, 8)]
+
+# Contract, "Top-up purchase body", rules.
+TOP_UP_RULES = [f"rule {number}" for number in range(1, 5)]
+
+# Contract, "Top-up order" under "States and transitions".
+TOP_UP_TRANSITIONS = ["accepted", "delivered", "rejected", "uncertain"]
 
 # Contract, "Idempotency record".
 RECORD_ROWS = [
