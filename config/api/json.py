@@ -68,7 +68,10 @@ class StrictJSONParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
-        return parse_object(stream.read())
+        body = stream.read()
+        if len(body) < _declared_length(parser_context):  # the connection ended early
+            raise _bad_body("The body ended before its Content-Length.")
+        return parse_object(body)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -142,6 +145,10 @@ def _refuse_unstorable(value: Any, depth: int = 0) -> None:
     elif isinstance(value, list):
         for member in value:
             _refuse_unstorable(member, depth + 1)
+
+
+def _declared_length(parser_context: Any) -> int:
+    return int(parser_context["request"].META.get("CONTENT_LENGTH") or 0)
 
 
 def _bad_body(sentence: str) -> ValidationFailed:

@@ -1,0 +1,37 @@
+"""Request bodies that come in chunks, without a length: Django reads only what has one."""
+
+from collections.abc import Iterable
+from io import BytesIO
+from typing import IO, Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from django.conf import settings
+
+from config.api.envelope import API_PREFIX
+
+
+def measured_bodies(application: WSGIApplication) -> WSGIApplication:
+    """The same application; a chunked body of an API request gets the length it turns out to have.
+
+    Read to one byte past the limit at most, which `BodyLimitMiddleware` then refuses.
+    """
+
+    def measured(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if _is_chunked(environ) and environ.get("PATH_INFO", "").startswith(API_PREFIX):
+            body = _read(environ["wsgi.input"], settings.API_MAX_BODY_BYTES + 1)
+            environ["wsgi.input"] = BytesIO(body)
+            environ["CONTENT_LENGTH"] = str(len(body))
+        return application(environ, start_response)
+
+    return measured
+
+
+def _is_chunked(environ: dict[str, Any]) -> bool:
+    return not environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" in environ
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    body = b""
+    while len(body) < most and (part := stream.read(most - len(body))):
+        body += part
+    return body
