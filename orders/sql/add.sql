@@ -1,7 +1,8 @@
 -- Writes the order of a purchase under the client's next number.
 --
 -- The counter's row is locked until commit: numbers have no gaps, because an order that fails
--- gives its number back.
+-- gives its number back. The time is taken under that lock too, not when the purchase began to wait
+-- for its shelf or wallet, so a client's orders have it in the order of their numbers.
 CREATE OR REPLACE FUNCTION orders_add(
     p_id bigint, p_reference text, p_client bigint, p_shelf bigint, p_fulfilment bigint,
     p_quantity integer, p_units_per_sale integer, p_unit_price numeric, p_total_price numeric,
@@ -17,9 +18,9 @@ BEGIN
 
     INSERT INTO orders_order
         (id, reference, client_id, number, shelf_id, fulfilment_id, quantity, units_per_sale,
-         unit_price, total_price, currency)
+         unit_price, total_price, currency, created_at)
     VALUES
         (p_id, p_reference, p_client, order_number, p_shelf, p_fulfilment, p_quantity,
-         p_units_per_sale, p_unit_price, p_total_price, p_currency)
+         p_units_per_sale, p_unit_price, p_total_price, p_currency, clock_timestamp())
     RETURNING created_at INTO created_at;
 END $$;
