@@ -89,19 +89,20 @@ def spending(merchant: Merchant, amount: str) -> AbstractContextManager[psycopg.
 
 
 def wait_for_waiting(number: int = 1) -> None:
-    """Returns when so many other sessions wait for a lock in this database."""
+    """Returns when so many sessions wait."""
     deadline = time.monotonic() + PATIENCE
-    while _waiting() < number:
-        assert time.monotonic() < deadline, f"{_waiting()} sessions wait, not {number}"
+    while waiting() < number:
+        assert time.monotonic() < deadline, f"{waiting()} sessions wait, not {number}"
         time.sleep(0.01)
 
 
-def _waiting() -> int:
-    waiting: int = scalar(
+def waiting() -> int:
+    """How many other sessions wait for a lock in this database."""
+    number: int = scalar(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
-    return waiting
+    return number
 
 
 def rows(query: str, *arguments: Any) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -130,18 +131,17 @@ def test_cleanup_among_claims_takeovers_and_purchases_loses_nothing() -> None:
                 told.append(str(getattr(error, "code", "replayed")))
         return told
 
-    def clean() -> list[str]:
+    def repeat(work: Callable[[], object]) -> list[str]:
         while time.monotonic() < until:
-            age_records(COMPLETED)
-            cleanup_records()
+            work()
         return []
 
     told = race(
         [
-            *[partial(buy, n) for n in range(4)],
-            *[partial(attempt, n) for n in range(4)],
-            clean,
-            clean,
+            *[partial(buy, number) for number in range(4)],
+            *[partial(attempt, number) for number in range(4)],
+            *[partial(repeat, cleanup_records)] * 2,
+            partial(repeat, partial(age_records, COMPLETED)),
         ]
     )
 

@@ -16,6 +16,7 @@ from tests.concurrency.racing import (
     race,
     spending,
     wait_for_waiting,
+    waiting,
     without,
 )
 from tests.factories import make_merchant, make_product
@@ -141,6 +142,7 @@ def race_of_poor_and_rich() -> tuple[str, str]:
     ):
         wait_for_waiting(1)
         with in_background(partial(of_own(rich).buy, product_id=product.pk, quantity=1)) as second:
-            time.sleep(0.3)  # it waits for the shelf, or has its answer already
+            while not second.done() and waiting() < 2:  # answered already, or waits for the shelf
+                time.sleep(0.01)
             wallet.commit()
         return outcome(first.result()), outcome(second.result())
