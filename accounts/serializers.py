@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 
 class PingSerializer(serializers.Serializer[Any]):
-    """Contract, "Ping"."""
+    """Who is calling, and how often they may."""
 
     client = serializers.CharField()
     server_time = serializers.DateTimeField()

@@ -9,7 +9,7 @@ from config.api.fields import MoneyField
 
 
 class VariationSerializer(serializers.Serializer[Any]):
-    """Contract, "Variation"."""
+    """A version of a product, with a shelf and a price of its own."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -21,7 +21,7 @@ class VariationSerializer(serializers.Serializer[Any]):
 
 
 class ProductSerializer(serializers.Serializer[Any]):
-    """Contract, "Product"."""
+    """A voucher product; its numbers are those of its own shelf."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

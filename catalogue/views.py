@@ -1,6 +1,5 @@
 """GET /products and /products/{product}: the voucher catalogue."""
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -8,7 +7,7 @@ from rest_framework.response import Response
 from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.serializers import ProductSerializer
-from config.api.openapi import answers, page_of, page_parameters
+from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from config.errors import ErrorCode
@@ -42,8 +41,8 @@ class ProductViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_product",
-        parameters=[OpenApiParameter("product", OpenApiTypes.INT64, OpenApiParameter.PATH)],
-        responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND]),
+        parameters=[PRODUCT_ID],
+        responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]),
     )
     def retrieve(self, request: Request, product: int) -> Response:
         """One product. `product_not_found` (404) where it is missing or switched off."""

@@ -186,7 +186,20 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Voucher and Player-ID Top-up Purchasing API",
     "VERSION": "1.1.0",
     "OAS_VERSION": "3.0.3",
-    "DESCRIPTION": "Merchants buy voucher codes and game top-ups from a prepaid wallet.",
+    "DESCRIPTION": (
+        "Merchants buy voucher codes and game top-ups from a prepaid wallet. Every request carries"
+        " `Authorization: Bearer <API_KEY>`; every purchase carries an `Idempotency-Key`. A success"
+        " is `{success: true, data}`, a failure `{success: false, error: {code, message}}`: branch"
+        " on `error.code`. What is rejected before it reaches the API (an unknown path, a wrong"
+        " method) is `{message}` only. Money values are exact JSON numbers: read them as decimals."
+    ),
+    "TAGS": [
+        {"name": "ping", "description": "Does this key work."},
+        {"name": "balance", "description": "What is left in the wallet."},
+        {"name": "products", "description": "The voucher catalogue."},
+        {"name": "topup-products", "description": "The top-up catalogue."},
+        {"name": "orders", "description": "Purchases, and what became of them."},
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "SCHEMA_PATH_PREFIX_TRIM": True,
@@ -201,6 +214,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "config.api.openapi.say_success",
+        "config.api.openapi.require_bodies",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

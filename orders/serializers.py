@@ -23,7 +23,7 @@ MAX_FIELDS = 30
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
-    """Contract, "Voucher purchase body". Pure: looks nothing up."""
+    """A purchase of voucher codes; the product is named by `product_id` or `merchant_reference`."""
 
     product_id = StrictIntegerField(min_value=1, max_value=MAX_ID, required=False)
     merchant_reference = StrictStringField(
@@ -54,7 +54,7 @@ class VoucherPurchaseSerializer(StrictSerializer):
 
 
 class TopUpPurchaseSerializer(StrictSerializer):
-    """Contract, "Top-up purchase body". Pure: topups/inputs.py checks what the game asks for."""
+    """A purchase of one top-up; `fields` holds what the game asks for, by field id."""
 
     delivery_type = serializers.ChoiceField(["top_up"])
     system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)
@@ -71,7 +71,7 @@ class TopUpPurchaseSerializer(StrictSerializer):
 
 
 class CodeSerializer(serializers.Serializer[Any]):
-    """Contract, "Code". A code without serial or pin shows neither."""
+    """A voucher code. One without serial number or pin shows neither."""
 
     code = serializers.CharField()
     serial_number = serializers.CharField(required=False)
@@ -79,7 +79,7 @@ class CodeSerializer(serializers.Serializer[Any]):
 
 
 class VoucherOrderSerializer(serializers.Serializer[Any]):
-    """Contract, "Voucher order"."""
+    """A purchase of voucher codes, as it was sold."""
 
     reference = serializers.CharField()
     status = serializers.ChoiceField(OrderStatus.choices)
@@ -97,7 +97,7 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
 
 
 class TopUpOrderSerializer(serializers.Serializer[Any]):
-    """Contract, "Top-up order"."""
+    """A purchase of a top-up, and where its delivery stands."""
 
     reference = serializers.CharField()
     status = serializers.ChoiceField(OrderStatus.choices)
@@ -118,7 +118,7 @@ class TopUpOrderSerializer(serializers.Serializer[Any]):
 
 
 class OrderSerializer(OneOfSerializer):
-    """Contract, "Order": a voucher order or a top-up order, each with its own fields."""
+    """A voucher order or a top-up order, each with its own fields."""
 
     shapes = (VoucherOrderSerializer, TopUpOrderSerializer)
 
@@ -128,7 +128,7 @@ class OrderSerializer(OneOfSerializer):
 
 
 class PurchaseSerializer(OneOfSerializer):
-    """Contract, "POST /orders": the two shapes of a purchase."""
+    """The two shapes of a purchase."""
 
     shapes = (VoucherPurchaseSerializer, TopUpPurchaseSerializer)
 

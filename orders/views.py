@@ -23,6 +23,7 @@ from idempotency.services import (
     store_response,
 )
 from orders import selectors
+from orders.examples import CREATED, PURCHASES
 from orders.purchase import purchase_topup, purchase_vouchers
 from orders.serializers import (
     OrderSerializer,
@@ -62,10 +63,17 @@ class OrderViewSet(ApiViewSet):
             REPLAY_HEADER,
         ],
         request=PurchaseSerializer,
-        responses=answers(OrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413]),
+        examples=PURCHASES,
+        responses=answers(
+            OrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413], examples=CREATED
+        ),
     )
     def create(self, request: Request) -> HttpResponse:
-        """Buys. The same key with the same content never buys twice."""
+        """Buys voucher codes or a top-up, paid from the wallet.
+
+        The same key with the same content never buys twice: a stored success is replayed. After a
+        network failure or a 5xx the outcome is unknown; send the same request with the same key.
+        """
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
         asked = read_purchase(body)
@@ -102,6 +110,11 @@ class OrderViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_order",
+        parameters=[
+            OpenApiParameter(
+                "reference", str, OpenApiParameter.PATH, description="As the purchase answered it."
+            )
+        ],
         responses=answers(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
     def retrieve(self, request: Request, reference: str) -> Response:

@@ -9,14 +9,14 @@ from topups.models import FieldType
 
 
 class TopUpFieldOptionSerializer(serializers.Serializer[Any]):
-    """Contract, "Top-up field", `options`."""
+    """One choice of a dropdown; `value` is what is sent."""
 
     value = serializers.CharField()
     label = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # contract's word
 
 
 class TopUpFieldSerializer(serializers.Serializer[Any]):
-    """Contract, "Top-up field"."""
+    """What a game asks for besides the player id."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -27,7 +27,7 @@ class TopUpFieldSerializer(serializers.Serializer[Any]):
 
 
 class TopUpProductSerializer(serializers.Serializer[Any]):
-    """Contract, "Top-up product"."""
+    """A package that operators deliver to a player id."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

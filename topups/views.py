@@ -1,12 +1,11 @@
 """GET /topup-products and /topup-products/{product}: the top-up catalogue."""
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.authentication import caller
-from config.api.openapi import answers, page_of, page_parameters
+from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from config.errors import ErrorCode
@@ -38,8 +37,10 @@ class TopUpProductViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_topup_product",
-        parameters=[OpenApiParameter("product", OpenApiTypes.INT64, OpenApiParameter.PATH)],
-        responses=answers(TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND]),
+        parameters=[PRODUCT_ID],
+        responses=answers(
+            TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
+        ),
     )
     def retrieve(self, request: Request, product: int) -> Response:
         """One top-up product. `product_not_found` (404) where it is missing or not sold here."""

@@ -8,7 +8,7 @@ from config.api.fields import MoneyField
 
 
 class BalanceSerializer(serializers.Serializer[Any]):
-    """Contract, "Balance"."""
+    """What is left in the wallet."""
 
     balance = MoneyField()
     currency = serializers.CharField()

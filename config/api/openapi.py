@@ -15,6 +15,7 @@ from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
     OpenApiResponse,
+    PolymorphicProxySerializer,
     extend_schema_serializer,
     inline_serializer,
 )
@@ -61,6 +62,12 @@ def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
     ]
 
 
+PRODUCT_ID = OpenApiParameter(
+    "product",
+    {"type": "integer", "format": "int64", "minimum": 1},
+    OpenApiParameter.PATH,
+    description="Anything that is not a number is an unknown path: 404 with a `message` only.",
+)
 REPLAY_HEADER = OpenApiParameter(
     "Idempotent-Replay",
     {"type": "string", "enum": ["true"]},
@@ -71,7 +78,7 @@ REPLAY_HEADER = OpenApiParameter(
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """Contract, "Error object"."""
+    """What went wrong: branch on `code`, show `message` to people."""
 
     code = serializers.ChoiceField([code.value for code in ErrorCode])
     message = serializers.CharField()
@@ -101,7 +108,7 @@ class MessageSerializer(serializers.Serializer[Any]):
 
 
 class PaginationSerializer(serializers.Serializer[Any]):
-    """Contract, "Pagination"."""
+    """Which page this is, and how many there are."""
 
     page = serializers.IntegerField(min_value=1)
     per_page = serializers.IntegerField(min_value=1, max_value=100)
@@ -119,15 +126,17 @@ def answers(
 ) -> dict[int, Any]:
     """The documented answers of an endpoint: its success in the envelope, and its failures.
 
-    `errors` are the endpoint's own codes, besides the common ones; `messages` are statuses of the
-    `{message}` kind.
+    `errors` are the endpoint's own codes, besides the common ones; `messages` are statuses that
+    are, or may also be, of the `{message}` kind.
     """
+    failures = _failures((*COMMON_ERRORS, *errors))
+    for early in messages:
+        failures[early] = _or_message(early, failures.get(early))
     return {
         status: OpenApiResponse(
             _envelope_of(serializer), HTTPStatus(status).phrase, examples=list(examples)
         ),
-        **_failures((*COMMON_ERRORS, *errors)),
-        **{status: OpenApiResponse(MessageSerializer, _phrase(status)) for status in messages},
+        **failures,
     }
 
 
@@ -150,8 +159,14 @@ def _example_of(code: ErrorCode) -> OpenApiExample:
     return OpenApiExample(code.value, value=failure(error), response_only=True)
 
 
-def _phrase(status: int) -> str:
-    return f"{HTTPStatus(status).phrase}: refused before it reached the API."
+def _or_message(status: int, failure: OpenApiResponse | None) -> OpenApiResponse:
+    phrase = f"{HTTPStatus(status).phrase}, before it reached the API."
+    if failure is None:
+        return OpenApiResponse(MessageSerializer, phrase)
+    either = PolymorphicProxySerializer(
+        "FailureOrMessage", [FailureSerializer, MessageSerializer], None, many=False
+    )
+    return OpenApiResponse(either, f"{failure.description}; or {phrase}", failure.examples)
 
 
 @cache
@@ -194,6 +209,15 @@ class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
                 auto_schema.resolve_serializer(shape, direction).ref for shape in self.target.shapes
             ]
         }
+
+
+def require_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: no operation works without the body it documents."""
+    for item in result["paths"].values():
+        for operation in item.values():
+            if "requestBody" in operation:
+                operation["requestBody"]["required"] = True
+    return result
 
 
 def say_success(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:

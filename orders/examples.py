@@ -1,0 +1,69 @@
+"""Examples of purchases for the OpenAPI document."""
+
+from drf_spectacular.utils import OpenApiExample
+
+from config.api.envelope import success
+
+VOUCHER_ORDER = {
+    "reference": "01JZX8Q4T5V6W7X8Y9Z0A1B2C3",
+    "status": "completed",
+    "product_id": 10,
+    "variation_id": 100,
+    "merchant_reference": "steam-10-eu",
+    "quantity": 2,
+    "units": 2,
+    "units_per_sale": 1,
+    "unit_price": 9.49,
+    "total_price": 18.98,
+    "currency": "USD",
+    "created_at": "2026-11-21T09:30:00.123456Z",
+    "codes": [
+        {"code": "AAAA-BBBB-CCCC", "serial_number": "0001", "pin_code": "1234"},
+        {"code": "DDDD-EEEE-FFFF"},
+    ],
+}
+TOP_UP_ORDER = {
+    "reference": "01JZX8R9D0E1F2G3H4J5K6M7N8",
+    "status": "pending",
+    "delivery_type": "top_up",
+    "system_product_id": 500,
+    "player_id": "0012345678",
+    "quantity": 1,
+    "units": 1,
+    "units_per_sale": 1,
+    "unit_price": 4.99,
+    "total_price": 4.99,
+    "currency": "USD",
+    "created_at": "2026-11-21T09:31:00.123456Z",
+    "fulfilment_status": "pending",
+    "refunded": False,
+    "failure_reason": None,
+    "codes": [],
+}
+
+PURCHASES = [
+    OpenApiExample(
+        "Voucher by product",
+        value={"product_id": 10, "variation_id": 100, "quantity": 2},
+        request_only=True,
+    ),
+    OpenApiExample(
+        "Voucher by the merchant's own name",
+        value={"merchant_reference": "steam-10-eu", "quantity": 2},
+        request_only=True,
+    ),
+    OpenApiExample(
+        "Top-up",
+        value={
+            "delivery_type": "top_up",
+            "system_product_id": 500,
+            "player_id": "0012345678",
+            "fields": {"1": "eu"},
+        },
+        request_only=True,
+    ),
+]
+CREATED = [
+    OpenApiExample("Voucher order", value=success(VOUCHER_ORDER), response_only=True),
+    OpenApiExample("Top-up order", value=success(TOP_UP_ORDER), response_only=True),
+]
