@@ -259,7 +259,8 @@ DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = 20
 
 # Back office.
-DATETIME_FORMAT = "Y-m-d H:i:s"
+LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
+FORMAT_MODULE_PATH = ["operators.formats"]
 UNFOLD = {
     "SITE_TITLE": "Voucher & top-up service",
     "SITE_HEADER": "Voucher & top-up",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from django.contrib.admin import ShowFacets
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -16,6 +17,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
 
 MASK = "••••••••"
 EMPTY = "-"
@@ -52,7 +54,7 @@ class DeskAdmin(ModelAdmin):
 
     list_per_page = 50
     list_max_show_all = 0
-    show_full_result_count = False
+    show_facets = ShowFacets.NEVER  # they count the table once for every choice of a filter
     list_filter_submit = True
     list_fullwidth = True
     warn_unsaved_form = True
@@ -78,15 +80,27 @@ class DeskAdmin(ModelAdmin):
             super().save_model(request, obj, form, change)
 
 
+class RecordList(ChangeList):
+    """Says how many rows it found once, at the bottom, and never how many there are in all."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.full_result_count = self.result_count
+
+
 class RecordAdmin(DeskAdmin):
     """Something that happened: read by those with the view permission, written by nobody here,
     superusers included. Newest first, always; sorting a large table by another column is not
     offered."""
 
     paginator = CappedPaginator
+    show_full_result_count = False
     ordering = ("-id",)
     sortable_by = ()
     actions = None
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RecordList]:
+        return RecordList
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

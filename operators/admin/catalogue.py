@@ -34,7 +34,7 @@ class CategoryAdmin(DeskAdmin):
     list_display = ("name", "id", "active")
     list_filter = ("active",)
     search_fields = ("name",)
-    ordering = ("name", "id")
+    ordering = ("name",)
     actions = None
 
 
@@ -90,10 +90,13 @@ class ProductAdmin(DeskAdmin):
     list_select_related = ("category",)
     search_fields = ("name", "id__exact", "variations__name")
     search_help_text = "Name of the product or a variation, or the product's id"
-    ordering = ("name", "id")
+    ordering = ("name",)
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
     actions = None
+
+    def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
+        return self.inlines if obj else (VariationInline,)  # shelves come with the product
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
         shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
@@ -209,7 +212,7 @@ class ShelfAdmin(KeptAdmin):
     )
     search_fields = ("product__name", "variation__name", "product__id__exact")
     search_help_text = "Name of the product or the variation, or the product's id"
-    ordering = ("available_stock", "id")
+    ordering = ("available_stock",)
     fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
     readonly_fields = ("product_link", "variation", "available_stock", "codes")
 
@@ -254,5 +257,5 @@ class ReferenceLinkAdmin(DeskAdmin):
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
     search_help_text = "Reference, account or product"
-    ordering = ("account__name", "reference", "id")
+    ordering = ("account__name", "reference")
     autocomplete_fields = ("account", "shelf")

@@ -145,7 +145,7 @@ def reveal_page(
                 "The audit trail will say that you have seen this.",
                 *([] if order else ["Nobody has paid for it yet: whoever sees it could use it."]),
             ],
-            submit="Reveal",
+            button="Reveal",
             danger=True,
             back=back,
         )

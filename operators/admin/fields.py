@@ -16,6 +16,7 @@ from unfold.widgets import (
 
 from accounts.models import validate_network
 from catalogue.models import MAX_QUANTITY, PRICE_LIMIT
+from operators.admin.base import amount
 
 PRICE_DECIMALS = 4
 PRICE_DIGITS = len(str(PRICE_LIMIT - 1)) + PRICE_DECIMALS
@@ -37,6 +38,9 @@ class PriceField(forms.DecimalField):
             **kwargs,
         )
 
+    def prepare_value(self, value: Any) -> Any:
+        return amount(value).replace(",", "") if isinstance(value, Decimal) else value
+
 
 class QuantityStepField(forms.IntegerField):
     """How many codes make one unit. No purchase takes more than MAX_QUANTITY codes."""
@@ -55,7 +59,7 @@ class QuantityStepField(forms.IntegerField):
 class NetworksField(forms.CharField):
     """Addresses or networks, one a line, as a list of what each stands for."""
 
-    widget = UnfoldAdminTextareaWidget
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(

@@ -42,6 +42,9 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
 }
 
 
+admin.site.index_title = "Overview"
+
+
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sections with what this person may see; a registered model that no section names is
     still there, under System."""
@@ -65,7 +68,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 {"title": name, "icon": icon, "link": _list_url(label)}
                 for name, label, icon in shown
             ]
-            sections.append({"title": title, "separator": True, "items": links})
+            sections.append({"title": title, "separator": bool(sections), "items": links})
     return sections
 
 

@@ -66,7 +66,7 @@ class AccountAdmin(KeptAdmin):
     list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
-    ordering = ("name", "id")
+    ordering = ("name",)
     readonly_fields = ("balance", "clients", "movements", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
@@ -186,7 +186,7 @@ class ApiClientAdmin(KeptAdmin):
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "keys__prefix")
     search_help_text = "Name of the client or the account, or the prefix of a key"
-    ordering = ("name", "id")
+    ordering = ("name",)
     autocomplete_fields = ("account",)
     readonly_fields = ("created_at", "purchases")
     fieldsets = (
@@ -261,8 +261,8 @@ class ApiClientAdmin(KeptAdmin):
             title="Issue a key",
             form=form,
             question=f"Give {client} a new key? It is shown once, on the next page.",
-            facts=[f"{client} has {live_keys(client).count()} live keys; they go on working."],
-            submit="Issue key",
+            facts=[f"Keys that work now, and go on working: {live_keys(client).count()}."],
+            button="Issue key",
             back=url_of(client),
         )
 
@@ -295,7 +295,7 @@ class ApiClientAdmin(KeptAdmin):
             form=form,
             question=f"Give {client} a new key, and let the present ones end?",
             facts=[f"These end after the overlap: {prefixes or 'none is live'}."],
-            submit="Rotate keys",
+            button="Rotate keys",
             back=url_of(client),
         )
 
@@ -323,7 +323,7 @@ class ApiClientAdmin(KeptAdmin):
             form=form,
             question=f"Revoke key {key.prefix} of {client}? It stops working at once, for good.",
             facts=[f"Created {key.created_at:%Y-%m-%d %H:%M} UTC, {_state(key)}."],
-            submit="Revoke key",
+            button="Revoke key",
             danger=True,
             back=url_of(client),
         )

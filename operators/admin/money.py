@@ -60,7 +60,6 @@ class LedgerEntryAdmin(RecordAdmin):
         "balance",
         "order",
         "actor",
-        "note",
     )
     list_filter = (
         ("kind", ChoicesDropdownFilter),
@@ -116,7 +115,7 @@ class LedgerEntryAdmin(RecordAdmin):
 
     @admin.display(description="balance after")
     def balance(self, entry: LedgerEntry) -> str:
-        return amount(entry.balance_after, entry.wallet.account.currency)
+        return amount(entry.balance_after)
 
     @admin.display(description="order")
     def order(self, entry: LedgerEntry) -> str:

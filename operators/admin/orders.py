@@ -57,7 +57,6 @@ class OrderAdmin(RevealingAdmin):
         "reference",
         "created_at",
         "account",
-        "client",
         "sold",
         "quantity",
         "total",
@@ -78,10 +77,8 @@ class OrderAdmin(RevealingAdmin):
     search_fields = ("reference",)
     search_help_text = "An order's reference, or the name of a merchant"
     fieldsets = (
-        (None, {"fields": ("reference", "state", "created_at")}),
-        ("Bought by", {"fields": ("account", "client", "number")}),
-        ("What", {"fields": ("sold", "quantity", "units", "price", "total")}),
-        ("Delivered and paid", {"fields": ("delivery", "money")}),
+        (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
+        ("What", {"fields": ("sold", "quantity", "units", "price", "total", "delivery", "money")}),
     )
     actions_detail = ("reveal",)
 

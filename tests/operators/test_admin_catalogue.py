@@ -48,10 +48,9 @@ def test_a_product_is_made_named_and_priced(browser: Client) -> None:
     category = make_category()
     data = {"name": "Card 10", "currency": "USD", "active": "on", "category": category.pk}
     empty = {"variations-TOTAL_FORMS": "1", "variations-INITIAL_FORMS": "0"}
-    shelves = {"shelves-TOTAL_FORMS": "0", "shelves-INITIAL_FORMS": "0"}
     variation = {"variations-0-name": "EU", "variations-0-active": "on"}
 
-    answer = browser.post(NEW_PRODUCT, {**data, **empty, **shelves, **variation}, follow=True)
+    answer = browser.post(NEW_PRODUCT, {**data, **empty, **variation}, follow=True)
 
     product = Product.objects.get()
     assert answer.redirect_chain[-1][0] == url(product)

@@ -185,7 +185,8 @@ def test_the_log_in_page_lets_staff_in(db: None) -> None:
     )
 
     assert (wrong.status_code, right.status_code) == (200, 302)
-    assert browser.get(reverse("admin:index")).status_code == 200
+    assert right["Location"] == reverse("admin:index")
+    assert browser.get(right["Location"]).status_code == 200
     assert browser.get(reverse("admin:password_change")).status_code == 200
 
 

@@ -53,7 +53,7 @@ def test_a_page_counts_no_further_than_the_cap(
     World().grow(8)
 
     with CaptureQueriesContext(connection) as queries:
-        answer = browser.get(list_url(model))
+        answer = browser.get(list_url(model, _facets="True"))
 
     counts = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
     assert [" LIMIT 6" in sql for sql in counts] == [True]
