@@ -54,7 +54,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         if desk.has_view_or_change_permission(request)
     }
     named = {label for items in SECTIONS.values() for _, label, _ in items}
-    sections = []
+    sections: list[dict[str, Any]] = []
     for title, items in SECTIONS.items():
         shown = [item for item in items if item[1] in allowed]
         if title == "System":
