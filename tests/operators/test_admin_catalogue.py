@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 
@@ -102,18 +103,17 @@ def test_saving_leaves_what_was_sold_meanwhile(browser: Client, page: str) -> No
     product = make_product(codes=5)
     target: Any = own_shelf(product) if page == "shelf" else product
     form = form_of(browser, url(target))
-    load = Shelf.from_db.__func__  # type: ignore[attr-defined]
+
+    def sell(instance: Shelf, **kwargs: Any) -> None:
+        Shelf.objects.filter(pk=instance.pk).update(available_stock=2)
 
     # The sale happens after the page read the shelf and before it writes.
-    def sell_after_reading(cls: Any, *row: Any) -> Any:
-        shelf = load(cls, *row)
-        Shelf.objects.filter(pk=shelf.pk).update(available_stock=2)
-        return shelf
-
-    changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Shelf, "from_db", classmethod(sell_after_reading))
+    pre_save.connect(sell, sender=Shelf)
+    try:
+        changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
         assert browser.post(url(target), {**form, **changed}).status_code == 302
+    finally:
+        pre_save.disconnect(sell, sender=Shelf)
 
     shelf = own_shelf(product)
     assert (shelf.price, shelf.available_stock) == (Decimal(3), 2)

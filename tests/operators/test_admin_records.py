@@ -55,7 +55,7 @@ def test_a_page_counts_no_further_than_the_cap(
     with CaptureQueriesContext(connection) as queries:
         answer = browser.get(list_url(model, _facets="True"))
 
-    counts = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
+    counts = [query["sql"] for query in queries if "COUNT(" in query["sql"]]
     assert [" LIMIT 6" in sql for sql in counts] == [True]
     assert "the newest 5 " in answer.content.decode()
 
