@@ -99,24 +99,24 @@ def test_an_impossible_price_or_step_is_refused(browser: Client, page: str, name
 
 
 @pytest.mark.parametrize("page", ["product", "shelf"])
-def test_saving_leaves_what_was_sold_meanwhile(browser: Client, page: str) -> None:
+def test_saving_leaves_what_others_did_meanwhile(browser: Client, page: str) -> None:
     product = make_product(codes=5)
     target: Any = own_shelf(product) if page == "shelf" else product
     form = form_of(browser, url(target))
 
-    def sell(instance: Shelf, **kwargs: Any) -> None:
-        Shelf.objects.filter(pk=instance.pk).update(available_stock=2)
+    def others(instance: Shelf, **kwargs: Any) -> None:
+        Shelf.objects.filter(pk=instance.pk).update(available_stock=2, quantity_step=3)
 
-    # The sale happens after the page read the shelf and before it writes.
-    pre_save.connect(sell, sender=Shelf)
+    # A sale and a colleague, after the page read the shelf and before it writes.
+    pre_save.connect(others, sender=Shelf)
     try:
         changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
         assert browser.post(url(target), {**form, **changed}).status_code == 302
     finally:
-        pre_save.disconnect(sell, sender=Shelf)
+        pre_save.disconnect(others, sender=Shelf)
 
     shelf = own_shelf(product)
-    assert (shelf.price, shelf.available_stock) == (Decimal(3), 2)
+    assert (shelf.price, shelf.available_stock, shelf.quantity_step) == (Decimal(3), 2, 3)
 
 
 def test_stock_cannot_be_typed(browser: Client) -> None:
