@@ -205,6 +205,7 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX_TRIM": True,
     "SERVERS": [{"url": "/api/v1"}],
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "OrderStatusEnum": "orders.models.OrderStatus.choices",
         "FulfilmentStatusEnum": "topups.models.FulfilmentStatus.choices",
