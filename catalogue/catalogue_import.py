@@ -250,9 +250,7 @@ def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> 
 
 
 def _is_sold(product_id: int) -> bool:
-    return VoucherCode.objects.filter(
-        shelf__product=product_id, order_id__isnull=False
-    ).exists()
+    return VoucherCode.objects.filter(shelf__product=product_id, order_id__isnull=False).exists()
 
 
 def _with_category_id(product: Values) -> Values:
@@ -261,7 +259,7 @@ def _with_category_id(product: Values) -> Values:
 
 def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> list[Shelf]:
     """Puts prices and steps on the shelves, which triggers have made; returns those it changed."""
-    wanted = {(row["id"], None): row for row in products}
+    wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
     wanted |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
     for shelf in Shelf.objects.filter(product__in=[row["id"] for row in products]):

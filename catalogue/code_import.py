@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -97,7 +97,7 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
             " SELECT %s, sealed, digest FROM staged_code ORDER BY line",
             [shelf.pk],
         )
-        number = cursor.rowcount
+        number: int = cursor.rowcount
         cursor.execute("DROP TABLE staged_code")
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as whoever called us found them
@@ -153,13 +153,13 @@ def _refuse_repeats(cursor: CursorWrapper) -> None:
         raise InputProblem(f"{total} repeated codes: {sentences}")
 
 
-def _progress(file: BinaryIO) -> "tqdm[None]":
+def _progress(file: BinaryIO) -> "tqdm[Any]":
     """A bar on stderr, for an import that takes longer than a moment."""
     size = os.fstat(file.fileno()).st_size
     return tqdm(total=size or None, unit="B", unit_scale=True, desc="Codes", delay=1)
 
 
-def _read_rows(file: BinaryIO, progress: "tqdm[None]") -> Iterator[Row | str]:
+def _read_rows(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[Row | str]:
     reader = csv.reader(_read_lines(file, progress), strict=True)
     try:
         columns = _read_header(next(reader, []))
@@ -176,7 +176,7 @@ class _BadLine(Exception):
     pass
 
 
-def _read_lines(file: BinaryIO, progress: "tqdm[None]") -> Iterator[str]:
+def _read_lines(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[str]:
     encoding = "utf-8-sig"
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:

@@ -160,6 +160,7 @@ class VoucherCode(models.Model):
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
+        permissions = [("reveal_vouchercode", "Can see a voucher code in clear text")]
         indexes = [
             models.Index(
                 name="catalogue_code_unsold",

@@ -16,8 +16,8 @@ class IdempotencyRecord(models.Model):
 
     In progress while `response` is empty, a stored success afterwards. `attempt` is a fencing
     token, random at first: a retry that takes the key over raises it, and the purchase of the
-    attempt before finds its number gone and rolls back. `order_reference` is stamped in the purchase's own
-    transaction, so it is there exactly when the order is.
+    attempt before finds its number gone and rolls back. `order_reference` is stamped in the
+    purchase's own transaction, so it is there exactly when the order is.
     """
 
     client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, db_index=False)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from rest_framework import serializers
 
 from catalogue.catalogue_import import (
@@ -82,7 +83,6 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
             "category_id",
             "currency",
             "price",
-            "available_stock",
             "active",
             "published",
             "external_provider",
@@ -90,6 +90,8 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
         ],
     )
     for product in products:
+        if "available_stock" in product and _set_stock(product["id"], product["available_stock"]):
+            saved.updated.add(product["id"])
         if "fields" in product and _replace_fields(product["id"], product["fields"]):
             saved.updated.add(product["id"])
     saved.updated.difference_update(saved.created)
@@ -127,6 +129,13 @@ def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
             (f"{path}.fields[{place}].options[{number}].value", option["value"])
             for number, option in enumerate(field.get("options", []))
         )
+
+
+def _set_stock(product_id: int, packages: int | None) -> bool:
+    """Only where the file says so: a stock that was read may be sold meanwhile."""
+    same = Q(available_stock=packages)
+    changed = TopUpProduct.objects.filter(pk=product_id).exclude(same)
+    return bool(changed.update(available_stock=packages))
 
 
 def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:

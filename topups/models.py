@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.conf import settings
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
@@ -57,6 +60,18 @@ class TopUpProduct(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
+        """Never writes the stock that was read: packages may have been sold since. `set_stock`
+        sets it on purpose."""
+        if update_fields is None and not self._state.adding:
+            names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
+            update_fields = [name for name in names if name != "available_stock"]
+        super().save(update_fields=update_fields, **options)
+
+    def set_stock(self, packages: int | None) -> None:
+        """Says how many packages there are now; None means that they are not counted."""
+        TopUpProduct.objects.filter(pk=self.pk).update(available_stock=packages)
 
 
 class FieldType(models.TextChoices):

@@ -153,8 +153,9 @@ def test_fifty_products_cost_as_many_queries_as_one() -> None:
 
 
 def rule_1(merchant: Merchant) -> None:
-    for name, value in (("product_id", 1), ("variation_id", 1), ("merchant_reference", "x")):
-        answer = topup(merchant, make_topup_product(), **{name: value})
+    foreign: dict[str, Any] = {"product_id": 1, "variation_id": 1, "merchant_reference": "x"}
+    for name, value in foreign.items():
+        answer = topup(merchant, make_topup_product(), None, **{name: value})
         assert refusal(answer)[:2] == (422, "validation_failed")
         assert list(error(answer)["fields"]) == [name]
 

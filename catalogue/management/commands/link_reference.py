@@ -1,0 +1,30 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from catalogue.links import link_reference
+from config.commands import JSONCommand
+
+
+class Command(JSONCommand):
+    help = "Gives a shelf the merchant's own name for it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("account_id", type=int)
+        parser.add_argument("reference")
+        parser.add_argument("product_id", type=int)
+        parser.add_argument("--variation", type=int, metavar="ID")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        link = link_reference(
+            account_id=options["account_id"],
+            reference=options["reference"],
+            product_id=options["product_id"],
+            variation_id=options["variation"],
+        )
+        return {
+            "account_id": link.account_id,
+            "reference": link.reference,
+            "product_id": link.shelf.product_id,
+            "variation_id": link.shelf.variation_id,
+        }

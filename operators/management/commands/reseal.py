@@ -1,0 +1,11 @@
+from typing import Any
+
+from config.commands import JSONCommand
+from operators.reseal import reseal_all
+
+
+class Command(JSONCommand):
+    help = "Re-encrypts all that is stored sealed under the first of CODE_ENCRYPTION_KEYS."
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        return {"resealed": reseal_all()}

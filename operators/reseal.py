@@ -1,0 +1,62 @@
+"""`reseal`: moves everything that is sealed under the first of CODE_ENCRYPTION_KEYS."""
+
+from collections.abc import Iterator
+
+from django.db import connection, transaction
+from tqdm import tqdm
+
+from config import sealing
+from config.sealing import Context
+
+BATCH = 1000
+SEALED = {
+    "codes": ("catalogue_vouchercode", "sealed", Context.VOUCHER_CODE),
+    "replays": ("idempotency_idempotencyrecord", "response", Context.REPLAY_BODY),
+    "secrets": ("catalogue_sealedsecret", "sealed", Context.DIGEST_KEY),
+}
+
+
+def reseal_all() -> dict[str, int]:
+    """Re-encrypts what an older key sealed; returns counts by kind.
+
+    In batches that commit one by one, so it can be stopped and started again, and a sale waits for
+    a batch at most. Raises sealing.CannotOpen where a key is missing; what was done stays done.
+    """
+    return {kind: _reseal(kind, *where) for kind, where in SEALED.items()}
+
+
+def _reseal(kind: str, table: str, column: str, context: Context) -> int:
+    total = 0
+    with tqdm(desc=kind, unit=" rows") as progress:
+        for done in _batches(table, column, context):
+            progress.update(done)
+            total += done
+    return total
+
+
+def _batches(table: str, column: str, context: Context) -> Iterator[int]:
+    """Walks the primary key once; the key id is the first byte of a sealed value."""
+    last = 0
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            # SKIP LOCKED would leave rows behind; a batch waits for a sale, and a sale for a batch.
+            # A sale locks its codes by position, the order of their ids within a shelf: the two
+            # cannot deadlock.
+            cursor.execute(
+                f"SELECT id, {column} FROM {table}"  # noqa: S608  names of ours
+                f" WHERE id > %s AND {column} IS NOT NULL AND get_byte({column}, 0) <> %s"
+                " ORDER BY id LIMIT %s FOR NO KEY UPDATE",
+                [last, sealing.sealing_key_id(), BATCH],
+            )
+            rows = cursor.fetchall()
+            if not rows:
+                return
+            cursor.executemany(
+                f"UPDATE {table} SET {column} = %s WHERE id = %s",  # noqa: S608  names of ours
+                [
+                    (sealing.seal(sealing.open_sealed(sealed, context), context), pk)
+                    for pk, sealed in rows
+                ],
+            )
+            last = rows[-1][0]
+        yield len(rows)

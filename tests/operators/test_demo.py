@@ -1,0 +1,73 @@
+"""The demo shop is made once, and its curl line buys."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from pytest_django import Settings
+
+from catalogue.models import VoucherCode
+from operators.reconcile import reconcile
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_var(settings: Settings, tmp_path: Path) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+
+
+def welcome() -> str:
+    out = io.StringIO()
+    call_command("load_demo", "--base-url", "http://localhost:8123", stdout=out)
+    return out.getvalue()
+
+
+def paste(text: str) -> Any:
+    """Sends what the printed curl line would."""
+    headers = dict(re.findall(r"-H '([^:]+): ([^']+)'", text))
+    (body,) = re.findall(r"-d '([^']+)'", text)
+    return Client().post("/api/v1/orders", body, content_type="application/json", headers=headers)
+
+
+def test_the_printed_line_buys_a_code_and_replays() -> None:
+    text = welcome()
+
+    first, again = paste(text), paste(text)
+
+    assert first.status_code == 201
+    assert len(first.json()["data"]["codes"]) == 1
+    assert (again.content, again["Idempotent-Replay"]) == (first.content, "true")
+    assert reconcile()["ok"] is True
+
+
+def test_a_second_run_adds_nothing_and_prints_the_same_key() -> None:
+    first = welcome()
+    codes = VoucherCode.objects.count()
+
+    again = welcome()
+
+    assert VoucherCode.objects.count() == codes
+    assert re.findall(r"vk_\w+", again) == re.findall(r"vk_\w+", first)
+
+
+def test_what_it_remembers_is_for_its_owner_alone(tmp_path: Path) -> None:
+    welcome()
+
+    file = tmp_path / "var" / "demo.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["api_key"].startswith("vk_")
+
+
+def test_no_demo_is_loaded_into_production(settings: Settings) -> None:
+    settings.HTTPS = True
+
+    with pytest.raises(CommandError, match="demo data"):
+        welcome()
+
+    assert not VoucherCode.objects.exists()

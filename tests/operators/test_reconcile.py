@@ -1,0 +1,129 @@
+"""`reconcile` is silent about a healthy service, and names whatever was damaged."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from operators.reconcile import CHECKS, reconcile
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+)
+from topups.fulfilments import move_fulfilment
+from topups.refunds import sweep_refunds
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def busy() -> Merchant:
+    """A merchant who bought codes, a delivered top-up, a refunded one, and one still open."""
+    merchant = make_merchant()
+    product = make_product(codes=5)
+    package = make_topup_product(available_stock=5)
+    for quantity in (1, 2):
+        assert merchant.buy(product_id=product.pk, quantity=quantity).status_code == 201
+    operator = make_operator()
+    for move in (Move.COMPLETE, Move.REJECT, Move.CLAIM):
+        move_fulfilment(reference=buy_topup(merchant, package), move=move, operator=operator)
+    assert sweep_refunds() == 1
+    return merchant
+
+
+# Each check by name: what somebody did to the data behind the service's back.
+DAMAGE = {
+    "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
+    "each entry starts where the one before ended": (
+        "UPDATE wallets_ledgerentry SET balance_after = balance_after + 1 WHERE kind = 'deposit'"
+    ),
+    "each order has its one debit": (
+        "UPDATE wallets_ledgerentry SET actor = 'client:0' WHERE kind = 'purchase'"
+    ),
+    "each debit and each refund has its order": (
+        "UPDATE wallets_ledgerentry SET order_reference = 'X' WHERE kind = 'refund'"
+    ),
+    "a shelf counts the codes it holds": "UPDATE catalogue_shelf SET available_stock = 9",
+    "each voucher order has exactly its codes, from its shelf": (
+        "UPDATE catalogue_vouchercode SET order_id = NULL"
+    ),
+    "each sold code has its order": (
+        "UPDATE catalogue_vouchercode SET order_id = 999999 WHERE order_id IS NULL"
+    ),
+    "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
+    "a stamped record names an order of its client": (
+        "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
+    ),
+    "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
+    "a wallet is refunded exactly where its fulfilment says so": (
+        "UPDATE topups_fulfilment SET refunded_at = NULL"
+    ),
+    "a fulfilment's history leads to where it stands": (
+        "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
+    ),
+    "the guards of the database are up": (
+        "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
+    ),
+}
+REPAIR = "ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record"
+
+
+def execute(statement: str) -> None:
+    """Runs a statement with every guard off, as only a superuser can."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(statement)
+        cursor.execute("SET session_replication_role = origin")
+
+
+def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
+    result = reconcile(decrypt=True)
+
+    assert result["findings"] == []
+    assert result["ok"] is True
+    assert (result["checked"]["orders"], result["checked"]["fulfilments"]) == (5, 3)
+
+
+@pytest.mark.parametrize("check", [check.name for check in CHECKS])
+def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
+    execute(DAMAGE[check])
+    try:
+        found = {finding["check"] for finding in reconcile()["findings"]}
+    finally:
+        execute(REPAIR)
+
+    assert check in found
+
+
+def test_a_code_that_cannot_be_opened_is_named_by_its_id(busy: Merchant) -> None:
+    execute("UPDATE catalogue_vouchercode SET sealed = sealed || '\\x00'::bytea")
+
+    assert reconcile()["ok"] is True
+    findings = reconcile(decrypt=True)["findings"]
+    assert len(findings) == 5
+    assert "catalogue_vouchercode" in findings[0]["finding"]
+
+
+def test_the_command_exits_1_on_any_finding(busy: Merchant) -> None:
+    def run() -> dict[str, Any]:
+        call_command("reconcile", stdout=out, stderr=io.StringIO())
+        answer: dict[str, Any] = json.loads(out.getvalue())
+        return answer
+
+    out = io.StringIO()
+    assert run()["ok"] is True
+
+    execute("UPDATE catalogue_shelf SET available_stock = 9")
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as exit_:
+        run()
+    assert exit_.value.code == 1
+    assert json.loads(out.getvalue())["findings"]

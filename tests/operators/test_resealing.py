@@ -1,0 +1,44 @@
+"""After `reseal`, nothing needs the old encryption key any more."""
+
+import base64
+import os
+
+import pytest
+from pytest_django import Settings
+
+from catalogue.models import SealedSecret, VoucherCode
+from idempotency.models import IdempotencyRecord
+from operators.reconcile import reconcile
+from operators.reseal import reseal_all
+from tests.factories import Merchant, add_codes, make_product, own_shelf
+
+pytestmark = pytest.mark.django_db
+
+
+def new_key(key_id: int) -> str:
+    return f"{key_id}:{base64.urlsafe_b64encode(os.urandom(32)).decode()}"
+
+
+def test_everything_moves_to_the_first_key(merchant: Merchant, settings: Settings) -> None:
+    product = make_product(codes=3)
+    bought = merchant.buy("one", product_id=product.pk, quantity=1)
+    settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
+
+    assert reseal_all() == {"codes": 3, "replays": 1, "secrets": 1}
+    assert reseal_all() == {"codes": 0, "replays": 0, "secrets": 0}
+
+    settings.CODE_ENCRYPTION_KEYS = settings.CODE_ENCRYPTION_KEYS[:1]
+    assert merchant.buy("one", product_id=product.pk, quantity=1).content == bought.content
+    add_codes(own_shelf(product), 1)
+    for row in VoucherCode.objects.all():
+        assert bytes(row.sealed)[0] == 9
+    assert bytes(IdempotencyRecord.objects.get().response or b"")[0] == 9
+    assert bytes(SealedSecret.objects.get().sealed)[0] == 9
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lost_key_is_reported_by_reconcile(merchant: Merchant, settings: Settings) -> None:
+    make_product(codes=3)
+    settings.CODE_ENCRYPTION_KEYS = [new_key(9)]
+
+    assert len(reconcile(decrypt=True)["findings"]) == 3
