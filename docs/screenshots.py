@@ -1,6 +1,6 @@
 """Takes the pictures in docs/images from a running service with some data in it.
 
-    python docs/screenshots.py http://127.0.0.1:8000 USERNAME
+    .venv/bin/python docs/screenshots.py http://127.0.0.1:8000 USERNAME
 
 asks for the password of this member of staff, or reads it from SCREENSHOT_PASSWORD. It looks at
 pages and changes nothing. CHROMIUM names another browser than Debian's.
