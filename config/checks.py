@@ -8,10 +8,12 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register, run_checks
+from django.core.exceptions import ImproperlyConfigured
 
 from config import sealing
 
 TAG = "startup"
+MIN_SECRET_KEY_LENGTH = 50
 
 
 @register(TAG)
@@ -22,18 +24,29 @@ def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Ite
             "No database: set DATABASE_URL, or start the embedded one with `make run`.",
             id="voucher.E001",
         )
-    if not settings.SECRET_KEY:
-        yield Error("DJANGO_SECRET_KEY is not set.", id="voucher.E002")
+    if len(_secret_key()) < MIN_SECRET_KEY_LENGTH:
+        yield Error(
+            f"DJANGO_SECRET_KEY is not set, or shorter than {MIN_SECRET_KEY_LENGTH} characters.",
+            id="voucher.E002",
+        )
     try:
         sealing.parse_keys(settings.CODE_ENCRYPTION_KEYS)
     except sealing.BadKeys as error:
         yield Error(f"CODE_ENCRYPTION_KEYS: {error}", id="voucher.E003")
 
 
+def _secret_key() -> str:
+    """Django refuses to hand over an empty one, with an exception."""
+    try:
+        return str(settings.SECRET_KEY)
+    except ImproperlyConfigured:
+        return ""
+
+
 @register(TAG)
 def check_cache(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
     """voucher.E004: a rate limit counted per process is no limit for several processes."""
-    backend = settings.CACHES["default"]["BACKEND"]
+    backend = str(settings.CACHES["default"]["BACKEND"])
     if not backend.endswith("RedisCache") and settings.WEB_WORKERS != 1:
         yield Error(
             "The rate limit needs a cache that all web workers share: set REDIS_URL"

@@ -8,16 +8,16 @@ that any command typed in another shell finds the same database.
 import os
 from pathlib import Path
 
-import environ
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from config.env import StrictEnv
 from config.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
 
-env = environ.Env()
+env = StrictEnv()
 if "DATABASE_URL" not in os.environ:
     env.read_env(VAR_DIR / "embedded.env")
 
@@ -92,7 +92,7 @@ TEMPLATES = [
 # after the purchase must leave the order standing (docs/architecture.md, "A purchase").
 DATABASES = {
     "default": {
-        **env.db_url("DATABASE_URL", default="postgresql://"),
+        **env.postgres("DATABASE_URL"),
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
@@ -110,7 +110,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Cache: the rate limit, and nothing that money depends on.
-REDIS_URL = env.str("REDIS_URL", "")
+REDIS_URL = env.redis("REDIS_URL")
 if REDIS_URL:
     CACHES = {
         "default": {
@@ -251,7 +251,7 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 
 # Logs: one JSON object a line; config/logs.py says what never reaches them.
-LOGGING = logging_config(level=env.str("LOG_LEVEL", "INFO"))
+LOGGING = logging_config(level=env.log_level("LOG_LEVEL", "INFO"))
 LOGGING_CONFIG = "config.logs.configure"
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
