@@ -1,0 +1,84 @@
+"""What a running server logs: one JSON object a line, traceable by X-Request-Id, and no secret."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.contract.situations import (
+    data,
+    make_shop,
+    unreadable_codes,
+)
+from tests.factories import Merchant
+from tests.live import LiveServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRETS_SENT = {
+    "Idempotency-Key": "idempotency-key-of-the-merchant",
+    "User-Agent": "user-agent-with-a-password",
+    "Cookie": "sessionid=cookie-of-somebody",
+}
+
+
+def lines_of(log: str) -> list[dict[str, Any]]:
+    """Every line, which must be an object; granian's own go to the same place."""
+    return [json.loads(line) for line in log.splitlines() if line.strip()]
+
+
+def test_each_answer_is_found_in_the_log_and_no_secret_is(live: LiveServer) -> None:
+    shop = make_shop(codes=3)
+    merchant = Merchant(shop.merchant.client, http=live.http)
+    body = json.dumps({"product_id": shop.product.pk, "quantity": 1})
+    headers = {name: value for name, value in SECRETS_SENT.items() if name != "Idempotency-Key"}
+    key = SECRETS_SENT["Idempotency-Key"]
+
+    bought = merchant.post(body, key=key, **headers)
+    answers = [
+        bought,
+        merchant.post(body, key=key, **headers),
+        merchant.post('{"merchant_reference": "text-of-the-merchant", "x": 1}', key="a"),
+        merchant.post('{"not json": text-of-the-merchant', key="a"),
+        merchant.get("/orders"),
+        merchant.get("/products", search="search-of-the-merchant"),
+        merchant.get("/nothing"),
+        live.http.get("/api/v1/ping", headers={"Authorization": "Bearer junk-key-of-somebody"}),
+        live.http.get("/api/v1/ping", headers={"Authorization": f"Basic {merchant.key}"}),
+    ]
+    with unreadable_codes(shop.product):
+        answers.append(merchant.post(body, key="lost", **headers))
+    assert [answer.status_code for answer in answers] == [
+        *(201, 201, 422, 422, 200, 200, 404, 401, 401),
+        500,
+    ]
+
+    log = live.log
+    lines = lines_of(log)
+    for answer in answers:
+        found = [line for line in lines if line.get("request_id") == answer["X-Request-Id"]]
+        assert answer.status_code in [line.get("code") for line in found], answer.content
+    codes = [part for code in data(bought)["codes"] for part in code.values() if len(part) > 4]
+    for secret in [
+        *codes,
+        *SECRETS_SENT.values(),
+        merchant.key,
+        merchant.key.rpartition("_")[2],
+        "junk-key-of-somebody",
+        "text-of-the-merchant",
+        "search-of-the-merchant",
+    ]:
+        assert secret not in log, secret
+
+
+def test_a_failure_is_logged_with_its_cause_and_no_values(live: LiveServer) -> None:
+    shop = make_shop()
+    merchant = Merchant(shop.merchant.client, http=live.http)
+    with unreadable_codes(shop.product):
+        answer = merchant.buy("one", product_id=shop.product.pk, quantity=1)
+    errors = [
+        line
+        for line in lines_of(live.log)
+        if line.get("request_id") == answer["X-Request-Id"] and line["level"] == "error"
+    ]
+    assert "CannotOpen" in errors[0]["exception"]

@@ -1,0 +1,152 @@
+"""A setting that would lose money or secrets is refused at start: by its id, in one clear line."""
+
+import base64
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.embedded.environment import PROJECT
+
+KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
+SAFE = {
+    "DATABASE_URL": "postgresql://voucher:secret@127.0.0.1:1/voucher",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "DJANGO_SECRET_KEY": "s" * 10 + "".join(chr(code) for code in range(48, 123)),
+    "CODE_ENCRYPTION_KEYS": f"1:{KEY}",
+    "DJANGO_ALLOWED_HOSTS": "api.example",
+    "DJANGO_CSRF_TRUSTED_ORIGINS": "https://api.example",
+    "TRUSTED_PROXIES": "10.0.0.0/8,2001:db8::/32",
+}
+
+# Each unsafe setting: what is set otherwise (None: not at all), and the id it is refused by.
+UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
+    "empty database URL": ({"DATABASE_URL": ""}, "voucher.E001"),
+    "database without a name": ({"DATABASE_URL": "postgresql://127.0.0.1"}, "voucher.E001"),
+    "no secret key": ({"DJANGO_SECRET_KEY": None}, "voucher.E002"),
+    "empty secret key": ({"DJANGO_SECRET_KEY": ""}, "voucher.E002"),
+    "short secret key": ({"DJANGO_SECRET_KEY": "s" * 49}, "voucher.E002"),
+    "no encryption key": ({"CODE_ENCRYPTION_KEYS": None}, "voucher.E003"),
+    "encryption key without an id": ({"CODE_ENCRYPTION_KEYS": KEY}, "voucher.E003"),
+    "encryption key id 0": ({"CODE_ENCRYPTION_KEYS": f"0:{KEY}"}, "voucher.E003"),
+    "encryption key id twice": ({"CODE_ENCRYPTION_KEYS": f"1:{KEY},1:{KEY}"}, "voucher.E003"),
+    "short encryption key": ({"CODE_ENCRYPTION_KEYS": "1:c2hvcnQ="}, "voucher.E003"),
+    "garbled encryption key": ({"CODE_ENCRYPTION_KEYS": "1:%%%"}, "voucher.E003"),
+    "no shared cache": (
+        {"REDIS_URL": None, "CELERY_BROKER_URL": "redis://127.0.0.1:1/1"},
+        "voucher.E004",
+    ),
+    "no broker": ({"REDIS_URL": None, "GRANIAN_WORKERS": "1"}, "voucher.E005"),
+    "proxies with a typo": ({"TRUSTED_PROXIES": "10.0.0.0/99"}, "voucher.E006"),
+    "every IPv4 proxy": ({"TRUSTED_PROXIES": "0.0.0.0/0"}, "voucher.E006"),
+    "every IPv6 proxy": ({"TRUSTED_PROXIES": "::/0"}, "voucher.E006"),
+    "no hosts": ({"DJANGO_ALLOWED_HOSTS": None}, "voucher.E008"),
+    "another database": ({"DATABASE_URL": "mysql://127.0.0.1/voucher"}, "voucher.E009"),
+    "HTTPS with a typo": ({"DJANGO_HTTPS": "ture"}, "voucher.E009"),
+    "no number": ({"IDEMPOTENCY_IN_PROGRESS_SECONDS": "5m"}, "voucher.E009"),
+    "no time at all": ({"IDEMPOTENCY_KEEP_COMPLETED_DAYS": "0"}, "voucher.E009"),
+    "no requests at all": ({"API_DEFAULT_RATE_LIMIT_PER_MINUTE": "0"}, "voucher.E009"),
+    "negative time": ({"IDEMPOTENCY_CLEANUP_EVERY_SECONDS": "-1"}, "voucher.E009"),
+    "cache of another kind": ({"REDIS_URL": "http://127.0.0.1"}, "voucher.E009"),
+    "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
+}
+STARTS = {
+    "manage.py": ["manage.py", "check"],
+    "web": ["-c", "import config.wsgi"],
+    "worker": ["-m", "celery", "--quiet", "-A", "config", "worker", "--concurrency=1"],
+    "beat": [
+        "-m",
+        "celery",
+        "--quiet",
+        "-A",
+        "config",
+        "beat",
+        "--pidfile=",
+        "--schedule=schedule",
+    ],
+}
+
+
+def start(
+    name: str, folder: Path, others: dict[str, str | None]
+) -> subprocess.CompletedProcess[str]:
+    """Starts a part of the service in an empty folder, so that no `var/` of ours is found."""
+    wanted = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), **wanted}
+    command = [sys.executable, *STARTS[name]]
+    if name == "manage.py":
+        command[1] = str(PROJECT / "manage.py")
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def refused_in_one_line(started: subprocess.CompletedProcess[str], id: str) -> None:
+    lines = [line for line in started.stderr.splitlines() if id in line]
+    assert started.returncode == 1, started.stderr
+    assert len(lines) == 1, started.stderr
+    assert "Traceback" not in started.stderr
+    for secret in (KEY, "secret@", "s" * 10):
+        assert secret not in started.stderr + started.stdout
+
+
+@pytest.mark.parametrize("name", ["manage.py", "web"])
+@pytest.mark.parametrize("unsafe", UNSAFE)
+def test_it_is_refused(unsafe: str, name: str, tmp_path: Path) -> None:
+    others, id = UNSAFE[unsafe]
+    refused_in_one_line(start(name, tmp_path, others), id)
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+@pytest.mark.parametrize("unsafe", ["no secret key", "no encryption key", "HTTPS with a typo"])
+def test_celery_refuses_the_same(unsafe: str, name: str, tmp_path: Path) -> None:
+    others, id = UNSAFE[unsafe]
+    refused_in_one_line(start(name, tmp_path, others), id)
+
+
+@pytest.mark.parametrize("name", ["manage.py", "web"])
+def test_safe_settings_start(name: str, tmp_path: Path) -> None:
+    started = start(name, tmp_path, {})
+    assert (started.returncode, "voucher." in started.stderr) == (0, False), started.stderr
+
+
+def test_safe_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], **SAFE}
+    subprocess.run(
+        [sys.executable, PROJECT / "manage.py", "check", "--deploy", "--fail-level=WARNING"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+
+
+def test_a_request_in_one_transaction_is_refused() -> None:
+    """voucher.E007 cannot be reached from the environment, only by editing the settings."""
+    script = (
+        "import django; django.setup();"
+        "from django.conf import settings; settings.DATABASES['default']['ATOMIC_REQUESTS'] = True;"
+        "from config.checks import refuse_unsafe_start; refuse_unsafe_start()"
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        **SAFE,
+    }
+    started = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    refused_in_one_line(started, "voucher.E007")
