@@ -65,7 +65,7 @@ def fingerprint(
         [endpoint, sorted(query), body],
         sort_keys=True,
         separators=(",", ":"),
-        default=lambda number: {"decimal": str(number)},
+        default=lambda number: {"\x00decimal": str(number)},  # no parsed name holds a NUL
     )
     return hashlib.sha256(canonical.encode()).digest()
 
