@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.core.cache import cache, caches
 from django.db.backends.postgresql.operations import DatabaseOperations
@@ -10,6 +11,9 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from tests.answers import CheckedClient
 from tests.factories import Merchant, make_merchant
 from tests.live import LiveServer, live_server
+
+hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("shared machine")
 
 
 @pytest.fixture(autouse=True, scope="session")
