@@ -8,6 +8,7 @@ from catalogue.views import ProductViewSet
 from config.api import exceptions
 from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
+from operators.admin.desk import entrance
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
@@ -27,6 +28,7 @@ api_v1 = [
 urlpatterns = [
     path("api/v1/", include(api_v1)),
     path("docs/", DocsView.as_view(url_name="openapi"), name="docs"),
+    path("admin/", entrance),  # in front of the admin's own first page
     path("admin/", admin.site.urls),
     path("healthz", healthz),
     path("readyz", readyz),

@@ -1,5 +1,6 @@
 """Moving a fulfilment: the one service behind the admin desk, the commands and the bot."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,6 +34,10 @@ class RejectReason(models.TextChoices):
 
 class MoveRefused(Exception):
     """The move did not happen; the message tells the operator what is true now."""
+
+
+class Overtaken(MoveRefused):
+    """Somebody else moved the order first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def move_fulfilment(
             pk=before.pk, status=before.status, claimed_by=before.claimed_by_id
         ).update(**changes)
         if not updated:
-            raise MoveRefused(_present(_find(reference)))
+            raise Overtaken(_present(_find(reference)))
         FulfilmentEvent.objects.create(
             fulfilment=before,
             move=move,
@@ -86,6 +91,41 @@ def move_fulfilment(
             _return_stock(before, reason)
         _announce(before.pk, refund=RULES[move].refund)
     return _find(reference)
+
+
+def claim_next(*, operator: Operator) -> Fulfilment | None:
+    """Claims the order that waits longest; None where nothing waits.
+
+    Whoever is asked at the same moment gets the next one: an order that somebody else claims in
+    between is passed over. Raises MoveRefused where the operator may not claim at all.
+    """
+    for reference in _waiting():
+        try:
+            return move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+        except Overtaken:
+            continue
+    return None
+
+
+def _waiting() -> Iterator[str]:
+    """The oldest pending reference, again and again, never the same twice."""
+    tried: list[str] = []
+    while True:
+        waiting = Fulfilment.objects.filter(status=FulfilmentStatus.PENDING)
+        oldest = waiting.exclude(order_reference__in=tried).order_by("created_at", "pk").first()
+        if oldest is None:
+            return
+        tried.append(oldest.order_reference)
+        yield oldest.order_reference
+
+
+def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
+    """Whether this move would be accepted now; what a desk offers."""
+    try:
+        _check(fulfilment, move, operator)
+    except MoveRefused:
+        return False
+    return True
 
 
 def _find(reference: str) -> Fulfilment:
@@ -104,7 +144,7 @@ def _check(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
     if not (user.is_active and user.is_staff and user.has_perm(FULFIL)):
         raise MoveRefused("You may not work on top-up orders.")
     if fulfilment.status not in RULES[move].sources:
-        raise MoveRefused(_present(fulfilment))
+        raise Overtaken(_present(fulfilment))
     if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
         raise MoveRefused("This order is in review: only a senior may fail it.")
     held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != user

@@ -27,6 +27,7 @@ class Wallet(models.Model):
     )
 
     class Meta:
+        permissions = [("move_money", "Can book deposits and adjustments")]
         constraints = [
             models.CheckConstraint(
                 name="wallets_wallet_balance_not_negative", condition=Q(balance__gte=0)

@@ -1,5 +1,25 @@
 """The back office for staff, one module per area of work."""
 
-from operators.admin import catalogue, codes, merchants, money, orders, staff, system
+from operators.admin import (
+    catalogue,
+    codes,
+    desk,
+    merchants,
+    money,
+    orders,
+    packages,
+    staff,
+    system,
+)
 
-__all__ = ["catalogue", "codes", "merchants", "money", "orders", "staff", "system"]
+__all__ = [
+    "catalogue",
+    "codes",
+    "desk",
+    "merchants",
+    "money",
+    "orders",
+    "packages",
+    "staff",
+    "system",
+]

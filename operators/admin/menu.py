@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib import admin
@@ -12,9 +13,15 @@ from django.urls import reverse
 
 from catalogue.models import Shelf
 from operators.admin.catalogue import LOW_STOCK
+from operators.desk import summarise_desk
+from topups.transitions import FULFIL
 
 # Section: (title, model, icon).
 SECTIONS: dict[str, list[tuple[str, str, str]]] = {
+    "Top-ups": [
+        ("Desk", "topups.fulfilment", "sports_esports"),
+        ("Packages", "topups.topupproduct", "diamond"),
+    ],
     "Catalogue": [
         ("Products", "catalogue.product", "redeem"),
         ("Stock levels", "catalogue.shelf", "inventory_2"),
@@ -77,6 +84,8 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     context["sections"] = [
         {"title": section["title"], "links": section["items"]} for section in navigation(request)
     ]
+    if request.user.has_perm(FULFIL):
+        context["desk"] = show_desk()
     desk = admin.site._registry.get(Shelf)
     if desk and desk.has_view_or_change_permission(request):
         selling = Q(product__active=True) & (Q(variation=None) | Q(variation__active=True))
@@ -87,6 +96,29 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["stock_url"] = _list_url("catalogue.shelf")
         context["low_stock"] = LOW_STOCK
     return context
+
+
+def show_desk() -> dict[str, Any]:
+    """The desk's numbers, its charts as the theme wants them, and where its lists are."""
+    numbers = summarise_desk()
+    hours = numbers["hours"]
+    return {
+        **numbers,
+        "url": _list_url("topups.fulfilment"),
+        "chart": json.dumps(
+            {
+                "labels": hours["labels"],
+                "datasets": [
+                    {
+                        "label": "Delivered",
+                        "data": hours["completed"],
+                        "backgroundColor": "#16a34a",
+                    },
+                    {"label": "Failed", "data": hours["failed"], "backgroundColor": "#dc2626"},
+                ],
+            }
+        ),
+    }
 
 
 def stylesheet(request: HttpRequest) -> str:

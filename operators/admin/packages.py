@@ -1,0 +1,176 @@
+"""Top-up packages and the inputs their games ask for; a mistake here never reaches a merchant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Max
+from django.http import HttpRequest
+from unfold.admin import TabularInline
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
+
+from operators.admin.base import KeptAdmin, amount, save_changed
+from operators.admin.fields import PriceField
+from topups.models import FieldType, TopUpField, TopUpFieldOption, TopUpProduct
+
+MAX_OPTION = 255
+MAX_STOCK = 2**31 - 1
+
+
+class OptionsField(forms.CharField):
+    """The choices of a dropdown, one per line: `eu` or `eu | Europe`."""
+
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 3})
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            required=False, help_text="One per line: eu, or eu | Europe. Dropdowns only.", **kwargs
+        )
+
+    def clean(self, value: Any) -> list[tuple[str, str | None]]:
+        options: list[tuple[str, str | None]] = []
+        for line in super().clean(value).splitlines():
+            option, _, label = (part.strip() for part in line.partition("|"))
+            if not option:
+                continue
+            if len(option) > MAX_OPTION or len(label) > 200:
+                raise ValidationError("An option is too long.")
+            if option in [known for known, _ in options]:
+                raise ValidationError(f"The option {option} is there twice.")
+            options.append((option, label or None))
+        return options
+
+
+class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
+    options = OptionsField()
+
+    class Meta:
+        model = TopUpField
+        fields = ["name", "label", "type", "required", "position"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["options"] = "\n".join(
+                f"{option.value} | {option.label}" if option.label else option.value
+                for option in self.instance.options.all()
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        is_dropdown = cleaned.get("type") == FieldType.DROPDOWN
+        if "options" in cleaned and is_dropdown != bool(cleaned["options"]):
+            self.add_error("options", "A dropdown has options, and no other type has any.")
+        return cleaned
+
+
+class FieldInline(TabularInline):
+    """Removing a field harms no order: each keeps what was sent with it."""
+
+    model = TopUpField
+    form = FieldForm
+    verbose_name_plural = "inputs the game asks for, besides the player id"
+    fields = ("name", "label", "type", "required", "options", "position")
+    extra = 0
+    hide_title = True
+
+
+class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
+    price = PriceField()
+    stock = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_STOCK,
+        label="Packages in stock",
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Empty: not counted. Only a change is written, so sales meanwhile count.",
+    )
+
+    class Meta:
+        model = TopUpProduct
+        fields = [
+            "name",
+            "category",
+            "currency",
+            "price",
+            "active",
+            "published",
+            "external_provider",
+            "forward",
+        ]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["stock"] = self.instance.available_stock
+        if "price" in self.fields:
+            self.fields["price"].required = True
+            self.fields["price"].help_text = ""
+
+    def clean_external_provider(self) -> str | None:
+        return (self.cleaned_data["external_provider"] or "").strip() or None
+
+
+@admin.register(TopUpProduct)
+class TopUpProductAdmin(KeptAdmin):
+    form = PackageForm
+    inlines = (FieldInline,)
+    list_display = ("name", "id", "category", "price_shown", "stock_shown", "active", "published")
+    list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
+    list_select_related = ("category",)
+    search_fields = ("name", "id__exact")
+    ordering = ("name",)
+    autocomplete_fields = ("category",)
+    fieldsets = (
+        (None, {"fields": ("name", "category", "currency", "price", "stock")}),
+        ("Where it is sold", {"fields": ("active", "published", "external_provider", "forward")}),
+    )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: TopUpProduct | None = None
+    ) -> tuple[str, ...]:
+        return ("currency",) if obj is not None and obj.fulfilments.exists() else ()
+
+    @admin.display(description="price", ordering="price")
+    def price_shown(self, product: TopUpProduct) -> str:
+        return amount(product.price, product.currency)
+
+    @admin.display(description="in stock", ordering="available_stock")
+    def stock_shown(self, product: TopUpProduct) -> str:
+        stock = product.available_stock
+        return "not counted" if stock is None else f"{stock:,}"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        super().save_model(request, obj, form, change)
+        if "stock" in form.changed_data:
+            obj.set_stock(form.cleaned_data["stock"])
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
+        formset.save(commit=False)
+        for field in formset.deleted_objects:
+            field.delete()
+        for row in formset.forms:
+            if row.instance in formset.new_objects:
+                row.instance.number = _next_number(row.instance.product)
+                row.instance.save()
+            elif row.has_changed() and row.instance.pk:
+                save_changed(row.instance, row)
+            if "options" in row.changed_data and row.instance.pk:
+                _replace_options(row.instance, row.cleaned_data["options"])
+
+
+def _next_number(product: TopUpProduct) -> int:
+    """Numbers are never used again while a product has a higher one: merchants name them."""
+    last: int | None = product.inputs.aggregate(last=Max("number"))["last"]
+    return (last or 0) + 1
+
+
+def _replace_options(field: TopUpField, options: list[tuple[str, str | None]]) -> None:
+    field.options.all().delete()
+    TopUpFieldOption.objects.bulk_create(
+        TopUpFieldOption(field=field, value=value, label=label, position=position)
+        for position, (value, label) in enumerate(options)
+    )

@@ -1,0 +1,92 @@
+"""What the desk shows at a glance: how much work waits, how old it is, how it went."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Min, Q
+from django.db.models.functions import TruncHour
+from django.utils import timezone
+
+from topups.models import Fulfilment, FulfilmentStatus
+from topups.refunds import refunds_due
+from topups.transitions import OPEN
+
+HOURS = 24
+BUSIEST = 8
+
+
+def summarise_desk() -> dict[str, Any]:
+    """The queue by state and product, the last day hour by hour, and refunds; four queries."""
+    now = timezone.now()
+    states = dict(_open().values_list("status").annotate(count=Count("pk")).order_by())
+    return {
+        "states": [
+            (FulfilmentStatus(status).label, states.get(status, 0))
+            for status in (
+                FulfilmentStatus.PENDING,
+                FulfilmentStatus.PROCESSING,
+                FulfilmentStatus.PENDING_REVIEW,
+            )
+        ],
+        "products": [
+            {"name": name, "count": count, "age": age_in_words(now - oldest), "since": oldest}
+            for name, count, oldest in _open()
+            .values_list("product__name")
+            .annotate(count=Count("pk"), oldest=Min("created_at"))
+            .order_by("oldest")[:BUSIEST]
+        ],
+        "hours": _last_hours(now),
+        **_refunds(now),
+    }
+
+
+def age_in_words(age: timedelta) -> str:
+    """`7 min`, `3 h 05`, `2 days`."""
+    minutes = int(age.total_seconds() // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60:02}"
+    return f"{minutes // (24 * 60)} days"
+
+
+def urgency(age: timedelta) -> str:
+    """`fresh`, `waiting` or `late`, by DESK_WAITING_MINUTES and DESK_LATE_MINUTES."""
+    minutes = age.total_seconds() / 60
+    if minutes >= settings.DESK_LATE_MINUTES:
+        return "late"
+    return "waiting" if minutes >= settings.DESK_WAITING_MINUTES else "fresh"
+
+
+def _open() -> Any:
+    return Fulfilment.objects.filter(status__in=OPEN)
+
+
+def _last_hours(now: Any) -> dict[str, Any]:
+    """Completions and failures of the last day, one pair per hour, empty hours included."""
+    first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+    rows = (
+        Fulfilment.objects.filter(closed_at__gte=first)
+        .annotate(hour=TruncHour("closed_at"))
+        .values_list("hour")
+        .annotate(
+            completed=Count("pk", filter=Q(status=FulfilmentStatus.COMPLETED)),
+            failed=Count("pk", filter=Q(status=FulfilmentStatus.FAILED)),
+        )
+        .order_by()
+    )
+    counts = {hour: (completed, failed) for hour, completed, failed in rows}
+    hours = [first + timedelta(hours=number) for number in range(HOURS)]
+    return {
+        "labels": [f"{hour:%H}" for hour in hours],
+        "completed": [counts.get(hour, (0, 0))[0] for hour in hours],
+        "failed": [counts.get(hour, (0, 0))[1] for hour in hours],
+    }
+
+
+def _refunds(now: Any) -> dict[str, int]:
+    overdue = now - timedelta(minutes=settings.REFUND_OVERDUE_MINUTES)
+    return refunds_due().aggregate(
+        refunds_due=Count("pk"), refunds_overdue=Count("pk", filter=Q(refund_due_at__lte=overdue))
+    )

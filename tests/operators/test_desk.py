@@ -1,0 +1,284 @@
+"""The operators' desk: what it shows, what it offers, and that every move keeps the rules."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from operators.roles import CATALOGUE_MANAGER, FINANCE, OPERATOR, ROLES, SENIOR_OPERATOR
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_field,
+    make_operator,
+    make_topup_product,
+)
+from tests.operators.desk import make_staff, signed_in
+from topups.fulfilments import claim_next, move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = "/admin/topups/fulfilment/"
+
+
+def browser_of(user: User) -> Client:
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def operator_browser(**fields: Any) -> tuple[User, Client]:
+    operator = make_operator(**fields)
+    return operator.user, browser_of(operator.user)
+
+
+def press(browser: Client, fulfilment: Fulfilment, move: Move, **data: str) -> Any:
+    url = reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, move.value])
+    return browser.post(url, data, follow=True)
+
+
+def said(answer: Any) -> str:
+    return " ".join(str(message) for message in answer.context["messages"])
+
+
+def bought(merchant: Merchant, **fields: Any) -> Fulfilment:
+    return Fulfilment.objects.get(order_reference=buy_topup(merchant, **fields))
+
+
+def test_who_has_only_the_desk_lands_on_it(merchant: Merchant) -> None:
+    _, browser = operator_browser()
+
+    assert browser.get("/admin/").headers["Location"] == QUEUE
+    assert browser.get(QUEUE).status_code == 200
+    assert signed_in().get("/admin/").status_code == 200
+
+
+def test_the_queue_is_oldest_first_with_all_an_operator_needs(merchant: Merchant) -> None:
+    product = make_topup_product(name="Gems 60")
+    field = make_field(product, "dropdown", label="Server", options=["eu"])
+    first = buy_topup(merchant, product, player_id="007", fields={str(field.number): "eu"})
+    second = buy_topup(merchant, product, fields={str(field.number): "eu"})
+
+    text = operator_browser()[1].get(QUEUE).content.decode()
+
+    assert text.index(first) < text.index(second)
+    for shown in ("Gems 60", 'value="007"', "Server: <strong>eu</strong>", "0 min"):
+        assert shown in text
+
+
+def test_ended_orders_leave_the_queue(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+    press(browser, fulfilment, Move.COMPLETE, confirmed="1")
+
+    assert fulfilment.order_reference not in browser.get(QUEUE).content.decode()
+    assert fulfilment.order_reference in browser.get(QUEUE, {"work": "all"}).content.decode()
+
+
+def test_claiming_is_one_press_and_ending_asks_once_more(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    user, browser = operator_browser()
+
+    press(browser, fulfilment, Move.CLAIM)
+    fulfilment.refresh_from_db()
+    assert (fulfilment.status, fulfilment.claimed_by) == ("processing", user)
+
+    asked = press(browser, fulfilment, Move.COMPLETE)
+    fulfilment.refresh_from_db()
+    assert "for good" in asked.content.decode()
+    assert fulfilment.status == "processing"
+
+    press(browser, fulfilment, Move.COMPLETE, confirmed="1", note="sent at noon")
+    fulfilment.refresh_from_db()
+    event = fulfilment.events.last()
+    assert fulfilment.status == "completed"
+    assert event is not None
+    assert (event.actor, event.channel, event.note) == (user.username, "admin", "sent at noon")
+
+
+@pytest.mark.parametrize("move", list(Move))
+def test_a_get_moves_nothing(merchant: Merchant, move: Move) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser(senior=True)
+
+    browser.get(reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, move.value]))
+    browser.get(reverse("admin:topups_fulfilment_next"))
+
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending"
+    assert fulfilment.events.count() == 1
+
+
+def test_a_rejection_keeps_its_reason_in_the_history_and_makes_the_refund_due(
+    merchant: Merchant,
+) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+
+    press(browser, fulfilment, Move.REJECT, confirmed="1", reason="wrong_id", note="no such player")
+
+    fulfilment.refresh_from_db()
+    event = fulfilment.events.get(move="reject")
+    assert event.note == "wrong_id: no such player"
+    assert (fulfilment.failure_reason, fulfilment.refunded) == ("fulfilment_failed", False)
+    assert fulfilment.refund_due_at is not None
+
+
+def test_a_rejection_needs_a_reason(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+
+    answer = press(operator_browser()[1], fulfilment, Move.REJECT, confirmed="1", reason="bored")
+
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending"
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("moves", "senior", "offered"),
+    [
+        ([], False, ["claim", "complete", "reject"]),
+        ([Move.CLAIM], False, ["release", "complete", "review", "reject"]),
+        ([Move.CLAIM, Move.REVIEW], False, ["complete"]),
+        ([Move.CLAIM, Move.REVIEW], True, ["complete", "reject", "reject_unrefunded"]),
+        ([Move.COMPLETE], True, []),
+    ],
+)
+def test_buttons_are_offered_only_where_the_state_allows_them(
+    merchant: Merchant, moves: list[Move], senior: bool, offered: list[str]
+) -> None:
+    operator = make_operator(senior=senior)
+    fulfilment = bought(merchant)
+    for move in moves:
+        move_fulfilment(reference=fulfilment.order_reference, move=move, operator=operator)
+
+    page = browser_of(operator.user).get(f"{QUEUE}{fulfilment.pk}/change/")
+
+    assert [move["url"].split("/")[-2] for move in page.context["moves"]] == offered
+
+
+def test_anothers_claim_offers_nothing(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    claim_next(operator=make_operator())
+
+    page = operator_browser()[1].get(f"{QUEUE}{fulfilment.pk}/change/")
+
+    assert page.context["moves"] == []
+
+
+def test_the_slower_of_two_is_told_what_happened(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    anna, annas = operator_browser(username="anna")
+    _, bens = operator_browser(username="ben")
+    press(annas, fulfilment, Move.CLAIM)
+
+    answer = press(bens, fulfilment, Move.CLAIM)
+
+    assert "claimed by anna" in said(answer)
+    fulfilment.refresh_from_db()
+    assert fulfilment.claimed_by == anna
+
+
+def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> None:
+    first, second = bought(merchant), bought(merchant)
+    user, browser = operator_browser()
+
+    for fulfilment in (first, second):
+        answer = browser.post(reverse("admin:topups_fulfilment_next"))
+        assert answer.headers["Location"] == f"{QUEUE}{fulfilment.pk}/change/"
+        fulfilment.refresh_from_db()
+        assert fulfilment.claimed_by == user
+
+    answer = browser.post(reverse("admin:topups_fulfilment_next"), follow=True)
+    assert "Nothing waits" in said(answer)
+
+
+def test_a_selection_is_moved_together_and_an_ending_one_is_confirmed(merchant: Merchant) -> None:
+    rows = [bought(merchant) for _ in range(3)]
+    _, browser = operator_browser()
+    selection: dict[str, Any] = {"_selected_action": [row.pk for row in rows]}
+
+    browser.post(QUEUE, {**selection, "action": "claim_selected"})
+    assert {row.status for row in Fulfilment.objects.all()} == {"processing"}
+
+    asked = browser.post(QUEUE, {**selection, "action": "complete_selected"})
+    text = asked.content.decode()
+    assert all(row.order_reference in text for row in rows)
+    assert {row.status for row in Fulfilment.objects.all()} == {"processing"}
+
+    browser.post(QUEUE, {**selection, "action": "complete_selected", "confirmed": "1"})
+    assert {row.status for row in Fulfilment.objects.all()} == {"completed"}
+
+
+def test_one_that_cannot_move_stops_no_other(merchant: Merchant) -> None:
+    taken, free = bought(merchant), bought(merchant)
+    claim_next(operator=make_operator())
+    _, browser = operator_browser()
+
+    answer = browser.post(
+        QUEUE,
+        {"_selected_action": [taken.pk, free.pk], "action": "claim_selected"},
+        follow=True,
+    )
+
+    assert taken.order_reference in said(answer)
+    free.refresh_from_db()
+    assert free.status == "processing"
+
+
+def test_who_may_only_look_is_offered_nothing(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    browser = signed_in(make_staff("topups.view_fulfilment"))
+
+    assert browser.get(f"{QUEUE}{fulfilment.pk}/change/").context["moves"] == []
+    assert press(browser, fulfilment, Move.CLAIM).status_code == 403
+    browser.post(QUEUE, {"_selected_action": [fulfilment.pk], "action": "claim_selected"})
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending"
+
+
+def test_nobody_without_permission_sees_the_desk(merchant: Merchant) -> None:
+    assert signed_in(make_staff("catalogue.view_product")).get(QUEUE).status_code == 403
+    assert Client().get(QUEUE).status_code == 302
+
+
+def test_the_first_page_tells_the_state_of_the_desk(merchant: Merchant) -> None:
+    product = make_topup_product(name="Gems 60")
+    for move in (None, Move.CLAIM, Move.COMPLETE, Move.REJECT):
+        reference = buy_topup(merchant, product)
+        if move:
+            move_fulfilment(reference=reference, move=move, operator=make_operator())
+
+    desk = signed_in().get("/admin/").context["desk"]
+
+    assert dict(desk["states"]) == {"Pending": 1, "Processing": 1, "Pending Review": 0}
+    (shown,) = desk["products"]
+    assert (shown["name"], shown["count"]) == ("Gems 60", 2)
+    assert (sum(desk["hours"]["completed"]), sum(desk["hours"]["failed"])) == (1, 1)
+    assert len(desk["hours"]["labels"]) == 24
+    assert (desk["refunds_due"], desk["refunds_overdue"]) == (1, 0)
+
+
+def test_the_roles_are_there_after_migrate_and_keep_what_was_added() -> None:
+    extra = make_staff("orders.view_order").user_permissions.get()
+    operator = Group.objects.get(name=OPERATOR)
+    operator.permissions.clear()
+    operator.permissions.add(extra)
+
+    call_command("migrate", verbosity=0)
+
+    assert {OPERATOR, SENIOR_OPERATOR, FINANCE, CATALOGUE_MANAGER} <= set(
+        Group.objects.values_list("name", flat=True)
+    )
+    for name, wanted in ROLES.items():
+        found = {
+            f"{permission.content_type.app_label}.{permission.codename}"
+            for permission in Group.objects.get(name=name).permissions.all()
+        }
+        assert set(wanted) <= found
+    assert extra in operator.permissions.all()
