@@ -1,5 +1,6 @@
 """The one place where an exception becomes an API answer."""
 
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -22,7 +23,10 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     failed = as_api_error(error)
     if failed.code is ErrorCode.SERVER_ERROR:
         logger.error("unexpected_error", exc_info=error)
-    return Response(failure(failed), status=failed.code.status)
+    # RFC 9110 wants a 401 to name the scheme it would accept.
+    unauthorized = failed.code.status == HTTPStatus.UNAUTHORIZED
+    headers = {"WWW-Authenticate": "Bearer"} if unauthorized else {}
+    return Response(failure(failed), status=failed.code.status, headers=headers)
 
 
 def as_api_error(error: Exception) -> ApiError:

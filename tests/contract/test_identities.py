@@ -126,6 +126,11 @@ def test_every_endpoint_refuses(case: tuple[str, Callable[[], Caller]]) -> None:
     assert money() == before
 
 
+@pytest.mark.parametrize("authorization", [None, "Bearer junk"])
+def test_a_401_names_the_scheme(authorization: str | None) -> None:
+    assert Caller(authorization).call("GET /ping", "/ping")["WWW-Authenticate"] == "Bearer"
+
+
 def test_all_invalid_keys_get_the_same_bytes() -> None:
     """Whether a key ever existed is nobody's business."""
     invalid = [name for name, answer in IDENTITIES.items() if answer[1] == "invalid_token"]
