@@ -123,8 +123,8 @@ def make_field(product: TopUpProduct, type: str = "text", **fields: Any) -> TopU
     """A field of a top-up product; `options` are the values of a dropdown."""
     options = fields.pop("options", ())
     number = next(_numbers)
-    fields = {"name": f"field_{number}", "label": f"Field {number}", **fields}
-    field = TopUpField.objects.create(product=product, number=number, type=type, **fields)
+    names = {"number": number, "name": f"field_{number}", "label": f"Field {number}"}
+    field = TopUpField.objects.create(product=product, type=type, **{**names, **fields})
     for position, value in enumerate(options):
         TopUpFieldOption.objects.create(field=field, value=value, position=position)
     return field

@@ -86,6 +86,7 @@ class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
         min_value=0,
         max_value=MAX_STOCK,
         label="Packages in stock",
+        show_hidden_initial=True,  # a change is one against what was shown, not what is sold since
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Empty: not counted. Only a change is written, so sales meanwhile count.",
     )

@@ -1,0 +1,112 @@
+"""Editing top-up packages in the back office: no mistake reaches a merchant."""
+
+from typing import Any
+
+import pytest
+
+from tests.factories import Merchant, buy_topup, make_field, make_topup_product
+from tests.operators.desk import form_of, signed_in, url
+from topups.models import TopUpField, TopUpProduct
+
+pytestmark = pytest.mark.django_db
+
+
+def save(product: TopUpProduct, **changes: Any) -> Any:
+    browser = signed_in()
+    data = {**form_of(browser, url(product)), **changes}
+    return browser.post(url(product), {name: value for name, value in data.items() if value != ...})
+
+
+def inline(**values: Any) -> dict[str, Any]:
+    """One new field, as the page's inline would send it."""
+    row = {"name": "server", "label": "Server", "type": "dropdown", "position": 0, **values}
+    return {"inputs-TOTAL_FORMS": 1} | {f"inputs-0-{name}": value for name, value in row.items()}
+
+
+def test_a_dropdown_with_its_options_reaches_the_api(merchant: Merchant) -> None:
+    product = make_topup_product()
+
+    answer = save(product, **inline(required="on", options="us | America\neu"))
+
+    assert answer.status_code == 302, answer.context["errors"]
+    (field,) = merchant.get(f"/topup-products/{product.pk}").json()["data"]["fields"]
+    assert field == {
+        "id": 1,
+        "name": "server",
+        "label": "Server",
+        "type": "dropdown",
+        "required": True,
+        "options": [{"value": "us", "label": "America"}, {"value": "eu", "label": None}],
+    }
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"options": ""},
+        {"type": "text", "options": "eu"},
+        {"options": "eu\neu"},
+        {"options": "x" * 256},
+        {"type": "colour", "options": ""},
+        {"name": ""},
+    ],
+)
+def test_a_mistake_in_a_field_is_told_and_changes_nothing(db: None, row: dict[str, str]) -> None:
+    product = make_topup_product()
+
+    answer = save(product, **inline(**{"options": "eu", **row}))
+
+    assert answer.status_code == 200
+    assert answer.context["errors"]
+    assert not TopUpField.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"price": "0"}, {"price": ""}, {"price": "1.00001"}, {"price": "1e15"}, {"stock": "-1"}],
+)
+def test_a_mistake_in_a_package_is_told_and_changes_nothing(
+    db: None, change: dict[str, str]
+) -> None:
+    product = make_topup_product(available_stock=5)
+
+    assert save(product, **change).status_code == 200
+
+    kept = TopUpProduct.objects.get()
+    assert (kept.price, kept.available_stock) == (product.price, 5)
+
+
+def test_an_empty_provider_is_none_and_the_package_stays_for_sale(merchant: Merchant) -> None:
+    product = make_topup_product()
+
+    assert save(product, external_provider="  ").status_code == 302
+
+    assert merchant.get(f"/topup-products/{product.pk}").status_code == 200
+
+
+def test_saving_an_old_form_brings_no_sold_package_back(merchant: Merchant) -> None:
+    product = make_topup_product(available_stock=5)
+    browser = signed_in()
+    data = {**form_of(browser, url(product)), "initial-stock": "5"}
+    assert 'name="initial-stock" value="5"' in browser.get(url(product)).content.decode()
+    buy_topup(merchant, product)
+
+    browser.post(url(product), {**data, "name": "Renamed"})
+
+    kept = TopUpProduct.objects.get()
+    assert (kept.name, kept.available_stock) == ("Renamed", 4)
+
+
+def test_a_field_keeps_its_number_and_a_removed_one_harms_no_order(merchant: Merchant) -> None:
+    product = make_topup_product()
+    field = make_field(product, "text", number=3)
+    reference = buy_topup(merchant, product, fields={"3": "abc"})
+
+    data = {"inputs-0-label": "Renamed"}
+    assert save(product, **data).status_code == 302
+    field.refresh_from_db()
+    assert (field.label, field.number) == ("Renamed", 3)
+
+    assert save(product, **{"inputs-0-DELETE": "on"}).status_code == 302
+    assert not TopUpField.objects.exists()
+    assert merchant.get(f"/orders/{reference}").status_code == 200
