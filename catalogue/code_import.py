@@ -1,24 +1,23 @@
 """Voucher codes from a file onto a shelf: a million rows in bounded memory, all or nothing.
 
-A code is money, so a problem is named by its line and the code itself is never shown.
-
-    1 stage   every row is sealed and streams into a temporary table
-    2 check   repeats, within the file and of all that is or was in stock, by their digests
-    3 stock   the rows move over, and the shelf counts them
+Every row is sealed and streams straight into the table, where the unique digests refuse a code that
+is there already. Only when they did is the file read once more, to say which lines are at fault. A
+code is money, so it is named by its line and never shown.
 """
 
 import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from tqdm import tqdm
 
-from catalogue.codes import Code, digest_code, digest_key, seal_code
+from catalogue.codes import Code, code_digester, seal_code
 from catalogue.models import Shelf
 from config.inputs import SHOWN_PROBLEMS, InputProblem, refuse
 
@@ -33,16 +32,23 @@ REPEATS_IN_FILE = """
     WITH repeated AS (
         SELECT digest, min(line) AS first FROM staged_code GROUP BY digest HAVING count(*) > 1
     )
-    SELECT line, first, count(*) OVER ()
+    SELECT line, format('line %%s repeats line %%s', line, first), count(*) OVER ()
       FROM staged_code JOIN repeated USING (digest)
      WHERE line <> first ORDER BY line LIMIT %s
 """
 REPEATS_OF_STOCK = """
-    SELECT line, count(*) OVER ()
+    SELECT line, format('line %%s is in stock already, or sold', line), count(*) OVER ()
       FROM staged_code
      WHERE EXISTS (SELECT FROM catalogue_vouchercode code WHERE code.digest = staged_code.digest)
      ORDER BY line LIMIT %s
 """
+
+
+class RepeatedCode(InputProblem):
+    """A code is there twice, or was in stock before."""
+
+    def __init__(self) -> None:
+        super().__init__("A code is repeated, or is in stock already, or sold.")
 
 
 def import_codes(
@@ -54,13 +60,12 @@ def import_codes(
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     try:
-        with path.open("rb") as file, _progress(file) as progress:
-            number = add_codes(shelf=shelf, rows=_read_rows(file, progress))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputProblem):
-            raise
-        cause = error.strerror if isinstance(error, OSError) else "not a path"
-        raise InputProblem(f"Cannot read {str(path)!r}: {cause}.") from None
+        with _read_rows(path, doing="Codes") as rows:
+            number = add_codes(shelf=shelf, rows=rows)
+    except RepeatedCode:
+        with _read_rows(path, doing="Looking for repeats") as rows:
+            _refuse_repeats(rows)
+        raise
     shelf.refresh_from_db()
     return shelf, number
 
@@ -87,18 +92,19 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     one and wait for us, and sales of this shelf go on while a million rows come in. From the UPDATE
     on they wait for the commit; so the foreign keys of all the rows are checked before it.
     """
-    key = digest_key()
+    digest = code_digester()
+    lines = (
+        f"{shelf.pk}\t\\\\x{seal_code(code).hex()}\t\\\\x{digest(code.code).hex()}\n"
+        for _, code in _good(rows)
+    )
     with transaction.atomic(), connection.cursor() as cursor:
-        _begin(cursor)
-        _stage(cursor, rows, key)
-        _refuse_repeats(cursor)
-        cursor.execute(
-            "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
-            " SELECT %s, sealed, digest FROM staged_code ORDER BY line",
-            [shelf.pk],
-        )
-        number: int = cursor.rowcount
-        cursor.execute("DROP TABLE staged_code")
+        _wait_for_nobody(cursor)
+        try:
+            number = _copy(cursor, "catalogue_vouchercode (shelf_id, sealed, digest)", lines)
+        except IntegrityError:
+            raise RepeatedCode from None
+        if not number:
+            raise InputProblem("The file holds no codes.")
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as whoever called us found them
         cursor.execute(
@@ -108,58 +114,70 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     return number
 
 
-def _begin(cursor: CursorWrapper) -> None:
+def _wait_for_nobody(cursor: CursorWrapper) -> None:
+    """A million rows take longer than a statement of the API may. One import at a time: two that
+    share codes would wait for each other, or deadlock."""
     cursor.execute("SET LOCAL statement_timeout = 0")
-    cursor.execute("SET LOCAL work_mem = '64MB'")
-    # One import at a time: two that share codes would wait for each other, or deadlock.
     cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('catalogue.code_import'))")
     if not cursor.fetchone()[0]:
         raise InputProblem("Another import of codes is running; start this one when it is done.")
-    cursor.execute("CREATE TEMPORARY TABLE staged_code (line integer, digest bytea, sealed bytea)")
 
 
-def _stage(cursor: CursorWrapper, rows: Iterable[Row | str], key: bytes) -> None:
+def _good(rows: Iterable[Row | str]) -> Iterator[Row]:
+    """The rows up to the first that is not good, which is raised with those that follow it."""
     remaining = iter(rows)
-    batch: list[str] = []
-    total = 0
-    with cursor.copy("COPY staged_code FROM STDIN") as copy:
-        for row in remaining:
-            if isinstance(row, str):  # nothing will be imported: only look for more of them
-                refuse(chain([row], (other for other in remaining if isinstance(other, str))))
-                return
-            line, code = row
-            digest = digest_code(code.code, key=key)
-            batch.append(f"{line}\t\\\\x{digest.hex()}\t\\\\x{seal_code(code).hex()}\n")
-            total += 1
-            if total % ROWS_AT_ONCE == 0:
-                copy.write("".join(batch))
-                batch.clear()
-        copy.write("".join(batch))
-    if not total:
-        raise InputProblem("The file holds no codes.")
+    for row in remaining:
+        if isinstance(row, str):
+            refuse(chain([row], (other for other in remaining if isinstance(other, str))))
+            return
+        yield row
 
 
-def _refuse_repeats(cursor: CursorWrapper) -> None:
-    cursor.execute("ANALYZE staged_code")
-    cursor.execute(REPEATS_IN_FILE, [SHOWN_PROBLEMS])
-    in_file = cursor.fetchall()
-    cursor.execute(REPEATS_OF_STOCK, [SHOWN_PROBLEMS])
-    of_stock = cursor.fetchall()
-    shown = [(line, f"line {line} repeats line {first}") for line, first, _ in in_file]
-    shown += [(line, f"line {line} is in stock already, or sold") for line, _ in of_stock]
-    total = sum(rows[0][-1] for rows in (in_file, of_stock) if rows)
+def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
+    """Streams lines of COPY's text format into a table; returns how many."""
+    number = 0
+    with connection.wrap_database_errors, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+        while batch := list(islice(lines, ROWS_AT_ONCE)):
+            copy.write("".join(batch))
+            number += len(batch)
+    return number
+
+
+def _refuse_repeats(rows: Iterable[Row | str]) -> None:
+    digest = code_digester()
+    lines = (f"{line}\t\\\\x{digest(code.code).hex()}\n" for line, code in _good(rows))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute("CREATE TEMPORARY TABLE staged_code (line integer, digest bytea)")
+        _copy(cursor, "staged_code", lines)
+        cursor.execute("ANALYZE staged_code")
+        cursor.execute(REPEATS_IN_FILE, [SHOWN_PROBLEMS])
+        found = cursor.fetchall()
+        cursor.execute(REPEATS_OF_STOCK, [SHOWN_PROBLEMS])
+        found_in_stock = cursor.fetchall()
+        cursor.execute("DROP TABLE staged_code")
+    total = sum(repeats[0][-1] for repeats in (found, found_in_stock) if repeats)
     if total:
-        sentences = "; ".join(sentence for _, sentence in sorted(shown)[:SHOWN_PROBLEMS])
-        raise InputProblem(f"{total} repeated codes: {sentences}")
+        shown = [sentence for _, sentence, _ in sorted(found + found_in_stock)[:SHOWN_PROBLEMS]]
+        raise InputProblem(f"{total} repeated codes: {'; '.join(shown)}")
 
 
-def _progress(file: BinaryIO) -> "tqdm[Any]":
-    """A bar on stderr, for an import that takes longer than a moment."""
-    size = os.fstat(file.fileno()).st_size
-    return tqdm(total=size or None, unit="B", unit_scale=True, desc="Codes", delay=1)
+@contextmanager
+def _read_rows(path: Path, *, doing: str) -> Iterator[Iterator[Row | str]]:
+    """The rows of a CSV file, with a progress bar on stderr where it takes longer than a moment.
+
+    Raises InputProblem where it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size or None
+            with tqdm(total=size, unit="B", unit_scale=True, desc=doing, delay=1) as progress:
+                yield _parse_rows(file, progress)
+    except OSError as error:
+        raise InputProblem(f"Cannot read {str(path)!r}: {error.strerror}.") from None
 
 
-def _read_rows(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[Row | str]:
+def _parse_rows(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[Row | str]:
     reader = csv.reader(_read_lines(file, progress), strict=True)
     try:
         columns = _read_header(next(reader, []))

@@ -3,6 +3,7 @@
 import hmac
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import orjson
@@ -44,9 +45,17 @@ def open_code(sealed: bytes | memoryview) -> Code:
     return Code(*json.loads(sealing.open_sealed(sealed, Context.VOUCHER_CODE)))
 
 
-def digest_code(code: str, *, key: bytes) -> bytes:
-    """What the same code, whatever its serial and pin, has in common wherever it is stored."""
-    return hmac.digest(key, code.encode(), "sha256")
+def code_digester() -> Callable[[str], bytes]:
+    """Returns the function that tells what the same code, whatever its serial and pin, has in
+    common wherever it is stored: a keyed digest. Raises sealing.CannotOpen."""
+    keyed = hmac.new(digest_key(), digestmod="sha256")
+
+    def digest(code: str) -> bytes:
+        this = keyed.copy()
+        this.update(code.encode())
+        return this.digest()
+
+    return digest
 
 
 def digest_key() -> bytes:
