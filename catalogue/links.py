@@ -17,11 +17,12 @@ def link_reference(
     One name per shelf and one shelf per name: what either of the two stood for before is let go,
     so a merchant renames by linking anew. Raises InputProblem or ValidationError.
     """
-    account = find_row(Account.objects.all(), account_id)
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     validate_reference(reference)
     with transaction.atomic():
-        links = ReferenceLink.objects.select_for_update().filter(account=account)
+        # Links of one account are made one after the other.
+        account = find_row(Account.objects.select_for_update(no_key=True), account_id)
+        links = ReferenceLink.objects.filter(account=account)
         links.filter(reference=reference).exclude(shelf=shelf).delete()
         link, _ = links.update_or_create(
             account=account, shelf=shelf, defaults={"reference": reference}
