@@ -1,0 +1,99 @@
+"""A key is rotated with an overlap, or ended at once; nobody else notices."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import ApiKey
+from tests.commands import refusal, run
+from tests.factories import Merchant, make_product
+
+pytestmark = pytest.mark.django_db
+
+
+def works(merchant: Merchant, key: str) -> bool:
+    merchant.key = key
+    return bool(merchant.get("/ping").status_code == 200)
+
+
+def prefix_of(key: str) -> str:
+    return key.split("_")[1]
+
+
+def test_both_keys_work_for_a_day(merchant: Merchant) -> None:
+    old = merchant.key
+
+    new = run("rotate_key", merchant.client.pk)["api_key"]
+
+    assert works(merchant, old)
+    assert works(merchant, new)
+    expiry = ApiKey.objects.get(prefix=prefix_of(old)).expires_at
+    assert expiry is not None
+    assert abs(expiry - timezone.now() - timedelta(hours=24)) < timedelta(minutes=1)
+
+
+def test_without_overlap_the_old_key_ends_now(merchant: Merchant) -> None:
+    old = merchant.key
+
+    new = run("rotate_key", merchant.client.pk, "--overlap-hours", 0)["api_key"]
+
+    assert not works(merchant, old)
+    assert works(merchant, new)
+
+
+def test_a_second_rotation_does_not_lengthen_the_first(merchant: Merchant) -> None:
+    old = prefix_of(merchant.key)
+    run("rotate_key", merchant.client.pk, "--overlap-hours", 1)
+    expiry = ApiKey.objects.get(prefix=old).expires_at
+
+    run("rotate_key", merchant.client.pk, "--overlap-hours", 100)
+
+    assert ApiKey.objects.get(prefix=old).expires_at == expiry
+
+
+def test_a_new_key_finds_the_orders_of_the_old_one(merchant: Merchant) -> None:
+    bought = merchant.buy("one", product_id=make_product(codes=2).pk, quantity=1)
+    merchant.key = run("rotate_key", merchant.client.pk)["api_key"]
+
+    assert merchant.get("/orders").json()["data"]["pagination"]["total"] == 1
+    assert merchant.buy("one", **body_of(bought)).content == bought.content
+
+
+def body_of(answer: object) -> dict[str, int]:
+    order = answer.json()["data"]  # type: ignore[attr-defined]
+    return {"product_id": order["product_id"], "quantity": order["quantity"]}
+
+
+def test_a_revoked_key_stops_and_the_others_go_on(merchant: Merchant) -> None:
+    old = merchant.key
+    new = run("rotate_key", merchant.client.pk)["api_key"]
+
+    first = run("revoke_key", prefix_of(old))
+    again = run("revoke_key", prefix_of(old))
+
+    assert first == again
+    assert first["client_id"] == merchant.client.pk
+    assert not works(merchant, old)
+    assert works(merchant, new)
+
+
+def test_a_whole_key_is_refused_and_not_repeated(merchant: Merchant) -> None:
+    line = refusal("revoke_key", merchant.key)
+
+    assert merchant.key not in line
+    assert merchant.key.split("_")[2] not in line
+    assert works(merchant, merchant.key)
+
+
+def test_an_unknown_prefix_is_refused(merchant: Merchant) -> None:
+    assert "no key" in refusal("revoke_key", "0" * 12)
+    assert "prefix" in refusal("revoke_key", "0" * 11)
+
+
+@pytest.mark.parametrize("hours", ["-1", "8761", "1e3", "soon", str(10**30)])
+def test_a_bad_overlap_changes_nothing(merchant: Merchant, hours: str) -> None:
+    refusal("rotate_key", merchant.client.pk, "--overlap-hours", hours)
+
+    assert ApiKey.objects.count() == 1
+    assert works(merchant, merchant.key)

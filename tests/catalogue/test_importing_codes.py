@@ -1,0 +1,327 @@
+"""`import_codes` puts a file's codes on a shelf: all of them, once, in their order; or none."""
+
+import csv
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from catalogue.code_import import import_codes
+from catalogue.codes import open_code
+from catalogue.models import Product, SealedSecret, Shelf, VoucherCode
+from operators.reconcile import reconcile
+from tests.commands import refusal, run
+from tests.concurrency.racing import in_background, scalar
+from tests.factories import make_merchant, make_product, make_variation, own_shelf
+
+
+@pytest.fixture
+def product(db: None) -> Product:
+    return make_product()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "codes.csv"
+
+
+def stock(product: Product) -> list[dict[str, str]]:
+    """The codes on the product's own shelf, as they would be handed over, in order of sale."""
+    rows = VoucherCode.objects.filter(shelf=own_shelf(product)).order_by("position")
+    return [open_code(row.sealed).shown() for row in rows]
+
+
+def test_codes_are_sold_as_they_came(product: Product, file: Path) -> None:
+    file.write_text("code,serial_number,pin_code\nB,S1,0012\nA,,\nC,S3,\n")
+
+    printed = run("import_codes", product.pk, file)
+
+    assert printed == {
+        "product_id": product.pk,
+        "variation_id": None,
+        "imported": 3,
+        "available_stock": 3,
+    }
+    order = make_merchant().buy(product_id=product.pk, quantity=3).json()["data"]
+    assert order["codes"] == [
+        {"code": "B", "serial_number": "S1", "pin_code": "0012"},
+        {"code": "A"},
+        {"code": "C", "serial_number": "S3"},
+    ]
+
+
+def test_a_variation_has_a_shelf_of_its_own(product: Product, file: Path) -> None:
+    variation = make_variation(product)
+    file.write_text("code\nA\n")
+
+    assert run("import_codes", product.pk, file, "--variation", variation.pk)["imported"] == 1
+
+    assert Shelf.objects.get(variation=variation).available_stock == 1
+    assert own_shelf(product).available_stock == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"code,serial_number,pin_code\nA,1,2\nB,3,4",
+        b"\xef\xbb\xbfcode,serial_number,pin_code\r\nA,1,2\r\nB,3,4\r\n",
+        b'"code","serial_number","pin_code"\n"A","1","2"\n\n"B","3","4"\n\n',
+        b"pin_code, Code ,serial_number\n2, A ,1\n4,B,3\n",
+    ],
+    ids=["plain", "BOM and CRLF", "quotes and blank lines", "other order"],
+)
+def test_files_as_they_come(product: Product, file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+    run("import_codes", product.pk, file)
+
+    assert stock(product) == [
+        {"code": "A", "serial_number": "1", "pin_code": "2"},
+        {"code": "B", "serial_number": "3", "pin_code": "4"},
+    ]
+
+
+def test_quoted_and_foreign_letters_survive(product: Product, file: Path) -> None:
+    file.write_text('code,serial_number\n"A,""B""\tC"\n'.replace("\t", " "), encoding="utf-8")
+    refusal("import_codes", product.pk, file)  # one column is missing
+    file.write_text('code,serial_number\n"A,""B"" \\x41 \\N",Ключ✓\n', encoding="utf-8")
+
+    run("import_codes", product.pk, file)
+
+    assert stock(product) == [{"code": 'A,"B" \\x41 \\N', "serial_number": "Ключ✓"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "The first line names the columns"),
+        (b"A\nB\n", "The first line names the columns"),
+        (b"code;pin_code\nA;1\n", "The first line names the columns"),
+        (b"code,code\nA,B\n", "The first line names the columns"),
+        (b"serial_number\nA\n", "The first line names the columns"),
+        (b"code,price\nA,1\n", "The first line names the columns"),
+        (b"code\n", "holds no codes"),
+        (b"code,pin_code\nA,1\nB\n", "line 3: 1 columns instead of 2"),
+        (b"code\nA,1\n", "line 2: 2 columns instead of 1"),
+        (b"code,pin_code\n,1\n", "line 2: the code is empty"),
+        (b"code,pin_code\n  ,1\n", "line 2: the code is empty"),
+        (b"code\nA\nB\x00C\n", "line 3: code holds characters that cannot be printed"),
+        (b'code\n"A\nB"\n', "line 3: code holds characters that cannot be printed"),
+        (b"code,pin_code\nA," + b"1" * 501 + b"\n", "line 2: pin_code is longer than 500"),
+        (b"code\nA\n" + b"B" * 20_000 + b"\nC\n", "line 3: longer than"),
+        (b"code\nA\n\xff\n", "line 3: not UTF-8"),
+        (b"\xff\xfec\x00o\x00d\x00e\x00", "line 1: not UTF-8"),
+        (b'code\n"A\n', "line 2: "),
+        (b'code\n"A"B\n', "line 2: "),
+    ],
+)
+def test_a_bad_file_is_refused_by_line(
+    product: Product, file: Path, content: bytes, line: str
+) -> None:
+    file.write_bytes(content)
+
+    assert line in refusal("import_codes", product.pk, file)
+
+    assert own_shelf(product).available_stock == 0
+    assert not VoucherCode.objects.exists()
+
+
+def test_all_bad_lines_are_counted_and_the_first_are_named(product: Product, file: Path) -> None:
+    file.write_text("code,pin_code\nGOOD,1\n" + "bad\n" * 25 + "GOOD2,2\n")
+
+    line = refusal("import_codes", product.pk, file)
+
+    assert line.startswith("line 3: 1 columns")
+    assert line.endswith("; and 5 more")
+    assert line.count("line") == 20
+
+
+@pytest.mark.parametrize("words", [["4711"], ["{product}", "--variation", "4711"], ["0"]])
+def test_an_unknown_shelf_is_refused(product: Product, file: Path, words: list[str]) -> None:
+    file.write_text("code\nA\n")
+    words = [word.format(product=product.pk) for word in words]
+
+    assert "There is no" in refusal("import_codes", words[0], file, *words[1:])
+
+
+def test_a_variation_of_another_product_is_refused(product: Product, file: Path) -> None:
+    variation = make_variation(make_product())
+    file.write_text("code\nA\n")
+
+    assert "There is no" in refusal("import_codes", product.pk, file, "--variation", variation.pk)
+
+
+def test_a_file_that_cannot_be_read_is_named(product: Product, tmp_path: Path) -> None:
+    assert "No such file" in refusal("import_codes", product.pk, tmp_path / "none.csv")
+    assert "Is a directory" in refusal("import_codes", product.pk, tmp_path)
+
+
+# The rest rolls back for real, as the command does outside of a test.
+commits = pytest.mark.django_db(transaction=True)
+
+
+@commits
+def test_repeats_are_named_by_line_and_never_shown(product: Product, file: Path) -> None:
+    file.write_text("code,serial_number\nSECRET-1,a\nSECRET-2,b\n")
+    run("import_codes", product.pk, file)
+    make_merchant().buy(product_id=product.pk, quantity=1)
+    file.write_text("code\nNEW\nSECRET-2\nOTHER\nNEW\nSECRET-1\nNEW\n")
+
+    line = refusal("import_codes", make_product().pk, file)
+
+    assert line == (
+        "4 repeated codes: line 3 is in stock already, or sold; line 5 repeats line 2;"
+        " line 6 is in stock already, or sold; line 7 repeats line 2"
+    )
+    assert own_shelf(product).available_stock == 1
+    assert VoucherCode.objects.count() == 2
+
+
+@commits
+def test_the_first_twenty_repeats_are_named_and_all_counted(product: Product, file: Path) -> None:
+    file.write_text("code\n" + "A\n" * 40)
+
+    line = refusal("import_codes", product.pk, file)
+
+    assert line.startswith("39 repeated codes: line 3 repeats line 2; line 4 repeats line 2; ")
+    assert line.endswith("line 22 repeats line 2")
+
+
+@commits
+def test_the_same_file_twice_changes_nothing(product: Product, file: Path) -> None:
+    file.write_text("code\nA\nB\n")
+    run("import_codes", product.pk, file)
+
+    refusal("import_codes", product.pk, file)
+
+    assert own_shelf(product).available_stock == 2
+    assert reconcile()["findings"] == []
+
+
+@commits
+def test_a_code_refused_in_one_case_is_another_code_in_the_other(
+    product: Product, file: Path
+) -> None:
+    file.write_text("code\nabc\nABC\n")
+
+    assert run("import_codes", product.pk, file)["imported"] == 2
+
+
+def patiently(look: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def importing_slowly(product: Product, fifo: Path) -> Iterator[Future[Any]]:
+    """An import that waits in the middle of its 5,000 lines until the block ends."""
+    os.mkfifo(fifo)
+    with (
+        in_background(lambda: import_codes(product_id=product.pk, path=fifo)) as importing,
+        fifo.open("w") as writer,
+    ):
+        writer.write("code\n" + "".join(f"NEW-{number}\n" for number in range(5000)))
+        writer.flush()
+        patiently(lambda: scalar("SELECT max(tuples_processed) FROM pg_stat_progress_copy"))
+        yield importing
+
+
+@commits
+def test_sales_of_the_shelf_go_on_during_an_import(file: Path) -> None:
+    product = make_product(codes=1)
+
+    with importing_slowly(product, file) as importing:
+        merchant = make_merchant()
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+        sold_out = merchant.buy(product_id=product.pk, quantity=1).json()
+        assert sold_out["error"]["reason"] == "insufficient_stock"
+
+    assert importing.result()[1] == 5000
+    assert own_shelf(product).available_stock == 5000
+    assert reconcile()["findings"] == []
+
+
+@commits
+def test_one_import_at_a_time(product: Product, file: Path) -> None:
+    file.write_text("code\nA\n")
+
+    with importing_slowly(product, file.with_suffix(".fifo")):
+        assert "Another import" in refusal("import_codes", product.pk, file)
+
+    assert run("import_codes", product.pk, file)["available_stock"] == 5001
+
+
+@commits
+def test_a_file_that_breaks_off_leaves_nothing(product: Product, file: Path) -> None:
+    file.write_text("code\n" + "".join(f"NEW-{number}\n" for number in range(5000)) + "\x00\n")
+
+    assert "line 5002" in refusal("import_codes", product.pk, file)
+
+    assert not VoucherCode.objects.exists()
+    file.write_text(file.read_text().replace("\x00\n", ""))
+    assert run("import_codes", product.pk, file)["imported"] == 5000
+
+
+@commits
+def test_nothing_about_a_code_reaches_stderr(product: Product, file: Path) -> None:
+    file.write_text("code\nSECRET\nSECRET\n")
+    err = io.StringIO()
+
+    with pytest.raises(CommandError) as refused:
+        call_command("import_codes", product.pk, file, stderr=err)
+
+    assert "SECRET" not in err.getvalue() + str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+def test_stored_codes_and_digests_hold_no_clear_text(product: Product, file: Path) -> None:
+    file.write_text("code,serial_number,pin_code\nSECRETCODE,SECRETSERIAL,SECRETPIN\n")
+    run("import_codes", product.pk, file)
+
+    row = VoucherCode.objects.get()
+    assert b"SECRET" not in bytes(row.sealed)
+    assert len(bytes(row.digest)) == 32
+    assert len(bytes(SealedSecret.objects.get().sealed)) == 1 + 12 + 32 + 16
+
+
+part = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=30)
+
+
+class AnyFile(TestCase):
+    @given(
+        rows=st.lists(
+            st.tuples(part.filter(bool), part, part),
+            min_size=1,
+            max_size=20,
+            unique_by=lambda row: row[0],
+        ),
+        quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    )
+    def test_what_goes_in_comes_out(self, rows: list[tuple[str, ...]], quoting: Any) -> None:
+        out = io.StringIO()
+        writer = csv.writer(out, quoting=quoting)
+        writer.writerows([("code", "serial_number", "pin_code"), *rows])
+        product = make_product()
+        with NamedTemporaryFile() as file:
+            file.write(out.getvalue().encode())
+            file.flush()
+            run("import_codes", product.pk, file.name)
+
+        names = ("code", "serial_number", "pin_code")
+        assert stock(product) == [
+            {name: part for name, part in zip(names, row, strict=True) if part} for row in rows
+        ]

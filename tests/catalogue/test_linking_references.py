@@ -1,0 +1,104 @@
+"""`link_reference` gives a shelf the merchant's own name, and renames it on request."""
+
+import pytest
+
+from catalogue.models import ReferenceLink
+from tests.commands import refusal, run
+from tests.factories import Merchant, make_merchant, make_product, make_variation
+
+pytestmark = pytest.mark.django_db
+
+
+def names(merchant: Merchant) -> dict[str, tuple[int, int | None]]:
+    """The merchant's references, and the product and variation that each stands for."""
+    links = ReferenceLink.objects.filter(account=merchant.client.account).select_related("shelf")
+    return {link.reference: (link.shelf.product_id, link.shelf.variation_id) for link in links}
+
+
+def test_a_linked_name_buys(merchant: Merchant) -> None:
+    product = make_product(codes=1)
+    account = merchant.client.account_id
+
+    printed = run("link_reference", account, "Steam/10 #1", product.pk)
+
+    assert printed == {
+        "account_id": account,
+        "reference": "Steam/10 #1",
+        "product_id": product.pk,
+        "variation_id": None,
+    }
+    assert merchant.buy(merchant_reference="Steam/10 #1", quantity=1).status_code == 201
+
+
+def test_the_same_link_again_changes_nothing(merchant: Merchant) -> None:
+    product = make_product()
+    first = run("link_reference", merchant.client.account_id, "steam", product.pk)
+    link = ReferenceLink.objects.get()
+
+    assert run("link_reference", merchant.client.account_id, "steam", product.pk) == first
+    assert ReferenceLink.objects.get() == link
+
+
+def test_a_variation_is_linked_separately(merchant: Merchant) -> None:
+    product = make_product()
+    variation = make_variation(product)
+
+    run("link_reference", merchant.client.account_id, "all", product.pk)
+    run(
+        "link_reference",
+        merchant.client.account_id,
+        "eu",
+        product.pk,
+        "--variation",
+        variation.pk,
+    )
+
+    assert names(merchant) == {"all": (product.pk, None), "eu": (product.pk, variation.pk)}
+
+
+def test_a_shelf_is_renamed(merchant: Merchant) -> None:
+    product = make_product()
+    run("link_reference", merchant.client.account_id, "old", product.pk)
+
+    run("link_reference", merchant.client.account_id, "new", product.pk)
+
+    assert names(merchant) == {"new": (product.pk, None)}
+
+
+def test_a_name_moves_to_another_shelf(merchant: Merchant) -> None:
+    first, second = make_product(), make_product()
+    run("link_reference", merchant.client.account_id, "a", first.pk)
+    run("link_reference", merchant.client.account_id, "b", second.pk)
+
+    run("link_reference", merchant.client.account_id, "a", second.pk)
+
+    assert names(merchant) == {"a": (second.pk, None)}
+
+
+def test_accounts_do_not_share_names(merchant: Merchant) -> None:
+    other, product = make_merchant(), make_product()
+
+    run("link_reference", merchant.client.account_id, "steam", product.pk)
+    run("link_reference", other.client.account_id, "steam", make_product().pk)
+
+    assert names(merchant) == {"steam": (product.pk, None)}
+
+
+@pytest.mark.parametrize("reference", ["", " a", "_a", "a" * 65, "a\n", "a\x00", "a@b", "-"])
+def test_a_name_outside_the_rules_is_refused(merchant: Merchant, reference: str) -> None:
+    words = ["link_reference", merchant.client.account_id, "--", reference, make_product().pk]
+
+    assert "letter or digit" in refusal(*words)
+    assert not ReferenceLink.objects.exists()
+
+
+def test_what_does_not_exist_is_named(merchant: Merchant) -> None:
+    account, product = merchant.client.account_id, make_product()
+    other = make_variation(make_product())
+
+    assert "account 999999" in refusal("link_reference", 999999, "a", product.pk)
+    assert "product 999999" in refusal("link_reference", account, "a", 999999)
+    assert "variation" in refusal(
+        "link_reference", account, "a", product.pk, "--variation", other.pk
+    )
+    assert not ReferenceLink.objects.exists()
