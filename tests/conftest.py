@@ -1,5 +1,6 @@
 """Shared by every test. Real servers come from `python -m config.embedded exec` (`make test`)."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,27 @@ from django.core.cache import cache, caches
 from django.db.backends.postgresql.operations import DatabaseOperations
 
 from tests.answers import CheckedClient
+from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
 from tests.live import LiveServer, live_server
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests that need a browser out where there is none; CI always has one."""
+    if find_browser():
+        return
+    without = [item for item in items if item.get_closest_marker("browser")]
+    if without and os.environ.get("CI"):
+        raise pytest.UsageError("CI has no browser: install chromium")
+    items[:] = [item for item in items if item not in without]
+    config.hook.pytest_deselected(items=without)
+
+
+def pytest_report_header() -> str:
+    return f"browser: {find_browser() or 'none, so the tests marked `browser` are left out'}"
 
 
 @pytest.fixture(autouse=True, scope="session")

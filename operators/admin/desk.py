@@ -139,7 +139,7 @@ class FulfilmentAdmin(RecordAdmin):
     change_form_outer_before_template = "admin/desk_moves.html"
     actions = tuple(f"{move.value}_selected" for move in Move)  # type: ignore[assignment]
     fieldsets = (
-        (None, {"fields": ("order_reference", "state", "held", "age", "sold", "player", "given")}),
+        (None, {"fields": ("order_reference", "now", "held", "waited", "sold", "player", "given")}),
         ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
     )
 
@@ -194,6 +194,16 @@ class FulfilmentAdmin(RecordAdmin):
     )
     def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
         return fulfilment.status, FulfilmentStatus(fulfilment.status).label
+
+    # The same on an order's own page, where the theme has no labels.
+
+    @admin.display(description="state")
+    def now(self, fulfilment: Fulfilment) -> str:
+        return FulfilmentStatus(fulfilment.status).label
+
+    @admin.display(description="age")
+    def waited(self, fulfilment: Fulfilment) -> str:
+        return str(self.age(fulfilment)[1])
 
     @admin.display(description="claimed by")
     def held(self, fulfilment: Fulfilment) -> str:
