@@ -187,8 +187,8 @@ def test_a_client_without_a_wallet_reads_everything_but_a_balance(account: str) 
 
 def test_the_limit_counts_a_client_and_nobody_else() -> None:
     account = make_account()
-    limited = make_client(account, rate_limit_per_minute=2)
-    merchants = [Merchant(limited), Merchant(limited), Merchant(make_client(account))]
+    limited, sibling = (make_client(account, rate_limit_per_minute=2) for _ in range(2))
+    merchants = [Merchant(limited), Merchant(limited), Merchant(sibling)]
     statuses = [merchant.get("/ping").status_code for merchant in merchants for _ in range(2)]
     assert statuses == [200, 200, 429, 429, 200, 200]
 
