@@ -82,6 +82,8 @@ class LedgerEntry(models.Model):
     order_reference = models.CharField(max_length=26, null=True, blank=True)
     actor = models.CharField(max_length=100)
     note = models.CharField(max_length=500, blank=True, db_default="")
+    # The form that booked it, so that the same form sent twice books once.
+    booking = models.UUIDField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -93,6 +95,12 @@ class LedgerEntry(models.Model):
                 name="wallets_entry_once_per_order",
                 fields=["order_reference", "kind"],
                 condition=Q(order_reference__isnull=False),
+            ),
+            # Partial, so that purchases need not keep an index of nulls.
+            models.UniqueConstraint(
+                name="wallets_entry_once_per_booking",
+                fields=["booking"],
+                condition=Q(booking__isnull=False),
             ),
             models.CheckConstraint(
                 name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)

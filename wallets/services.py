@@ -1,6 +1,7 @@
 """The only ways money moves, next to `wallets_debit` (wallets/sql/debit.sql) within a purchase."""
 
 from decimal import Decimal
+from uuid import UUID
 
 from django.db import transaction
 
@@ -21,24 +22,52 @@ class BadAmount(ValueError):
     """The amount cannot be booked; the message says why."""
 
 
+class AlreadyBooked(Exception):
+    """The form that asks for this entry was sent before."""
+
+
 def open_wallet(*, account: Account) -> Wallet:
     """Gives the account an empty wallet. Raises IntegrityError where it has one."""
     return Wallet.objects.create(account=account)
 
 
-def deposit(*, account: Account, amount: Decimal, actor: str, note: str = "") -> LedgerEntry:
-    """Credits what the merchant paid in. Raises BadAmount, `client_without_wallet`."""
+def deposit(
+    *,
+    account: Account,
+    amount: Decimal,
+    actor: str,
+    note: str = "",
+    booking: UUID | None = None,
+) -> LedgerEntry:
+    """Credits what the merchant paid in. Raises BadAmount, AlreadyBooked where this `booking` is in
+    the ledger, and OrderRefused with `client_without_wallet`."""
     if amount <= 0:
         raise BadAmount("a deposit is more than zero")
-    return _post(account=account, kind=EntryKind.DEPOSIT, amount=amount, actor=actor, note=note)
+    return _post(
+        account=account,
+        kind=EntryKind.DEPOSIT,
+        amount=amount,
+        actor=actor,
+        note=note,
+        booking=booking,
+    )
 
 
-def adjust(*, account: Account, amount: Decimal, actor: str, note: str) -> LedgerEntry:
-    """Corrects a balance by a signed amount. Raises BadAmount, and OrderRefused with
+def adjust(
+    *, account: Account, amount: Decimal, actor: str, note: str, booking: UUID | None = None
+) -> LedgerEntry:
+    """Corrects a balance by a signed amount. Raises BadAmount, AlreadyBooked, and OrderRefused with
     `insufficient_balance` where the wallet would fall below zero, or `client_without_wallet`."""
     if amount == 0:
         raise BadAmount("an adjustment is not zero")
-    return _post(account=account, kind=EntryKind.ADJUSTMENT, amount=amount, actor=actor, note=note)
+    return _post(
+        account=account,
+        kind=EntryKind.ADJUSTMENT,
+        amount=amount,
+        actor=actor,
+        note=note,
+        booking=booking,
+    )
 
 
 def refund(*, account: Account, amount: Decimal, order_reference: str, actor: str) -> LedgerEntry:
@@ -60,8 +89,11 @@ def _post(
     actor: str,
     note: str = "",
     order_reference: str | None = None,
+    booking: UUID | None = None,
 ) -> LedgerEntry:
     _check(amount)
+    if booking is not None and LedgerEntry.objects.filter(booking=booking).exists():
+        raise AlreadyBooked  # the unique column is what keeps two at once apart
     with refusals(order_refused), transaction.atomic():
         entry = LedgerEntry.objects.create(
             wallet_id=account.pk,
@@ -72,6 +104,7 @@ def _post(
             order_reference=order_reference,
             actor=actor,
             note=note,
+            booking=booking,
         )
     entry.refresh_from_db()
     return entry

@@ -1,19 +1,23 @@
-"""Money: wallets and the ledger. Read here, moved elsewhere (`manage.py deposit`, purchases)."""
+"""Money: wallets and the ledger. A balance is never edited; booking adds a ledger entry."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
     RangeDateTimeFilter,
 )
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from accounts.models import Account
 from operators.admin.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
+from operators.admin.booking import MOVE_MONEY, book
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import EntryKind, LedgerEntry, Wallet
@@ -36,6 +40,17 @@ class WalletAdmin(RecordAdmin):
     search_help_text = "Name of the account"
     ordering = ("-account_id",)
     fields = ("account", "money", "movements")
+    actions_detail = ("book",)
+
+    def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(MOVE_MONEY))
+
+    @action(description="Book money", icon="payments", permissions=["book"], url_path="book")
+    def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        wallet = self.get_object(request, unquote(object_id))
+        if not isinstance(wallet, Wallet):
+            raise Http404
+        return book(self, request, wallet)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
         wallets: QuerySet[Wallet] = super().get_queryset(request)

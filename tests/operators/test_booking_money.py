@@ -1,0 +1,108 @@
+"""Deposits and adjustments in the back office: confirmed, by those who may, and booked once."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from operators.reconcile import reconcile
+from tests.factories import make_account
+from tests.operators.desk import make_staff, signed_in
+from wallets.models import LedgerEntry, Wallet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MAY = ("wallets.view_wallet", "wallets.move_money")
+
+
+@pytest.fixture
+def wallet() -> Wallet:
+    return Wallet.objects.get(account=make_account(balance="100.00"))
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "deposit",
+        "amount": "25.50",
+        "reason": "bank 4711",
+        "booking": str(uuid4()),
+        **changes,
+    }
+
+
+def send(browser: Client, wallet: Wallet, data: dict[str, Any]) -> Any:
+    return browser.post(f"/admin/wallets/wallet/{wallet.pk}/book/", data, follow=True)
+
+
+def balance(wallet: Wallet) -> Decimal:
+    wallet.refresh_from_db()
+    return wallet.balance
+
+
+def test_a_deposit_shows_what_it_leads_to_and_is_booked_when_confirmed(wallet: Wallet) -> None:
+    staff = make_staff(*MAY)
+    browser, form = signed_in(staff), asked()
+
+    question = send(browser, wallet, form).content.decode()
+    assert "100.00 USD" in question
+    assert "125.50 USD" in question
+    assert balance(wallet) == 100
+
+    send(browser, wallet, {**form, "confirmed": "1"})
+    entry = LedgerEntry.objects.get(note="bank 4711")
+    assert balance(wallet) == Decimal("125.50")
+    assert (entry.kind, entry.actor) == ("deposit", f"admin:{staff.username}")
+    assert reconcile()["ok"] is True
+
+
+def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
+    browser, form = signed_in(make_staff(*MAY)), asked(confirmed="1")
+
+    send(browser, wallet, form)
+    again = send(browser, wallet, form)
+
+    assert "booked before" in " ".join(map(str, again.context["messages"]))
+    assert balance(wallet) == Decimal("125.50")
+
+
+def test_an_adjustment_cannot_make_a_balance_negative(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY))
+    form = asked(kind="adjustment", amount="-100.01", confirmed="1")
+
+    answer = send(browser, wallet, form)
+
+    assert "Nothing was booked" in " ".join(map(str, answer.context["messages"]))
+    assert balance(wallet) == 100
+    send(browser, wallet, asked(kind="adjustment", amount="-100.00", confirmed="1"))
+    assert balance(wallet) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"amount": "0"},
+        {"amount": "-1"},
+        {"amount": "NaN"},
+        {"amount": "1e30"},
+        {"amount": "0.00001"},
+        {"amount": ""},
+        {"reason": ""},
+        {"kind": "purchase"},
+        {"kind": "refund"},
+        {"booking": "x"},
+    ],
+)
+def test_a_mistake_is_told_and_books_nothing(wallet: Wallet, change: dict[str, str]) -> None:
+    answer = send(signed_in(make_staff(*MAY)), wallet, asked(confirmed="1", **change))
+
+    assert answer.status_code == 200
+    assert balance(wallet) == 100
+
+
+def test_only_those_with_the_permission_book(wallet: Wallet) -> None:
+    answer = send(signed_in(make_staff("wallets.view_wallet")), wallet, asked(confirmed="1"))
+
+    assert answer.status_code == 403
+    assert balance(wallet) == 100
