@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -20,10 +21,56 @@ FINDINGS_SHOWN = 100  # of one check; the rest are counted
 
 @dataclass(frozen=True)
 class Check:
-    """What is proven, and the query that finds where it does not hold: one text column."""
+    """What is proven, and the query that finds where it does not hold: one text column.
+
+    `parameters` makes those of the query; a query without any may write a plain `%`.
+    """
 
     name: str
     sql: str
+    parameters: Callable[[], dict[str, Any]] | None = None
+
+
+TRIGGERS = [
+    "accounts_currency_is_fixed",
+    "catalogue_code_is_sold_once",
+    "catalogue_codes_are_kept",
+    "catalogue_product_has_a_shelf",
+    "catalogue_shelf_stays",
+    "catalogue_sold_code_is_kept",
+    "catalogue_variation_has_a_shelf",
+    "operators_audit_is_append_only",
+    "orders_order_is_a_record",
+    "topups_ended_stays_ended",
+    "topups_fulfilment_is_kept",
+    "topups_history_is_append_only",
+    "wallets_balance_moves_by_ledger",
+    "wallets_ledger_is_append_only",
+    "wallets_post_entry",
+    "wallets_wallet_starts_empty",
+]
+# Those that no model declares.
+CONSTRAINTS = ["catalogue_shelf_variation_of_product", "catalogue_vouchercode_order_fk"]
+
+
+def _guards() -> dict[str, Any]:
+    """What the database must refuse by: the triggers of sql/, and all that the models declare."""
+    models = apps.get_models()
+    unique = [
+        (model._meta.db_table, field.column)
+        for model in models
+        for field in model._meta.local_concrete_fields
+        if field.unique
+    ]
+    return {
+        "triggers": TRIGGERS,
+        "constraints": [
+            *CONSTRAINTS,
+            *(constraint.name for model in models for constraint in model._meta.constraints),
+        ],
+        "tables": [table for table, _ in unique],
+        "columns": [column for _, column in unique],
+    }
 
 
 CHECKS = [
@@ -61,6 +108,25 @@ CHECKS = [
          WHERE (entry.amount, entry.actor)
                IS DISTINCT FROM (-sale.total_price, 'client:' || sale.client_id)
             OR entry.wallet_id IS DISTINCT FROM client.account_id
+        """,
+    ),
+    Check(
+        "no order is debited or refunded twice",
+        """
+        SELECT format('order %s has %s entries of kind %s', order_reference, count(*), kind)
+          FROM wallets_ledgerentry WHERE order_reference IS NOT NULL
+         GROUP BY order_reference, kind HAVING count(*) > 1
+        """,
+    ),
+    Check(
+        "an order is in the currency of its wallet",
+        """
+        SELECT format('order %s is in %s, the wallet of account %s in %s',
+                      reference, sale.currency, account.id, account.currency)
+          FROM orders_order AS sale
+          JOIN accounts_apiclient AS client ON client.id = sale.client_id
+          JOIN accounts_account AS account ON account.id = client.account_id
+         WHERE sale.currency <> account.currency
         """,
     ),
     Check(
@@ -183,36 +249,36 @@ CHECKS = [
     Check(
         "the guards of the database are up",
         """
-        SELECT format('trigger %s on %s is switched off', tgname, tgrelid::regclass)
+        SELECT format('trigger %%s on %%s is switched off', tgname, tgrelid::regclass)
           FROM pg_trigger
          WHERE tgenabled <> 'O' AND tgrelid IN (SELECT oid FROM pg_class
                                                  WHERE relnamespace = 'public'::regnamespace)
         UNION ALL
-        SELECT format('trigger %s is missing', wanted)
+        SELECT format('trigger %%s is missing', wanted)
           FROM unnest(%(triggers)s::text[]) AS wanted
          WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = wanted)
         UNION ALL
-        SELECT format('constraint %s on %s was never checked', conname, conrelid::regclass)
+        SELECT format('constraint %%s is missing', wanted)
+          FROM unnest(%(constraints)s::text[]) AS wanted
+         WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conname = wanted)
+           AND NOT EXISTS (SELECT FROM pg_class WHERE relname = wanted AND relkind = 'i')
+        UNION ALL
+        SELECT format('nothing keeps %%s.%%s unique', wanted.table, wanted.column)
+          FROM unnest(%(tables)s::text[], %(columns)s::text[]) AS wanted ("table", "column")
+         WHERE NOT EXISTS (SELECT FROM pg_index AS index
+                             JOIN pg_attribute AS attribute
+                               ON attrelid = indrelid AND attnum = indkey[0]
+                            WHERE indrelid = wanted.table::regclass AND attname = wanted.column
+                              AND indisunique AND indnkeyatts = 1 AND indpred IS NULL)
+        UNION ALL
+        SELECT format('constraint %%s on %%s was never checked', conname, conrelid::regclass)
           FROM pg_constraint WHERE NOT convalidated
+        UNION ALL
+        SELECT format('index %%s is not valid', indexrelid::regclass)
+          FROM pg_index WHERE NOT indisvalid
         """,
+        _guards,
     ),
-]
-
-TRIGGERS = [
-    "accounts_currency_is_fixed",
-    "catalogue_code_is_sold_once",
-    "catalogue_product_has_a_shelf",
-    "catalogue_shelf_stays",
-    "catalogue_sold_code_is_kept",
-    "catalogue_variation_has_a_shelf",
-    "orders_order_is_a_record",
-    "topups_ended_stays_ended",
-    "topups_fulfilment_is_kept",
-    "topups_history_is_append_only",
-    "wallets_balance_moves_by_ledger",
-    "wallets_ledger_is_append_only",
-    "wallets_post_entry",
-    "wallets_wallet_starts_empty",
 ]
 
 COUNTED = {
@@ -233,7 +299,7 @@ def _silent(name: str) -> None:
 def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent) -> dict[str, Any]:
     """Runs every check over all data: `{"ok", "checked", "findings"}`.
 
-    `decrypt` opens every stored code and replay as well. `report` is told the name of each check
+    `decrypt` opens all that is stored sealed as well. `report` is told the name of each check
     before it runs. Changes nothing.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -259,12 +325,7 @@ def _count(cursor: CursorWrapper) -> dict[str, int]:
 
 
 def _run(cursor: CursorWrapper, check: Check) -> list[dict[str, str]]:
-    if "%(triggers)s" in check.sql:
-        # The only check with a parameter; in the others a % belongs to format().
-        sql = check.sql.replace("%s", "%%s")
-        cursor.execute(sql, {"triggers": TRIGGERS})
-    else:
-        cursor.execute(check.sql)
+    cursor.execute(check.sql, check.parameters() if check.parameters else None)
     return _shown(check.name, (sentence for (sentence,) in cursor))
 
 
@@ -294,6 +355,15 @@ def _find_unopenable(report: Callable[[str], None]) -> Iterator[tuple[str, Itera
             "idempotency_idempotencyrecord",
             "response",
             lambda sealed: sealing.open_sealed(sealed, Context.REPLAY_BODY),
+        ),
+    )
+    report("every stored secret opens")
+    yield (
+        "every stored secret opens",
+        _unopenable(
+            "catalogue_sealedsecret",
+            "sealed",
+            lambda sealed: sealing.open_sealed(sealed, Context.DIGEST_KEY),
         ),
     )
 

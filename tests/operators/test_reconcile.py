@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from operators.reconcile import CHECKS, reconcile
+from operators.reconcile import CHECKS, TRIGGERS, reconcile
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -48,6 +48,13 @@ DAMAGE = {
     "each order has its one debit": (
         "UPDATE wallets_ledgerentry SET actor = 'client:0' WHERE kind = 'purchase'"
     ),
+    "no order is debited or refunded twice": (
+        "DROP INDEX wallets_entry_once_per_order; INSERT INTO wallets_ledgerentry (wallet_id, kind,"
+        " counterpart, amount, balance_after, order_reference, actor)"
+        " SELECT wallet_id, kind, counterpart, amount, balance_after, order_reference, actor"
+        " FROM wallets_ledgerentry WHERE kind = 'refund'"
+    ),
+    "an order is in the currency of its wallet": "UPDATE orders_order SET currency = 'EUR'",
     "each debit and each refund has its order": (
         "UPDATE wallets_ledgerentry SET order_reference = 'X' WHERE kind = 'refund'"
     ),
@@ -73,7 +80,14 @@ DAMAGE = {
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
     ),
 }
-REPAIR = "ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record"
+REPAIR = """
+    ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
+    DELETE FROM wallets_ledgerentry AS entry USING wallets_ledgerentry AS older
+     WHERE older.order_reference = entry.order_reference AND older.kind = entry.kind
+       AND older.id < entry.id;
+    CREATE UNIQUE INDEX IF NOT EXISTS wallets_entry_once_per_order
+        ON wallets_ledgerentry (order_reference, kind) WHERE order_reference IS NOT NULL;
+"""
 
 
 def execute(statement: str) -> None:
@@ -101,6 +115,47 @@ def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
         execute(REPAIR)
 
     assert check in found
+
+
+def test_every_trigger_is_watched(busy: Merchant) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal")
+        assert sorted(name for (name,) in cursor) == TRIGGERS
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "finding"),
+    [
+        (
+            "wallets_wallet",
+            "wallets_wallet_balance_not_negative",
+            "constraint wallets_wallet_balance_not_negative is missing",
+        ),
+        (
+            "catalogue_vouchercode",
+            "catalogue_vouchercode_order_fk",
+            "constraint catalogue_vouchercode_order_fk is missing",
+        ),
+        (
+            "catalogue_vouchercode",
+            "catalogue_vouchercode_digest_key",
+            "nothing keeps catalogue_vouchercode.digest unique",
+        ),
+    ],
+)
+def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, finding: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
+        )
+        (definition,) = cursor.fetchone()
+    execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    try:
+        findings = reconcile()["findings"]
+    finally:
+        execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+
+    assert findings == [{"check": "the guards of the database are up", "finding": finding}]
 
 
 def test_a_code_that_cannot_be_opened_is_named_by_its_id(busy: Merchant) -> None:
