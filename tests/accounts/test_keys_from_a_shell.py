@@ -52,6 +52,17 @@ def test_a_second_rotation_does_not_lengthen_the_first(merchant: Merchant) -> No
     assert ApiKey.objects.get(prefix=old).expires_at == expiry
 
 
+def test_a_second_rotation_may_shorten_the_first(merchant: Merchant) -> None:
+    old = merchant.key
+    middle = run("rotate_key", merchant.client.pk, "--overlap-hours", 100)["api_key"]
+
+    new = run("rotate_key", merchant.client.pk, "--overlap-hours", 0)["api_key"]
+
+    assert not works(merchant, old)
+    assert not works(merchant, middle)
+    assert works(merchant, new)
+
+
 def test_a_new_key_finds_the_orders_of_the_old_one(merchant: Merchant) -> None:
     bought = merchant.buy("one", product_id=make_product(codes=2).pk, quantity=1)
     merchant.key = run("rotate_key", merchant.client.pk)["api_key"]
