@@ -25,6 +25,12 @@ def client_address(request: HttpRequest) -> Address | None:
     return address
 
 
+def client_address_text(request: HttpRequest) -> str:
+    """The same as text; empty where it cannot be read."""
+    address = client_address(request)
+    return "" if address is None else str(address)
+
+
 def is_within(address: Address, networks: Iterable[str]) -> bool:
     """Whether the address lies in one of the networks, IPv4 or IPv6."""
     return any(address in _parse_network(network) for network in networks)

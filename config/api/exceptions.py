@@ -7,6 +7,7 @@ import structlog
 from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
+from django.views import defaults
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -77,6 +78,11 @@ def _is_api(request: HttpRequest) -> bool:
     return request.path.startswith(API_PREFIX)
 
 
+def _is_page(request: HttpRequest) -> bool:
+    """Only the back office is read by people; everything else answers programs."""
+    return request.path.startswith("/admin/")
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400"""
     return message_response(400, "Bad request.")
@@ -84,11 +90,15 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler403"""
+    if _is_page(request):
+        return defaults.permission_denied(request, exception)
     return message_response(403, "Forbidden.")
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404"""
+    if _is_page(request):
+        return defaults.page_not_found(request, exception)
     return message_response(404, "There is nothing at this path.")
 
 
@@ -96,4 +106,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
     if _is_api(request):
         return failure_response(ApiError(ErrorCode.SERVER_ERROR))
+    if _is_page(request):
+        return defaults.server_error(request)
     return message_response(500, "Something failed on our side.")

@@ -1,0 +1,29 @@
+"""In the back office people read pages; everywhere else programs read JSON."""
+
+import pytest
+
+from tests.operators.desk import make_staff, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_is_missing_in_the_back_office_is_a_page() -> None:
+    answer = signed_in().get("/admin/catalogue/nothing/")
+
+    assert answer.status_code == 404
+    assert answer["Content-Type"].startswith("text/html")
+
+
+def test_what_is_forbidden_in_the_back_office_is_a_page() -> None:
+    answer = signed_in(make_staff("orders.view_order")).get("/admin/catalogue/product/")
+
+    assert answer.status_code == 403
+    assert "lacks the permission" in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping", "/docs/nothing"])
+def test_elsewhere_it_is_a_message(path: str) -> None:
+    answer = signed_in().get(path)
+
+    assert answer.status_code == 404
+    assert list(answer.json()) == ["message"]
