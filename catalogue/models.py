@@ -142,6 +142,18 @@ class Shelf(models.Model):
         super().save(update_fields=update_fields, **options)
 
 
+class PriceChange(models.Model):
+    """One change of a shelf's price; written by a trigger, whoever changed it."""
+
+    shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, related_name="price_changes")
+    before = models.DecimalField(max_digits=20, decimal_places=4, null=True)
+    after = models.DecimalField(max_digits=20, decimal_places=4, null=True)
+    changed_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"price change {self.pk}"
+
+
 class VoucherCode(models.Model):
     """One code. `sealed` holds code, serial and pin; `digest` refuses the same code twice.
 

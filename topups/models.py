@@ -74,6 +74,20 @@ class TopUpProduct(models.Model):
         TopUpProduct.objects.filter(pk=self.pk).update(available_stock=packages)
 
 
+class PriceChange(models.Model):
+    """One change of a package's price; written by a trigger, whoever changed it."""
+
+    product = models.ForeignKey(
+        TopUpProduct, on_delete=models.CASCADE, related_name="price_changes"
+    )
+    before = models.DecimalField(max_digits=20, decimal_places=4)
+    after = models.DecimalField(max_digits=20, decimal_places=4)
+    changed_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"price change {self.pk}"
+
+
 class FieldType(models.TextChoices):
     """Contract, "Top-up field", field `type`."""
 

@@ -16,7 +16,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import display
 from unfold.views import ChangeList
 
 MASK = "••••••••"
@@ -119,6 +120,35 @@ class KeptAdmin(DeskAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class PriceHistoryInline(TabularInline):
+    """What something cost before, newest first; the database writes it (sql/price_history.sql)."""
+
+    verbose_name_plural = "price history"
+    fields = readonly_fields = ("changed_at", "was", "became")
+    ordering = ("-id",)
+    extra = max_num = 0
+    per_page = 20
+    can_delete = False
+    hide_title = True
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True  # whoever sees what it belongs to
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @display(description="before")
+    def was(self, change: Any) -> str:
+        return amount(change.before)
+
+    @display(description="after")
+    def became(self, change: Any) -> str:
+        return amount(change.after)
 
 
 def save_changed(obj: Model, form: Form | ModelForm[Any]) -> None:

@@ -13,10 +13,19 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
-from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from catalogue.models import (
+    Category,
+    PriceChange,
+    Product,
+    ReferenceLink,
+    Shelf,
+    Variation,
+    VoucherCode,
+)
 from operators.admin.base import (
     DeskAdmin,
     KeptAdmin,
+    PriceHistoryInline,
     amount,
     link_to,
     link_to_list,
@@ -192,11 +201,16 @@ class StockFilter(DropdownFilter):
         return queryset
 
 
+class ShelfPrices(PriceHistoryInline):
+    model = PriceChange
+
+
 @admin.register(Shelf)
 class ShelfAdmin(KeptAdmin):
     """Stock levels. `available_stock` moves with codes that come in and go out, nowhere else."""
 
     form = ShelfForm
+    inlines = (ShelfPrices,)
     list_display = (
         "sold_as",
         "product_id",

@@ -13,9 +13,9 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
-from operators.admin.base import KeptAdmin, amount, save_changed
+from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
 from operators.admin.fields import PriceField
-from topups.models import FieldType, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.models import FieldType, PriceChange, TopUpField, TopUpFieldOption, TopUpProduct
 
 MAX_OPTION = 255
 MAX_STOCK = 2**31 - 1
@@ -79,6 +79,10 @@ class FieldInline(TabularInline):
     hide_title = True
 
 
+class PackagePrices(PriceHistoryInline):
+    model = PriceChange
+
+
 class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
     price = PriceField()
     stock = forms.IntegerField(
@@ -118,7 +122,7 @@ class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(TopUpProduct)
 class TopUpProductAdmin(KeptAdmin):
     form = PackageForm
-    inlines = (FieldInline,)
+    inlines = (FieldInline, PackagePrices)
     list_display = ("name", "id", "category", "price_shown", "stock_shown", "active", "published")
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
