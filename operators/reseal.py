@@ -51,11 +51,12 @@ def _batches(table: str, column: str, context: Context) -> Iterator[int]:
             rows = cursor.fetchall()
             if not rows:
                 return
-            cursor.executemany(
-                f"UPDATE {table} SET {column} = %s WHERE id = %s",  # noqa: S608  names of ours
+            cursor.execute(
+                f"UPDATE {table} AS row SET {column} = new.sealed"  # noqa: S608  names of ours
+                " FROM unnest(%s::bigint[], %s::bytea[]) AS new (id, sealed) WHERE row.id = new.id",
                 [
-                    (sealing.seal(sealing.open_sealed(sealed, context), context), pk)
-                    for pk, sealed in rows
+                    [pk for pk, _ in rows],
+                    [sealing.seal(sealing.open_sealed(old, context), context) for _, old in rows],
                 ],
             )
             last = rows[-1][0]
