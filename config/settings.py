@@ -9,6 +9,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from django.urls import reverse_lazy
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -48,6 +49,9 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_structlog",
     "axes",
+    "django_otp",
+    "django_otp.plugins.otp_static",
+    "django_otp.plugins.otp_totp",
     "config.apps.ConfigConfig",
     "accounts",
     "catalogue",
@@ -67,6 +71,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
+    "operators.two_factor.TwoFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for a log-in that was locked out
@@ -253,6 +259,7 @@ AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {
@@ -295,6 +302,9 @@ UNFOLD = {
     "STYLES": ["operators.admin.menu.stylesheet"],
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
+    "ACCOUNT": {
+        "navigation": [{"title": "Second factor", "link": reverse_lazy("two_factor_enrol")}]
+    },
     "COLORS": {
         "primary": {
             "50": "#eff6ff",

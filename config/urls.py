@@ -8,6 +8,7 @@ from catalogue.views import ProductViewSet
 from config.api import exceptions
 from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
+from operators import two_factor
 from operators.admin.desk import entrance
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
@@ -28,6 +29,12 @@ api_v1 = [
 urlpatterns = [
     path("api/v1/", include(api_v1)),
     path("docs/", DocsView.as_view(url_name="openapi"), name="docs"),
+    path("admin/two-factor/", admin.site.admin_view(two_factor.check), name="two_factor"),
+    path(
+        "admin/two-factor/enrol/",
+        admin.site.admin_view(two_factor.enrol),
+        name="two_factor_enrol",
+    ),
     path("admin/", entrance),  # in front of the admin's own first page
     path("admin/", admin.site.urls),
     path("healthz", healthz),

@@ -1,5 +1,9 @@
 """The back office for staff, one module per area of work."""
 
+from django.contrib import admin
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
 from operators.admin import (
     catalogue,
     codes,
@@ -23,3 +27,6 @@ __all__ = [
     "staff",
     "system",
 ]
+
+# Second factors are enrolled by their owners (operators/two_factor.py); nobody reads their secrets.
+admin.site.unregister([StaticDevice, TOTPDevice])

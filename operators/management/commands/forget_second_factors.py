@@ -1,0 +1,21 @@
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import CommandParser
+
+from config.commands import JSONCommand
+from config.inputs import InputProblem
+from operators.two_factor import forget_second_factors
+
+
+class Command(JSONCommand):
+    help = "For staff who lost their second factor: they log in by password, and enrol anew."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        user = User.objects.filter(username=options["username"]).first()
+        if user is None:
+            raise InputProblem(f"There is no user {options['username']!r}.")
+        return {"username": user.username, "forgotten": forget_second_factors(user=user)}

@@ -1,0 +1,128 @@
+"""Whoever enrolled a second factor sees nothing of the back office without it."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django_otp.oath import totp
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from tests.browsing import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+CHECK = "/admin/two-factor/"
+ENROL = "/admin/two-factor/enrol/"
+
+
+@pytest.fixture
+def anna() -> User:
+    return User.objects.create_user("anna", password=PASSWORD, is_staff=True, is_superuser=True)
+
+
+def log_in() -> Client:
+    browser = Client()
+    answer = browser.post("/admin/login/", {"username": "anna", "password": PASSWORD})
+    assert answer.status_code == 302
+    return browser
+
+
+def code_now(offset: int = 0) -> str:
+    device = TOTPDevice.objects.get()
+    return f"{totp(device.bin_key, drift=offset):06d}"
+
+
+def enrol(browser: Client) -> list[str]:
+    """Scans, types the code, and returns the backup codes."""
+    assert "data:image/svg" in browser.get(ENROL).content.decode()
+    answer = browser.post(ENROL, {"code": code_now()})
+    codes = re.findall(r'value="([a-z0-9]{8})"', answer.content.decode())
+    assert len(codes) == 10
+    return codes
+
+
+def forget_the_last_code() -> None:
+    """As if half a minute had passed: the same code is not taken twice."""
+    TOTPDevice.objects.update(last_t=-1)
+
+
+def sees_the_back_office(browser: Client) -> bool:
+    answer: Any = browser.get("/admin/catalogue/product/")
+    assert answer.status_code == 200 or answer.headers["Location"] == CHECK
+    return bool(answer.status_code == 200)
+
+
+def test_a_password_is_enough_until_a_factor_is_enrolled(anna: User) -> None:
+    browser = log_in()
+    assert sees_the_back_office(browser)
+
+    enrol(browser)
+    assert sees_the_back_office(browser)
+    assert not sees_the_back_office(log_in())
+
+
+def test_the_code_of_the_app_opens_the_session(anna: User) -> None:
+    enrol(log_in())
+    forget_the_last_code()
+    browser = log_in()
+
+    wrong = browser.post(CHECK, {"code": "000000"})
+    assert "not the code" in wrong.content.decode()
+    assert not sees_the_back_office(browser)
+
+    TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    assert browser.post(CHECK, {"code": code_now()}).status_code == 302
+    assert sees_the_back_office(browser)
+
+
+def test_wrong_codes_are_throttled(anna: User) -> None:
+    enrol(log_in())
+    forget_the_last_code()
+    browser = log_in()
+    for _ in range(3):
+        browser.post(CHECK, {"code": "000000"})
+
+    browser.post(CHECK, {"code": code_now()})
+    assert not sees_the_back_office(browser)
+
+
+def test_a_backup_code_works_once(anna: User) -> None:
+    code = enrol(log_in())[0]
+    first, second = log_in(), log_in()
+
+    first.post(CHECK, {"code": code})
+    second.post(CHECK, {"code": code})
+
+    assert sees_the_back_office(first)
+    assert not sees_the_back_office(second)
+
+
+def test_a_scan_without_a_right_code_turns_nothing_on(anna: User) -> None:
+    browser = log_in()
+    browser.get(ENROL)
+    browser.post(ENROL, {"code": "123"})
+
+    assert sees_the_back_office(log_in())
+
+
+def test_a_session_that_showed_no_factor_cannot_enrol_another(anna: User) -> None:
+    enrol(log_in())
+
+    assert log_in().get(ENROL).headers["Location"] == CHECK
+    assert TOTPDevice.objects.count() == 1
+
+
+def test_who_lost_it_is_helped_by_an_administrator(anna: User) -> None:
+    enrol(log_in())
+
+    call_command("forget_second_factors", "anna")
+
+    assert sees_the_back_office(log_in())
+
+
+def test_strangers_are_sent_to_the_log_in() -> None:
+    for page in (CHECK, ENROL):
+        assert Client().get(page).headers["Location"].startswith("/admin/login/")
