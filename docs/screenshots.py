@@ -30,6 +30,10 @@ FIRST_ROW = "#result_list tbody tr th a"
 # Picture: (path, what to click there to get to the page, if anything).
 PICTURES = {
     "admin-index": ("/admin/", None),
+    "desk": ("/admin/topups/fulfilment/", None),
+    "desk-order": ("/admin/topups/fulfilment/", FIRST_ROW),
+    "desk-reject": ("/admin/topups/fulfilment/", f"{FIRST_ROW} >> text=Reject and refund"),
+    "package": ("/admin/topups/topupproduct/", FIRST_ROW),
     "products": ("/admin/catalogue/product/", None),
     "product": ("/admin/catalogue/product/", FIRST_ROW),
     "stock-levels": ("/admin/catalogue/shelf/", None),
