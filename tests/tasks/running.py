@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,14 @@ class Broker:
 class Celery:
     """One worker or scheduler as `make run` starts it, with its log."""
 
-    def __init__(self, name: str, *, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, *, folder: Path, environment: Mapping[str, str], app: str = "config"
+    ) -> None:
         service = next(one for one in services(host=HOST, port=0, var=folder) if one.name == name)
-        self.command = list(service.command)
+        self.command = [app if word == "config" else str(word) for word in service.command]
         if name == "worker":
             self.command.append(f"--hostname={folder.name}@%h")
+        self._folder = folder
         self._log = folder / "log"
         self._environment = environment
         self._process: Process | None = None
@@ -128,6 +131,10 @@ class Celery:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    def schedule_files(self) -> list[Path]:
+        """Where a scheduler remembers what it did; what it is called depends on the machine."""
+        return list(self._folder.glob("celerybeat-schedule*"))
 
     def children(self) -> list[int]:
         """The processes that run its tasks."""
@@ -152,7 +159,8 @@ class Celery:
     def kill(self) -> None:
         """kill -9 of the worker and its children at once, as when the machine dies."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
@@ -175,16 +183,18 @@ class Crew:
         }
         self.all: list[Celery] = []
 
-    def worker(self, **environment: str) -> Celery:
-        return self._start("worker", environment)
+    def worker(self, *, app: str = "config", **environment: str) -> Celery:
+        return self._start("worker", environment, app)
 
     def beat(self, **environment: str) -> Celery:
         return self._start("beat", environment)
 
-    def _start(self, name: str, environment: Mapping[str, str]) -> Celery:
+    def _start(self, name: str, environment: Mapping[str, str], app: str = "config") -> Celery:
         folder = self._folder / f"{name}{len(self.all)}"
         folder.mkdir()
-        celery = Celery(name, folder=folder, environment={**self._environment, **environment})
+        celery = Celery(
+            name, folder=folder, environment={**self._environment, **environment}, app=app
+        )
         self.all.append(celery)
         celery.start()
         return celery

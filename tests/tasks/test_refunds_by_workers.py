@@ -15,6 +15,7 @@ from tests.factories import Merchant, buy_topup, make_merchant, make_operator, m
 from tests.tasks.running import Broker, Crew, wait_until
 from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
+from topups.refunds import sweep_refunds
 from topups.tasks import refund_fulfilment
 from topups.transitions import Move
 
@@ -264,3 +265,62 @@ def test_two_workers_stand_at_the_same_refund(broker: Broker, crew: Crew) -> Non
     wait_until_refunded(merchant, fulfilment)
     wait_until(lambda: broker.waiting() + broker.taken() == 0, "every message was worked off")
     assert credits_of(fulfilment) == 1
+
+
+def test_control_a_worker_that_confirms_early_loses_what_it_was_doing(
+    broker: Broker, crew: Crew
+) -> None:
+    """Shows what late acknowledgement is for, and that the sweep would still find it."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(STATEMENTS["after the credit"]) as holding:
+        killed = crew.worker(app="tests.tasks.careless", CARELESS="acknowledges early")
+        wait_for_stopped()
+        killed.kill()
+        holding.rollback()
+
+    assert broker.waiting() + broker.taken() == 0
+    assert not shown_refunded(merchant, fulfilment)
+    assert sweep_refunds() == 1
+    assert shown_refunded(merchant, fulfilment)
+
+
+WITHOUT_INDEX = "DROP INDEX wallets_entry_once_per_order"
+WITHOUT_TRIGGER = "ALTER TABLE topups_fulfilment DISABLE TRIGGER topups_ended_stays_ended"
+WITH_TRIGGER = "ALTER TABLE topups_fulfilment ENABLE TRIGGER topups_ended_stays_ended"
+
+
+@pytest.mark.parametrize(
+    ("removed", "credited"),
+    [
+        ([], 1),  # the ledger refuses the second credit
+        ([WITHOUT_INDEX], 1),  # refunded_at cannot be set again, which takes the credit back
+        ([WITHOUT_INDEX, WITHOUT_TRIGGER], 2),
+    ],
+    ids=["no lock", "nor unique index", "nor trigger"],
+)
+def test_control_without_the_lock_the_database_refuses_a_second_credit(
+    broker: Broker, crew: Crew, removed: list[str], credited: int
+) -> None:
+    """Without all three there are two: the race between two workers is real."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    broker.send(refund_fulfilment, fulfilment.pk)
+    definition = scalar("SELECT pg_get_indexdef('wallets_entry_once_per_order'::regclass)")
+    for statement in removed:
+        execute(statement)
+    try:
+        with stopping(STATEMENTS["before the credit"]) as holding:
+            worker = crew.worker(app="tests.tasks.careless", CARELESS="locks nothing")
+            wait_for_stopped(2)
+            holding.rollback()
+        wait_until(lambda: broker.waiting() + broker.taken() == 0, "both messages are worked off")
+        assert credits_of(fulfilment) == credited
+        assert len(worker.events("task_failed")) == 2 - credited
+    finally:
+        execute(WITH_TRIGGER)
+        if WITHOUT_INDEX in removed:
+            execute("SET session_replication_role = replica")
+            execute("DELETE FROM wallets_ledgerentry")
+            execute("SET session_replication_role = origin")
+            execute(definition)
