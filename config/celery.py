@@ -3,7 +3,7 @@
 import os
 
 from celery import Celery
-from celery.signals import beat_init, celeryd_init
+from celery.signals import beat_init, celeryd_init, setup_logging
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 from config.checks import refuse_unsafe_start
@@ -21,3 +21,11 @@ app.steps["worker"].add(DjangoStructLogInitStep)
 def refuse(**kwargs: object) -> None:
     """A worker or scheduler starts under the same conditions as the web server."""
     refuse_unsafe_start()
+
+
+@setup_logging.connect
+def keep_our_logs(**kwargs: object) -> None:
+    """Celery would add handlers of its own, and lines that are not JSON.
+
+    That somebody listens keeps it from that: config/logs.py has set up everything.
+    """

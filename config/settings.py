@@ -141,33 +141,44 @@ WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
 # django-ratelimit's own checks look at the cache class by name; ours (config/checks.py) say more.
 SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
 
-# Celery.
+# Celery. Every task is safe to run twice, so a message is given up only once its task has ended.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_TASK_TIME_LIMIT = 300
-CELERY_TASK_SOFT_TIME_LIMIT = 240
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_TASK_SOFT_TIME_LIMIT = 25
+CELERY_TASK_TIME_LIMIT = 30
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker waits for its broker as long as it takes
 CELERY_BROKER_CONNECTION_TIMEOUT = 2
-CELERY_TASK_PUBLISH_RETRY = False  # a sweep finds what could not be queued (config/queue.py)
-# Over Redis or Valkey a killed worker's task is given out again only after these; the defaults
-# would let it wait for more than a minute.
-CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"visibility_timeout": 600, "unacked_restore_interval": 2, "unacked_restore_throttle": 1}
-    if CELERY_BROKER_URL.startswith("redis")
-    else {}
-)
+CELERY_BROKER_HEARTBEAT = 20  # RabbitMQ; Redis and Valkey know health_check_interval instead
+CELERY_BROKER_TRANSPORT_OPTIONS = {}
+if CELERY_BROKER_URL.startswith("redis"):
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        # A worker that died is noticed by its silence only: its tasks are given out again after
+        # this, so it is longer than any task may take and than any retry waits.
+        "visibility_timeout": env.int("CELERY_VISIBILITY_TIMEOUT_SECONDS", 45),
+        "unacked_restore_interval": 2,
+        "unacked_restore_throttle": 1,
+        # Without these, one word into a connection that leads nowhere waits forever.
+        "socket_connect_timeout": 2,
+        "socket_timeout": 5,
+        "health_check_interval": 5,
+    }
+# What workers find waiting after an outage need not be done for each time it was due.
+_ONLY_LATELY = {"expires": 300}
 CELERY_BEAT_SCHEDULE = {
     "cleanup-idempotency": {
         "task": "idempotency.tasks.cleanup_idempotency",
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+        "options": _ONLY_LATELY,
     },
     "sweep-refunds": {
         "task": "topups.tasks.sweep_refunds",
         "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
+        "options": _ONLY_LATELY,
     },
 }
 

@@ -1,5 +1,7 @@
 """Forgets old idempotency records (contract, "Limits": seven days and one day)."""
 
+import time
+
 from django.conf import settings
 from django.db import connection
 
@@ -22,15 +24,18 @@ DELETE_BATCH = """
 """
 
 
-def cleanup_records() -> int:
+def cleanup_records(*, seconds: float = float("inf")) -> int:
     """Deletes every record past its time, in small batches; returns how many.
+
+    After so many `seconds` it begins no other batch, and leaves the rest to the next run.
 
     A stored success goes after IDEMPOTENCY_KEEP_COMPLETED_DAYS, an unfinished record after
     IDEMPOTENCY_KEEP_UNFINISHED_DAYS unless an attempt on it may still be running. Each batch
     commits by itself, and none waits for a purchase.
     """
     total = 0
-    while deleted := _delete_batch():
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and (deleted := _delete_batch()):
         total += deleted
     return total
 

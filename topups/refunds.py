@@ -5,14 +5,24 @@ and wherever it is killed, one credit comes of it: the fulfilment's row is locke
 `refunded_at` are one transaction, and the ledger takes one refund per order and no more.
 """
 
-from django.db import transaction
+import random
+import time
+
+import structlog
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from topups.models import Channel, Fulfilment, FulfilmentEvent
 from wallets.services import refund
 
+logger = structlog.get_logger(__name__)
+
 ACTOR = "system"
+# One sweep. It ends well before CELERY_TASK_SOFT_TIME_LIMIT; the next one goes on.
+BATCH = 10_000
+SECONDS = 15.0
+LOCK_TIMEOUT = "1s"
 
 
 def refunds_due() -> QuerySet[Fulfilment]:
@@ -47,6 +57,35 @@ def carry_out_refund(fulfilment_id: int) -> bool:
 
 
 def sweep_refunds() -> int:
-    """Carries out every refund that is due, whatever became of its task; returns how many."""
-    due = refunds_due().values_list("pk", flat=True)
-    return sum(carry_out_refund(pk) for pk in due.iterator())
+    """Carries out the refunds that are due, whatever became of their tasks; returns how many.
+
+    Each is a transaction of its own: one that fails is logged, stays due, and holds up no other.
+    The order is random, so that those which fail or wait each time are not first each time.
+    """
+    end = time.monotonic() + SECONDS
+    due = list(refunds_due().values_list("pk", "order_reference")[:BATCH])
+    random.shuffle(due)
+    done = 0
+    for pk, reference in due:
+        if time.monotonic() >= end:
+            break
+        done += _try_refund(pk, reference)
+    return done
+
+
+def _try_refund(fulfilment_id: int, reference: str) -> bool:
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+            return carry_out_refund(fulfilment_id)
+    except Exception as error:
+        if not connection.is_usable():  # the database is gone, and this refund not to blame
+            raise
+        logger.error(
+            "refund_failed",
+            order=reference,
+            cause=type(error).__name__,
+            message=str(error).partition("\n")[0],
+        )
+        return False

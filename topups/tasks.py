@@ -1,16 +1,16 @@
 """What Celery runs for this app; each is safe to run twice."""
 
 from celery import shared_task
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 
 from topups import refunds
 
 
 @shared_task(
-    autoretry_for=(DatabaseError,),
+    autoretry_for=(InterfaceError, OperationalError),  # the database is away, or busy
     max_retries=8,
     retry_backoff=True,
-    retry_backoff_max=60,
+    retry_backoff_max=20,  # less than the broker's visibility_timeout
     retry_jitter=True,
 )
 def refund_fulfilment(fulfilment_id: int) -> bool:

@@ -1,19 +1,23 @@
 """A failed top-up credits the wallet exactly once, whatever becomes of the task."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import IntegrityError, connection
 
+from tests.commands import run
+from tests.concurrency.racing import execute, held_wallet
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from topups import refunds
 from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
 from wallets.models import LedgerEntry
-from wallets.services import refund
+from wallets.services import open_wallet, refund
 
 THREADS = 8
 
@@ -139,3 +143,61 @@ def test_control_without_the_lock_the_ledger_alone_stops_the_second_credit() -> 
 
     assert len(refused) == THREADS - 1
     assert refunds_of(fulfilment) == 1
+
+
+def lose_wallet_of(merchant: Merchant) -> None:
+    """Damage that no refund gets past; only a superuser can do it."""
+    execute("SET session_replication_role = replica")
+    execute("DELETE FROM wallets_wallet WHERE account_id = %s", merchant.client.account_id)
+    execute("SET session_replication_role = origin")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refund_that_cannot_be_carried_out_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    damaged, healthy = make_merchant(), make_merchant()
+    fulfilments = [
+        failed_topup(merchant)
+        for merchant in (healthy, damaged, healthy, damaged, damaged, healthy)
+    ]
+    stuck = {row.order_reference for row in fulfilments if row.account != healthy.client.account}
+    lose_wallet_of(damaged)
+
+    assert run("sweep_refunds") == {"refunded": 3, "still_due": 3}
+
+    failures = [record.msg for record in caplog.records if record.name == "topups.refunds"]
+    assert {failure["order"] for failure in failures} == stuck  # type: ignore[index]
+    assert {failure["event"] for failure in failures} == {"refund_failed"}  # type: ignore[index]
+    assert healthy.get("/balance").json()["data"]["balance"] == 100
+
+    assert damaged.client.account is not None
+    open_wallet(account=damaged.client.account)
+    assert run("sweep_refunds") == {"refunded": 3, "still_due": 0}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refund_that_waits_for_a_wallet_stops_no_other() -> None:
+    busy, healthy = make_merchant(), make_merchant()
+    waiting, done = failed_topup(busy), failed_topup(healthy)
+
+    with held_wallet(busy):
+        before = time.monotonic()
+        assert sweep_refunds() == 1
+        assert time.monotonic() - before < 3
+
+    assert [refunds_of(waiting), refunds_of(done)] == [0, 1]
+    assert sweep_refunds() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweep_ends_in_good_time_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    merchant = make_merchant()
+    for _ in range(3):
+        failed_topup(merchant)
+
+    monkeypatch.setattr(refunds, "SECONDS", 0)
+    assert sweep_refunds() == 0
+    monkeypatch.setattr(refunds, "SECONDS", 15)
+    monkeypatch.setattr(refunds, "BATCH", 2)
+    assert [sweep_refunds(), sweep_refunds(), sweep_refunds()] == [2, 1, 0]

@@ -1,11 +1,11 @@
 from typing import Any
 
 from config.commands import JSONCommand
-from topups.refunds import sweep_refunds
+from topups.refunds import refunds_due, sweep_refunds
 
 
 class Command(JSONCommand):
     help = "Credits the wallets of failed top-ups whose refund is still due."
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        return {"refunded": sweep_refunds()}
+        return {"refunded": sweep_refunds(), "still_due": refunds_due().count()}

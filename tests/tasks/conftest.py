@@ -1,0 +1,23 @@
+"""A broker and workers for each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from config import queue
+from tests.tasks.running import Broker, Crew, running_broker, running_crew
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    """A Valkey that this process, too, sends its tasks to."""
+    with running_broker() as broker:
+        monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
+        monkeypatch.setattr(queue, "resting", queue.Rest())
+        yield broker
+
+
+@pytest.fixture
+def crew(broker: Broker, transactional_db: None) -> Iterator[Crew]:
+    with running_crew(broker.url) as crew:
+        yield crew

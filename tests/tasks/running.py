@@ -1,0 +1,236 @@
+"""Real workers, a real scheduler and a broker of the test's own, each of which a test may kill.
+
+Everything is started from the main thread (config/embedded/processes.py says why), and uses the
+database of the running test, which therefore needs `django_db(transaction=True)`.
+"""
+
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import redis
+from celery import Task
+from kombu import Connection
+
+from config.embedded.environment import PROJECT, Addresses
+from config.embedded.locks import FileLock
+from config.embedded.processes import Process
+from config.embedded.supervisor import services
+from config.embedded.valkey import running_valkey
+from tests.live import HOST, database_url
+
+PATIENCE = 60.0
+
+
+def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
+        time.sleep(0.02)
+
+
+class Broker:
+    """A Valkey that can be killed, started again on the same data and port, and frozen."""
+
+    def __init__(self, folder: Path, lock: FileLock) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._addresses = Addresses.fresh()
+        self._running = ExitStack()
+        self._process: Process | None = None
+
+    @property
+    def url(self) -> str:
+        return self._addresses.urls()["CELERY_BROKER_URL"]
+
+    @property
+    def password(self) -> str:
+        return self._addresses.valkey_password
+
+    def start(self) -> None:
+        self._process = self._running.enter_context(
+            running_valkey(
+                self._folder / "valkey",
+                port=self._addresses.valkey_port,
+                password=self.password,
+                lock=self._lock,
+            )
+        )
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+        self._running.close()
+
+    def freeze(self) -> None:
+        """It keeps its connections, takes new ones, and says nothing any more."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.exit_code() is None:
+            self.thaw()
+        self._running.close()
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.url, socket_timeout=5)
+
+    def waiting(self) -> int:
+        """Messages that no worker has taken."""
+        with self.client() as client:
+            return int(client.llen("celery"))
+
+    def taken(self) -> int:
+        """Messages that a worker has taken and not confirmed."""
+        with self.client() as client:
+            return int(client.hlen("unacked"))
+
+    def send(self, task: "Task[Any, Any]", *arguments: object, times: int = 1) -> None:
+        """Puts messages into the queue, whatever broker this process itself is set to."""
+        with Connection(self.url) as connection:
+            for _ in range(times):
+                task.apply_async(arguments, producer=connection.Producer())
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.popen.send_signal(number)
+
+
+class Celery:
+    """One worker or scheduler as `make run` starts it, with its log."""
+
+    def __init__(
+        self, name: str, *, folder: Path, environment: Mapping[str, str], app: str = "config"
+    ) -> None:
+        service = next(one for one in services(host=HOST, port=0, var=folder) if one.name == name)
+        self.command = [app if word == "config" else str(word) for word in service.command]
+        if name == "worker":
+            self.command.append(f"--hostname={folder.name}@%h")
+        self._folder = folder
+        self._log = folder / "log"
+        self._environment = environment
+        self._process: Process | None = None
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The lines of the log with this `event`."""
+        lines = (json.loads(line) for line in self.log.splitlines() if line.startswith("{"))
+        return [line for line in lines if line.get("event") == name]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def schedule_files(self) -> list[Path]:
+        """Where a scheduler remembers what it did; what it is called depends on the machine."""
+        return list(self._folder.glob("celerybeat-schedule*"))
+
+    def children(self) -> list[int]:
+        """The processes that run its tasks."""
+        return [
+            int(pid)
+            for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        ]
+
+    def start(self) -> None:
+        with self._log.open("ab") as output:
+            self._process = Process(
+                "celery",
+                self.command,
+                environment=self._environment,
+                folder=PROJECT,
+                output=output,
+            )
+
+    def exit_code(self) -> int | None:
+        return self._process.exit_code() if self._process else None
+
+    def kill(self) -> None:
+        """kill -9 of the worker and its children at once, as when the machine dies."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+
+class Crew:
+    """Starts workers and schedulers on one broker."""
+
+    def __init__(self, broker_url: str, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = {
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "CELERY_BROKER_URL": broker_url,
+            **environment,
+        }
+        self.all: list[Celery] = []
+
+    def worker(self, *, app: str = "config", **environment: str) -> Celery:
+        return self._start("worker", environment, app)
+
+    def beat(self, **environment: str) -> Celery:
+        return self._start("beat", environment)
+
+    def _start(self, name: str, environment: Mapping[str, str], app: str = "config") -> Celery:
+        folder = self._folder / f"{name}{len(self.all)}"
+        folder.mkdir()
+        celery = Celery(
+            name, folder=folder, environment={**self._environment, **environment}, app=app
+        )
+        self.all.append(celery)
+        celery.start()
+        return celery
+
+    def stop(self) -> None:
+        for celery in self.all:
+            celery.kill()
+
+    @property
+    def logs(self) -> str:
+        return "".join(celery.log for celery in self.all)
+
+
+@contextmanager
+def running_broker() -> Iterator[Broker]:
+    with (
+        tempfile.TemporaryDirectory(prefix="voucher-broker-") as place,
+        FileLock(Path(place) / "servers.lock") as lock,
+    ):
+        broker = Broker(Path(place), lock)
+        broker.start()
+        try:
+            yield broker
+        finally:
+            broker.stop()
+
+
+@contextmanager
+def running_crew(broker_url: str, **environment: str) -> Iterator[Crew]:
+    """Prints the logs when the test fails: what a worker said is often the whole answer."""
+    with tempfile.TemporaryDirectory(prefix="voucher-celery-") as place:
+        crew = Crew(broker_url, Path(place), environment)
+        try:
+            yield crew
+        except BaseException:
+            print(crew.logs)  # noqa: T201
+            raise
+        finally:
+            crew.stop()

@@ -1,0 +1,240 @@
+"""Whatever is wrong with the broker, purchases and rejections succeed soon, and a sweep refunds."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from config import queue
+from config.embedded.processes import free_port
+from tests.concurrency.books import assert_books_balance
+from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from tests.live import HOST
+from tests.tasks.running import Broker, Crew, running_broker, wait_until
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BOUND = 5.0  # seconds: three steps of half a second, and what a busy machine adds
+
+
+@contextmanager
+def silent(scheme: str) -> Iterator[str]:
+    """Takes connections and never says a word."""
+    with socket.create_server((HOST, free_port())) as listener:
+        port = listener.getsockname()[1]
+        yield f"{scheme}://user:secret@{HOST}:{port}/1"
+
+
+@contextmanager
+def refusing(scheme: str) -> Iterator[str]:
+    yield f"{scheme}://user:secret@{HOST}:{free_port()}/1"
+
+
+@contextmanager
+def hanging_up(scheme: str) -> Iterator[str]:
+    """Nobody answers at all: the queue of connections not yet accepted is full."""
+    with socket.create_server((HOST, free_port()), backlog=0) as listener:
+        port = listener.getsockname()[1]
+        callers = [socket.socket() for _ in range(4)]
+        for caller in callers:
+            caller.setblocking(False)
+            caller.connect_ex((HOST, port))
+        yield f"{scheme}://user:secret@{HOST}:{port}/1"
+        for caller in callers:
+            caller.close()
+
+
+@contextmanager
+def nameless(scheme: str) -> Iterator[str]:
+    yield f"{scheme}://user:secret@no-such-host.invalid:1234/1"
+
+
+@contextmanager
+def wrong_password(scheme: str) -> Iterator[str]:
+    with running_broker() as broker:
+        yield broker.url.replace(broker.password, "wrong")
+
+
+@contextmanager
+def full(scheme: str) -> Iterator[str]:
+    with running_broker() as broker, broker.client() as client:
+        client.config_set("maxmemory", 1)
+        yield broker.url
+
+
+FAULTS: list[tuple[str, Callable[[str], object]]] = [
+    ("redis", silent),
+    ("redis", refusing),
+    ("redis", hanging_up),
+    ("redis", nameless),
+    ("redis", wrong_password),
+    ("redis", full),
+    ("amqp", silent),
+    ("amqp", refusing),
+    ("amqp", hanging_up),
+    ("unheard-of", refusing),
+]
+
+
+def buy_and_reject(merchant: Merchant) -> tuple[Fulfilment, float]:
+    """A top-up bought over the API and rejected, and how long the two took together."""
+    product, operator = make_topup_product(price="4.99"), make_operator()
+    before = time.monotonic()
+    reference = buy_topup(merchant, product)
+    fulfilment = move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+    return fulfilment, time.monotonic() - before
+
+
+@pytest.mark.parametrize(
+    ("scheme", "fault"), FAULTS, ids=[f"{scheme}-{fault.__name__}" for scheme, fault in FAULTS]
+)
+def test_a_broker_that_cannot_be_used(
+    scheme: str,
+    fault: Callable[[str], "contextmanager[str]"],  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    merchant = make_merchant()
+    monkeypatch.setattr(queue, "resting", queue.Rest())
+    with fault(scheme) as url:  # type: ignore[attr-defined]
+        monkeypatch.setenv("CELERY_BROKER_URL", url)
+        fulfilment, first = buy_and_reject(merchant)
+        more = [buy_and_reject(merchant)[1] for _ in range(3)]
+
+    assert fulfilment.status == "failed"
+    assert fulfilment.refund_due_at is not None
+    assert first < BOUND, first
+    assert max(more) < 2, more  # it is left alone for a while
+    assert caplog.text.count("task_not_queued") == 4
+    assert "secret" not in caplog.text
+
+
+def test_a_broker_that_dies_between_two_tasks(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    merchant = make_merchant()
+    buy_and_reject(merchant)
+    assert broker.waiting() == 1
+    broker.kill()
+
+    _, seconds = buy_and_reject(merchant)
+
+    assert seconds < BOUND
+    assert "task_not_queued" in caplog.text
+
+
+def test_a_broker_that_is_frozen_between_two_tasks(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    merchant = make_merchant()
+    buy_and_reject(merchant)
+    broker.freeze()
+
+    _, seconds = buy_and_reject(merchant)
+
+    assert seconds < BOUND
+    assert "task_not_queued" in caplog.text
+
+
+def test_a_restart_of_the_broker_loses_no_task(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The connection kept from before is dead; the next task is queued all the same."""
+    merchant = make_merchant()
+    buy_and_reject(merchant)
+    time.sleep(1.1)  # its file is written each second
+    broker.kill()
+    broker.start()
+
+    buy_and_reject(merchant)
+
+    assert "task_not_queued" not in caplog.text
+    assert broker.waiting() == 2
+
+
+def test_tasks_are_queued_again_after_the_rest(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merchant = make_merchant()
+    monkeypatch.setattr(queue, "REST", 0.2)
+    broker.kill()
+    buy_and_reject(merchant)
+    broker.start()
+    time.sleep(0.3)
+
+    buy_and_reject(merchant)
+
+    assert broker.waiting() == 1
+
+
+def refunded(*fulfilments: Fulfilment) -> bool:
+    pks = [fulfilment.pk for fulfilment in fulfilments]
+    return not Fulfilment.objects.filter(pk__in=pks, refunded_at=None).exists()
+
+
+@pytest.mark.parametrize("fault", ["killed", "frozen"])
+def test_workers_and_scheduler_come_back_with_their_broker(
+    broker: Broker, crew: Crew, fault: str
+) -> None:
+    merchant = make_merchant()
+    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    before, _ = buy_and_reject(merchant)
+    wait_until(lambda: refunded(before), "all is well before")
+
+    if fault == "killed":
+        broker.kill()
+    else:
+        broker.freeze()
+    during, seconds = buy_and_reject(merchant)
+    assert seconds < BOUND
+    time.sleep(8)
+    assert not refunded(during)
+    if fault == "killed":
+        broker.start()
+    else:
+        broker.thaw()
+
+    wait_until(lambda: refunded(during), "the sweep found it")
+    queue.resting = queue.Rest()
+    after, _ = buy_and_reject(merchant)
+    wait_until(lambda: refunded(after), "all is well again")
+    assert worker.exit_code() is None
+    assert beat.exit_code() is None
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+    assert_books_balance()
+
+
+def test_workers_and_scheduler_start_before_their_broker(broker: Broker, crew: Crew) -> None:
+    merchant = make_merchant()
+    broker.kill()
+    due, _ = buy_and_reject(merchant)
+    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    time.sleep(5)
+    broker.start()
+
+    wait_until(lambda: refunded(due), "the sweep found it")
+    assert worker.exit_code() is None
+    assert beat.exit_code() is None
+
+
+def test_a_scheduler_killed_is_replaced(broker: Broker, crew: Crew) -> None:
+    """kill -9 may leave its schedule file half written."""
+    merchant = make_merchant()
+    crew.worker()
+    beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    wait_until(beat.schedule_files, "it has written its schedule")
+    beat.kill()
+    for file in beat.schedule_files():
+        file.write_bytes(b"half a file")
+    due, _ = buy_and_reject(merchant)
+    with broker.client() as client:
+        client.flushall()
+
+    beat.start()
+
+    wait_until(lambda: refunded(due), "the sweep goes on")

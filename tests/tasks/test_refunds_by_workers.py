@@ -1,0 +1,326 @@
+"""Real workers on a real broker credit each failed top-up once, whatever dies in between."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import execute, held, scalar
+from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from tests.tasks.running import Broker, Crew, wait_until
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.refunds import sweep_refunds
+from topups.tasks import refund_fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KILL_KEY = 7_001  # the advisory lock that a task stops at
+
+
+def fail_topup(merchant: Merchant) -> Fulfilment:
+    """A rejected top-up of 4.99; its task goes to the broker of the test."""
+    reference = buy_topup(merchant, make_topup_product(price="4.99"))
+    return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+
+
+def credits_of(fulfilment: Fulfilment) -> int:
+    number: int = scalar(
+        "SELECT count(*) FROM wallets_ledgerentry WHERE kind = 'refund' AND order_reference = %s",
+        fulfilment.order_reference,
+    )
+    return number
+
+
+def shown_refunded(merchant: Merchant, fulfilment: Fulfilment) -> bool:
+    answer = merchant.get(f"/orders/{fulfilment.order_reference}")
+    assert answer.status_code == 200
+    refunded: bool = answer.json()["data"]["refunded"]
+    # What the merchant reads and what is in the wallet never differ, not for a moment.
+    if refunded:
+        assert credits_of(fulfilment) == 1
+    return refunded
+
+
+def wait_until_refunded(merchant: Merchant, *fulfilments: Fulfilment) -> None:
+    for fulfilment in fulfilments:
+        wait_until(
+            lambda one=fulfilment: shown_refunded(merchant, one),  # type: ignore[misc]
+            f"{fulfilment.order_reference} is refunded",
+        )
+        assert credits_of(fulfilment) == 1
+        assert fulfilment.events.filter(move="refund").count() == 1
+
+
+def test_a_rejection_credits_the_wallet_by_its_task(broker: Broker, crew: Crew) -> None:
+    crew.worker()
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+
+    wait_until_refunded(merchant, fulfilment)
+
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the message is given up")
+
+
+def test_a_message_that_comes_often_credits_once(broker: Broker, crew: Crew) -> None:
+    """Two workers of two processes each, and every message twenty times, in any order."""
+    merchant = make_merchant()
+    fulfilments = [fail_topup(merchant) for _ in range(5)]
+    for _ in range(10):
+        for fulfilment in reversed(fulfilments):
+            broker.send(refund_fulfilment, fulfilment.pk, times=2)
+    crew.worker()
+    crew.worker()
+
+    wait_until_refunded(merchant, *fulfilments)
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "every message was worked off")
+
+    assert [credits_of(fulfilment) for fulfilment in fulfilments] == [1] * 5
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+    assert_books_balance()
+
+
+def test_messages_from_before_the_rejection_or_for_nothing_do_no_harm(
+    broker: Broker, crew: Crew
+) -> None:
+    merchant = make_merchant()
+    reference = buy_topup(merchant, make_topup_product(price="4.99"))
+    operator = make_operator()
+    pending = Fulfilment.objects.get(order_reference=reference)
+    crew.worker()
+
+    broker.send(refund_fulfilment, pending.pk, times=3)
+    broker.send(refund_fulfilment, 999_999_999)
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the early messages are gone")
+    assert credits_of(pending) == 0
+
+    move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+    wait_until_refunded(merchant, pending)
+
+
+def test_nothing_is_refunded_from_review_until_a_senior_says_so(broker: Broker, crew: Crew) -> None:
+    merchant, senior = make_merchant(), make_operator(senior=True)
+    refunded, kept = (buy_topup(merchant, make_topup_product(price="4.99")) for _ in range(2))
+    for reference in (refunded, kept):
+        for move in (Move.CLAIM, Move.REVIEW):
+            move_fulfilment(reference=reference, move=move, operator=senior)
+    rows = {row.order_reference: row for row in Fulfilment.objects.all()}
+    crew.worker()
+    crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    for row in rows.values():
+        broker.send(refund_fulfilment, row.pk)
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the messages were worked off")
+    time.sleep(2)
+    assert scalar("SELECT count(*) FROM wallets_ledgerentry WHERE kind = 'refund'") == 0
+
+    move_fulfilment(reference=kept, move=Move.REJECT_UNREFUNDED, operator=senior)
+    move_fulfilment(reference=refunded, move=Move.REJECT, operator=senior)
+
+    wait_until_refunded(merchant, rows[refunded])
+    time.sleep(2)
+    assert credits_of(rows[kept]) == 0
+    assert not shown_refunded(merchant, rows[kept])
+
+
+def test_the_sweep_finds_what_the_broker_lost(broker: Broker, crew: Crew) -> None:
+    merchant = make_merchant()
+    fulfilments = [fail_topup(merchant) for _ in range(3)]
+    with broker.client() as client:
+        client.flushall()
+    crew.worker()
+    crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+
+    wait_until_refunded(merchant, *fulfilments)
+    assert_books_balance()
+
+
+# Where a task is stopped, between two of its statements, and what stops it there.
+STATEMENTS = {
+    "before the credit": "BEFORE INSERT ON wallets_ledgerentry",
+    "after the credit": "AFTER INSERT ON wallets_ledgerentry",
+    "before refunded_at": "BEFORE UPDATE ON topups_fulfilment",
+    "after refunded_at": "AFTER UPDATE ON topups_fulfilment",
+    "after the history": "AFTER INSERT ON topups_fulfilmentevent",
+    "within the commit": (
+        "CONSTRAINT AFTER INSERT ON topups_fulfilmentevent DEFERRABLE INITIALLY DEFERRED"
+    ),
+}
+
+
+@contextmanager
+def stopping(where: str) -> Iterator[psycopg.Connection]:
+    """Every session that comes there waits, until the connection commits or the block ends."""
+    constraint, event = where.startswith("CONSTRAINT"), where.removeprefix("CONSTRAINT ")
+    table = event.split(" ON ")[1].split()[0]
+    execute(
+        "CREATE FUNCTION test_stop() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN PERFORM pg_advisory_xact_lock_shared({KILL_KEY}); RETURN NEW; END $$"
+    )
+    execute(
+        f"CREATE {'CONSTRAINT' if constraint else ''} TRIGGER a_test_stop {event}"
+        " FOR EACH ROW EXECUTE FUNCTION test_stop()"
+    )
+    try:
+        with held("SELECT pg_advisory_xact_lock(%s)", KILL_KEY) as holding:
+            yield holding
+    finally:
+        execute(f"DROP TRIGGER a_test_stop ON {table}")
+        execute("DROP FUNCTION test_stop")
+
+
+def wait_for_stopped(number: int = 1) -> None:
+    wait_until(
+        lambda: (
+            scalar(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                " AND objid = %s AND database ="
+                " (SELECT oid FROM pg_database WHERE datname = current_database())",
+                KILL_KEY,
+            )
+            >= number
+        ),
+        "a task stands at the point where it is to be killed",
+    )
+
+
+@pytest.mark.parametrize("where", STATEMENTS.values(), ids=STATEMENTS)
+def test_a_worker_killed_between_two_statements(broker: Broker, crew: Crew, where: str) -> None:
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(where) as holding:
+        killed = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        wait_for_stopped()
+        assert not shown_refunded(merchant, fulfilment)
+        killed.kill()
+        assert credits_of(fulfilment) == 0
+        holding.rollback()
+    assert broker.taken() == 1  # the message is not lost with its worker
+
+    crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+
+    wait_until_refunded(merchant, fulfilment)
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the message came again, and went")
+    assert credits_of(fulfilment) == 1
+    assert_books_balance()
+
+
+def test_a_worker_killed_after_the_commit_and_before_it_could_say_so(
+    broker: Broker, crew: Crew
+) -> None:
+    """The broker is frozen, so the message is not given up: it comes again to a refund done."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(STATEMENTS["after the history"]) as holding:
+        killed = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        wait_for_stopped()
+        broker.freeze()
+        holding.rollback()
+        wait_until(lambda: credits_of(fulfilment) == 1, "the refund is committed")
+        killed.kill()
+    broker.thaw()
+    assert broker.taken() == 1
+
+    again = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+
+    wait_until(lambda: again.events("task_succeeded"), "the message came again")
+    wait_until_refunded(merchant, fulfilment)
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+
+
+def test_a_child_killed_in_the_middle_is_replaced_at_once(broker: Broker, crew: Crew) -> None:
+    """Only the process that runs the task dies, as when the kernel is out of memory."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(STATEMENTS["after the credit"]) as holding:
+        worker = crew.worker()
+        wait_for_stopped()
+        for pid in worker.children():
+            os.kill(pid, signal.SIGKILL)
+        holding.rollback()
+
+    before = time.monotonic()
+    wait_until_refunded(merchant, fulfilment)
+    assert time.monotonic() - before < 20  # sooner than any visibility_timeout
+    assert worker.exit_code() is None
+
+
+def test_two_workers_stand_at_the_same_refund(broker: Broker, crew: Crew) -> None:
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    broker.send(refund_fulfilment, fulfilment.pk, times=3)
+    with stopping(STATEMENTS["before the credit"]) as holding:
+        crew.worker()
+        crew.worker()
+        wait_for_stopped()
+        wait_until(lambda: broker.waiting() == 0, "all four messages are taken")
+        holding.rollback()
+
+    wait_until_refunded(merchant, fulfilment)
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "every message was worked off")
+    assert credits_of(fulfilment) == 1
+
+
+def test_control_a_worker_that_confirms_early_loses_what_it_was_doing(
+    broker: Broker, crew: Crew
+) -> None:
+    """Shows what late acknowledgement is for, and that the sweep would still find it."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(STATEMENTS["after the credit"]) as holding:
+        killed = crew.worker(app="tests.tasks.careless", CARELESS="acknowledges early")
+        wait_for_stopped()
+        killed.kill()
+        holding.rollback()
+
+    assert broker.waiting() + broker.taken() == 0
+    assert not shown_refunded(merchant, fulfilment)
+    assert sweep_refunds() == 1
+    assert shown_refunded(merchant, fulfilment)
+
+
+WITHOUT_INDEX = "DROP INDEX wallets_entry_once_per_order"
+WITHOUT_TRIGGER = "ALTER TABLE topups_fulfilment DISABLE TRIGGER topups_ended_stays_ended"
+WITH_TRIGGER = "ALTER TABLE topups_fulfilment ENABLE TRIGGER topups_ended_stays_ended"
+
+
+@pytest.mark.parametrize(
+    ("removed", "credited"),
+    [
+        ([], 1),  # the ledger refuses the second credit
+        ([WITHOUT_INDEX], 1),  # refunded_at cannot be set again, which takes the credit back
+        ([WITHOUT_INDEX, WITHOUT_TRIGGER], 2),
+    ],
+    ids=["no lock", "nor unique index", "nor trigger"],
+)
+def test_control_without_the_lock_the_database_refuses_a_second_credit(
+    broker: Broker, crew: Crew, removed: list[str], credited: int
+) -> None:
+    """Without all three there are two: the race between two workers is real."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    broker.send(refund_fulfilment, fulfilment.pk)
+    definition = scalar("SELECT pg_get_indexdef('wallets_entry_once_per_order'::regclass)")
+    for statement in removed:
+        execute(statement)
+    try:
+        with stopping(STATEMENTS["before the credit"]) as holding:
+            worker = crew.worker(app="tests.tasks.careless", CARELESS="locks nothing")
+            wait_for_stopped(2)
+            holding.rollback()
+        wait_until(lambda: broker.waiting() + broker.taken() == 0, "both messages are worked off")
+        assert credits_of(fulfilment) == credited
+        assert len(worker.events("task_failed")) == 2 - credited
+    finally:
+        execute(WITH_TRIGGER)
+        if WITHOUT_INDEX in removed:
+            execute("SET session_replication_role = replica")
+            execute("DELETE FROM wallets_ledgerentry")
+            execute("SET session_replication_role = origin")
+            execute(definition)

@@ -1,0 +1,63 @@
+"""Workers and schedulers log JSON only, say what went wrong, and give no secret away."""
+
+import json
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.concurrency.racing import execute
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
+from tests.live import database_url
+from tests.tasks.running import Broker, Crew, wait_until
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Celery writes this past every logger, from the handler of the signal that stops it.
+SAID_AT_THE_END = ("", "worker: Warm shutdown (MainProcess)")
+
+
+def test_a_day_in_the_life_of_a_worker(broker: Broker, crew: Crew) -> None:
+    merchant, damaged = make_merchant(), make_merchant()
+    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    operator = make_operator()
+    references = []
+    for one in (merchant, damaged):
+        references.append(buy_topup(one, make_topup_product(), player_id="player77"))
+    execute("SET session_replication_role = replica")
+    execute("DELETE FROM wallets_wallet WHERE account_id = %s", damaged.client.account_id)
+    execute("SET session_replication_role = origin")
+    for reference in references:
+        move_fulfilment(reference=reference, move=Move.REJECT, operator=operator, note="note77")
+    wait_until(lambda: worker.events("refund_failed"), "the damaged refund is reported")
+    wait_until(lambda: worker.events("task_failed"), "and its task")
+    broker.kill()
+    time.sleep(3)
+    broker.start()
+    swept = len(worker.events("refund_failed"))
+    wait_until(lambda: len(worker.events("refund_failed")) > swept, "the sweep goes on")
+    worker.stop()
+    beat.stop()
+
+    assert Fulfilment.objects.filter(refunded_at=None).count() == 1
+    assert worker.events("refund_failed")[0]["order"] == references[1]
+    for celery in (worker, beat):
+        lines = [line for line in celery.log.splitlines() if line not in SAID_AT_THE_END]
+        assert lines
+        for line in lines:
+            assert {"event", "level", "timestamp"} <= json.loads(line).keys(), line
+    for secret in (broker.password, urlsplit(database_url()).password, merchant.key):
+        assert str(secret) not in crew.logs
+    for text in ("player77", "note77"):
+        assert text not in crew.logs
+
+
+def test_settings_that_lose_money_keep_worker_and_scheduler_from_starting(crew: Crew) -> None:
+    for celery in (crew.worker(CODE_ENCRYPTION_KEYS=""), crew.beat(CODE_ENCRYPTION_KEYS="")):
+        wait_until(lambda one=celery: one.exit_code() is not None, "it ended")  # type: ignore[misc]
+        assert celery.exit_code() == 1
+        assert "voucher.E003" in celery.log
+        assert "Traceback" not in celery.log
