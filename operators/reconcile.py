@@ -16,6 +16,7 @@ from catalogue.codes import open_code
 from config import sealing
 from config.sealing import CannotOpen, Context
 
+REFUND_OVERDUE_MINUTES = 10
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
 
 
@@ -228,6 +229,22 @@ CHECKS = [
             OR (entry.id IS NOT NULL
                 AND (fulfilment.status, fulfilment.amount, fulfilment.account_id)
                     IS DISTINCT FROM ('failed', entry.amount, entry.wallet_id))
+            OR (entry.id IS NOT NULL AND fulfilment.refund_due_at IS NULL)
+        """,
+    ),
+    Check(
+        "a refund was due because of a rejection, and its history has it once",
+        """
+        SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
+                      ' in its history', order_reference, refund_due_at IS NOT NULL,
+                      refunded_at IS NOT NULL, coalesce(rejections, 0), coalesce(refunds, 0))
+          FROM topups_fulfilment AS fulfilment
+          LEFT JOIN (SELECT fulfilment_id, count(*) FILTER (WHERE move = 'reject') AS rejections,
+                            count(*) FILTER (WHERE move = 'refund') AS refunds
+                       FROM topups_fulfilmentevent GROUP BY fulfilment_id) AS history
+                 ON fulfilment_id = fulfilment.id
+         WHERE coalesce(rejections, 0) <> (refund_due_at IS NOT NULL)::int
+            OR coalesce(refunds, 0) <> (refunded_at IS NOT NULL)::int
         """,
     ),
     Check(
@@ -283,6 +300,21 @@ CHECKS = [
     ),
 ]
 
+# What is late, but not wrong: it ends no command with 1.
+WARNINGS = [
+    Check(
+        "a refund is carried out within minutes",
+        """
+        SELECT format('the refund of %%s (%%s %%s) is due since %%s',
+                      order_reference, amount, currency, refund_due_at)
+          FROM topups_fulfilment
+         WHERE refund_due_at < now() - make_interval(mins => %(minutes)s) AND refunded_at IS NULL
+         ORDER BY refund_due_at
+        """,
+        lambda: {"minutes": REFUND_OVERDUE_MINUTES},
+    ),
+]
+
 COUNTED = {
     "wallets": "wallets_wallet",
     "ledger_entries": "wallets_ledgerentry",
@@ -299,7 +331,7 @@ def _silent(name: str) -> None:
 
 
 def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent) -> dict[str, Any]:
-    """Runs every check over all data: `{"ok", "checked", "findings"}`.
+    """Runs every check over all data: `{"ok", "checked", "findings", "warnings"}`.
 
     `decrypt` opens all that is stored sealed as well. `report` is told the name of each check
     before it runs. Changes nothing.
@@ -315,7 +347,8 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
         if decrypt:
             for name, sentences in _find_unopenable(report):
                 findings += _shown(name, sentences)
-    return {"ok": not findings, "checked": checked, "findings": findings}
+        warnings = [warning for check in WARNINGS for warning in _run(cursor, check)]
+    return {"ok": not findings, "checked": checked, "findings": findings, "warnings": warnings}
 
 
 def _count(cursor: CursorWrapper) -> dict[str, int]:

@@ -73,11 +73,76 @@ DAMAGE = {
     "a wallet is refunded exactly where its fulfilment says so": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
     ),
+    "a refund was due because of a rejection, and its history has it once": (
+        "UPDATE topups_fulfilmentevent SET move = 'reject_unrefunded' WHERE move = 'reject'"
+    ),
     "a fulfilment's history leads to where it stands": (
         "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
     ),
     "the guards of the database are up": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
+    ),
+}
+# Further damage to top-ups, and the check that finds it.
+REFUNDED = "a wallet is refunded exactly where its fulfilment says so"
+AGREES = "each top-up order agrees with its fulfilment"
+LEADS = "a fulfilment's history leads to where it stands"
+DUE = "a refund was due because of a rejection, and its history has it once"
+DUE_RULE = "topups_fulfilment_refund_only_after_failure"
+MORE_DAMAGE = {
+    "a fulfilment of another order": (
+        AGREES,
+        "UPDATE topups_fulfilment SET order_reference = 'X' || id",
+    ),
+    "a fulfilment of another account": (
+        AGREES,
+        "INSERT INTO accounts_account (id, name, currency, enabled)"
+        " VALUES (99999, 'Other', 'USD', true); UPDATE topups_fulfilment SET account_id = 99999",
+    ),
+    "a fulfilment in another currency": (AGREES, "UPDATE topups_fulfilment SET currency = 'EUR'"),
+    "a fulfilment without its order": (
+        AGREES,
+        "DELETE FROM orders_order WHERE fulfilment_id IS NOT NULL",
+    ),
+    "a refund of another amount": (
+        REFUNDED,
+        "UPDATE wallets_ledgerentry SET amount = amount + 1 WHERE kind = 'refund'",
+    ),
+    "a credit that nobody noted": (
+        REFUNDED,
+        "UPDATE topups_fulfilment SET refunded_at = NULL WHERE status = 'failed'",
+    ),
+    "a refund noted without a credit": (
+        REFUNDED,
+        "DELETE FROM wallets_ledgerentry WHERE kind = 'refund'",
+    ),
+    "a delivered order credited": (
+        REFUNDED,
+        "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
+        " order_reference, actor) SELECT account_id, 'refund', 'sales', amount, 0,"
+        " order_reference, 'system' FROM topups_fulfilment WHERE status = 'completed'",
+    ),
+    "a refund that was never due": (
+        REFUNDED,
+        f"ALTER TABLE topups_fulfilment DROP CONSTRAINT {DUE_RULE};"
+        " UPDATE topups_fulfilment SET refund_due_at = NULL",
+    ),
+    "a refund that history does not know": (
+        DUE,
+        "DELETE FROM topups_fulfilmentevent WHERE move = 'refund'",
+    ),
+    "a refund made due by nobody": (
+        DUE,
+        "UPDATE topups_fulfilmentevent SET move = 'complete' WHERE move = 'reject'",
+    ),
+    "a state that no move led to": (
+        LEADS,
+        "UPDATE topups_fulfilment SET status = 'pending', claimed_by_id = NULL"
+        " WHERE status = 'processing'",
+    ),
+    "a step missing in the middle": (
+        LEADS,
+        "DELETE FROM topups_fulfilmentevent WHERE move = 'open'",
     ),
 }
 REPAIR = """
@@ -156,6 +221,42 @@ def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, fi
         execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
 
     assert findings == [{"check": "the guards of the database are up", "finding": finding}]
+
+
+@pytest.mark.parametrize("damage", MORE_DAMAGE)
+def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
+    check, statement = MORE_DAMAGE[damage]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [DUE_RULE]
+        )
+        (rule,) = cursor.fetchone()
+
+    execute(statement)
+    found = {finding["check"] for finding in reconcile()["findings"]}
+    execute("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
+    execute(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {DUE_RULE}")
+    execute(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {DUE_RULE} {rule}")
+
+    assert check in found
+
+
+def test_an_overdue_refund_is_a_warning_and_no_finding(busy: Merchant) -> None:
+    reference = buy_topup(busy)
+    move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    assert reconcile()["warnings"] == []
+
+    execute(
+        "UPDATE topups_fulfilment SET refund_due_at = now() - interval '11 minutes'"
+        " WHERE refunded_at IS NULL AND refund_due_at IS NOT NULL"
+    )
+
+    result = reconcile()
+    assert (result["ok"], len(result["warnings"])) == (True, 1)
+    assert reference in result["warnings"][0]["finding"]
+
+    sweep_refunds()
+    assert reconcile()["warnings"] == []
 
 
 def test_a_code_that_cannot_be_opened_is_named_by_its_id(busy: Merchant) -> None:

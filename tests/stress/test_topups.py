@@ -1,0 +1,274 @@
+"""Hundreds of top-ups while everything that moves them acts at random, and is killed.
+
+STRESS_TOPUPS says how many are bought; the default fits into a run of all tests. STRESS_SEED
+repeats the choices of a run, though not the order in which threads and processes come to them.
+"""
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from operators.reconcile import reconcile
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import outcome, start
+from tests.factories import (
+    Merchant,
+    make_account,
+    make_client,
+    make_operator,
+    make_topup_product,
+)
+from tests.live import LiveServer, live_server
+from tests.tasks.running import Broker, Crew, wait_until
+from topups.fulfilments import MoveRefused, Operator, RejectReason, move_fulfilment
+from topups.models import Channel, Fulfilment, TopUpProduct
+from topups.refunds import refunds_due, sweep_refunds
+from topups.transitions import OPEN, Move
+from wallets.models import LedgerEntry, Wallet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ORDERS = int(os.environ.get("STRESS_TOPUPS", "120"))
+SEED = int(os.environ.get("STRESS_SEED", str(random.randrange(10**6))))
+BUYERS = 4
+KILLS = 8  # at least: each worker twice, and twice the broker and the scheduler
+ENDING = (Move.COMPLETE, Move.REJECT, Move.REJECT_UNREFUNDED)
+BALANCE, STOCK = Decimal("100000.0000"), 10_000
+
+
+@dataclass
+class Stress:
+    """What was bought and decided, as those who did it were told."""
+
+    merchants: list[Merchant]
+    products: list[TopUpProduct]
+    operators: list[Operator]
+    bought: dict[str, tuple[Merchant, Decimal]] = field(default_factory=dict)
+    ended: dict[str, list[tuple[Move, RejectReason]]] = field(default_factory=dict)
+    told: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def buy(self, number: int) -> None:
+        chance = random.Random(SEED + number)
+        for _ in range(ORDERS // BUYERS):
+            merchant, product = chance.choice(self.merchants), chance.choice(self.products)
+            answer = merchant.buy(
+                delivery_type="top_up", system_product_id=product.pk, player_id="007"
+            )
+            self.over.wait(chance.expovariate(10))
+            with self.lock:
+                self.told[outcome(answer)] += 1
+                if answer.status_code == 201:
+                    reference = answer.json()["data"]["reference"]
+                    self.bought[reference] = (merchant, product.price)
+
+    def operate(self, number: int) -> None:
+        """Any operator does anything to any order, most of it legal."""
+        chance = random.Random(SEED + 100 + number)
+        while not self.over.wait(chance.random() / 50):
+            with self.lock:
+                references = list(self.bought)
+            if references:
+                # The last ones more often: those that are still open.
+                place = len(references) - 1 - int(chance.expovariate(1 / 20)) % len(references)
+                move = chance.choice(list(Move))
+                self.move(references[place], move, chance)
+
+    def move(self, reference: str, move: Move, chance: random.Random) -> None:
+        reason = chance.choice(list(RejectReason))
+        try:
+            move_fulfilment(
+                reference=reference,
+                move=move,
+                operator=chance.choice(self.operators),
+                reason=reason,
+            )
+        except MoveRefused:
+            with self.lock:
+                self.refused[move] += 1
+            return
+        with self.lock:
+            self.told[move] += 1
+            if move in ENDING:
+                self.ended.setdefault(reference, []).append((move, reason))
+
+    def sweep(self) -> None:
+        while not self.over.wait(0.3):
+            sweep_refunds()
+
+    def watch(self, number: int) -> None:
+        """Merchants poll; what they are shown must make sense by itself, and never go back."""
+        chance = random.Random(SEED + 200 + number)
+        seen: dict[str, dict[str, Any]] = {}
+        while not self.over.wait(0.01):
+            with self.lock:
+                if not self.bought:
+                    continue
+                reference = chance.choice(list(self.bought))
+                merchant, price = self.bought[reference]
+            order = merchant.get(f"/orders/{reference}").json()["data"]
+            problem = inconsistency(order, seen.get(reference), price)
+            if problem:
+                with self.lock:
+                    self.wrong.append(f"{problem}: {seen.get(reference)} then {order}")
+            seen[reference] = order
+
+    def finish(self) -> None:
+        """A senior ends whatever is still open, one way or another."""
+        chance = random.Random(SEED + 300)
+        senior = next(operator for operator in self.operators if operator.is_senior)
+        for row in Fulfilment.objects.filter(status__in=OPEN):
+            ways = [Move.COMPLETE, Move.REJECT]
+            if row.status == "pending_review":
+                ways.append(Move.REJECT_UNREFUNDED)
+            move, reason = chance.choice(ways), chance.choice(list(RejectReason))
+            move_fulfilment(
+                reference=row.order_reference, move=move, operator=senior, reason=reason
+            )
+            self.ended.setdefault(row.order_reference, []).append((move, reason))
+
+
+def inconsistency(
+    order: dict[str, Any], before: dict[str, Any] | None, price: Decimal
+) -> str | None:
+    """What is wrong with an order as it is shown, by itself and after what was shown before."""
+    ended = order["fulfilment_status"] in ("completed", "failed")
+    if order["status"] != (order["fulfilment_status"] if ended else "pending"):
+        return "status does not follow fulfilment_status"
+    if (order["failure_reason"] is None) == (order["status"] == "failed"):
+        return "a failure has a reason, and nothing else has"
+    if order["refunded"] and order["status"] != "failed":
+        return "refunded and not failed"
+    if order["codes"] or Decimal(str(order["total_price"])) != price:
+        return "not what was bought"
+    if before is None:
+        return None
+    if before["status"] != "pending" and (before["status"], before["failure_reason"]) != (
+        order["status"],
+        order["failure_reason"],
+    ):
+        return "what had ended changed"
+    if before["refunded"] and not order["refunded"]:
+        return "a refund was taken back"
+    return None
+
+
+def kill_and_replace(crew: Crew, broker: Broker, work: Callable[[], bool]) -> int:
+    """Until the work is done: kill -9 for workers, broker and scheduler in turn."""
+    chance = random.Random(SEED + 400)
+    workers = [crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="4") for _ in range(2)]
+    beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    kills = 0
+    while kills < KILLS or not work():
+        time.sleep(chance.uniform(1, 4))
+        turn = kills % 4
+        if turn == 2:
+            broker.kill()
+            time.sleep(chance.random())
+            broker.start()
+        elif turn == 3:
+            beat.kill()
+            beat.start()
+        else:
+            workers[turn].kill()
+            workers[turn].start()
+        kills += 1
+    return kills
+
+
+def test_many_topups_while_everything_acts_at_random(broker: Broker, crew: Crew) -> None:
+    print(f"STRESS_SEED={SEED} STRESS_TOPUPS={ORDERS}")  # noqa: T201  to do it again
+    environment = {"CELERY_BROKER_URL": broker.url}
+    with live_server(environment, workers=2) as server:
+        stress = open_shop(server)
+        with ThreadPoolExecutor(16) as pool:
+            buyers = [start(pool, stress.buy, number) for number in range(BUYERS)]
+            others = [start(pool, stress.operate, number) for number in range(5)]
+            others += [start(pool, stress.watch, number) for number in range(3)]
+            others += [start(pool, stress.sweep)]
+            try:
+                kills = kill_and_replace(
+                    crew, broker, lambda: all(buyer.done() for buyer in buyers)
+                )
+            finally:
+                stress.over.set()
+            for future in [*buyers, *others]:
+                future.result()
+        assert not stress.wrong, stress.wrong[:3]
+        stress.finish()
+        wait_until(lambda: not refunds_due().exists(), "every refund that is due is carried out")
+        check_orders(stress)
+    check_money_and_stock(stress)
+    assert_books_balance()
+    assert reconcile()["findings"] == []
+    assert stress.told["bought"] == len(stress.bought)
+    by_workers = sum(len(celery.events("task_succeeded")) for celery in crew.all)
+    print(f"{kills} kills, {by_workers} tasks done by workers,", dict(stress.told))  # noqa: T201
+    assert by_workers
+    for move in Move:
+        assert stress.refused[move] or stress.told[move], f"{move} was never tried"
+
+
+def open_shop(server: LiveServer) -> Stress:
+    accounts = [make_account(balance=str(BALANCE)) for _ in range(2)]
+    merchants = [
+        Merchant(make_client(account, rate_limit_per_minute=1_000_000), http=server.http)
+        for account in accounts
+        for _ in range(2)
+    ]
+    return Stress(
+        merchants=merchants,
+        products=[
+            make_topup_product(price="4.99", available_stock=STOCK),
+            make_topup_product(price="0.0725", available_stock=STOCK),
+            make_topup_product(price="12.50", available_stock=5),  # soon out of stock
+            make_topup_product(price="1.00"),
+        ],
+        operators=[
+            make_operator(senior=senior, channel=channel)
+            for senior in (False, True)
+            for channel in (Channel.ADMIN, Channel.COMMAND, Channel.TELEGRAM)
+        ],
+    )
+
+
+def check_orders(stress: Stress) -> None:
+    """Each order ended once, as somebody was told, and the merchant reads exactly that."""
+    assert stress.ended.keys() == stress.bought.keys()
+    for reference, (merchant, price) in stress.bought.items():
+        [(move, _)] = stress.ended[reference]  # nobody else was told that they had ended it
+        order = merchant.get(f"/orders/{reference}").json()["data"]
+        assert inconsistency(order, None, price) is None, order
+        assert order["status"] == ("completed" if move == Move.COMPLETE else "failed")
+        assert order["refunded"] is (move == Move.REJECT)
+        credits_ = LedgerEntry.objects.filter(kind="refund", order_reference=reference)
+        assert [entry.amount for entry in credits_] == ([price] if move == Move.REJECT else [])
+
+
+def check_money_and_stock(stress: Stress) -> None:
+    kept: Counter[int] = Counter()
+    spent: dict[int, Decimal] = {}
+    for row in Fulfilment.objects.all():
+        [(move, reason)] = stress.ended[row.order_reference]
+        if move != Move.REJECT:
+            spent[row.account_id] = spent.get(row.account_id, Decimal(0)) + row.amount
+        if move != Move.REJECT or reason == RejectReason.NO_STOCK:
+            kept[row.product_id] += 1
+    for wallet in Wallet.objects.all():
+        assert wallet.balance == BALANCE - spent.get(wallet.pk, Decimal(0))
+    for product, stock in zip(stress.products, (STOCK, STOCK, 5, None), strict=True):
+        product.refresh_from_db()
+        expected = None if stock is None else stock - kept[product.pk]
+        assert product.available_stock == expected, product
