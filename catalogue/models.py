@@ -149,6 +149,7 @@ class PriceChange(models.Model):
     before = models.DecimalField(max_digits=20, decimal_places=4, null=True)
     after = models.DecimalField(max_digits=20, decimal_places=4, null=True)
     changed_at = models.DateTimeField(db_default=Now())
+    changed_by = models.CharField(max_length=200, db_default="")
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

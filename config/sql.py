@@ -44,6 +44,12 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
         return dict(zip(names, cursor.fetchone() or (), strict=True))
 
 
+def name_actor(actor: str) -> None:
+    """Tells triggers who acts until this transaction ends: `admin:anna`, `command:…`."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('voucher.actor', %s, true)", [actor])
+
+
 def refusal_word(error: DatabaseError) -> str | None:
     """The word a function refused with; None for any other failure."""
     cause = error.__cause__
@@ -56,6 +62,6 @@ def refusal_word(error: DatabaseError) -> str | None:
 def run_sql_file(path: Path) -> RunSQL:
     """A migration step that installs the present version of an SQL file.
 
-    Such files hold `CREATE OR REPLACE` only; a migration that changes one runs it again.
+    Such files can be run again; a migration that changes one does.
     """
     return RunSQL(path.read_text(), reverse_sql=RunSQL.noop)

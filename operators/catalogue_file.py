@@ -16,6 +16,7 @@ from catalogue.catalogue_import import (
     save_catalogue,
 )
 from config.inputs import InputProblem, refuse
+from config.sql import name_actor
 from topups.catalogue_import import TopUpProductRow, save_topup_products
 
 
@@ -32,16 +33,17 @@ def import_catalogue(*, path: Path) -> dict[str, dict[str, int]]:
 
     Raises InputProblem, which names the place of each problem in the file.
     """
-    return import_rows(_read(path))
+    return import_rows(_read(path), actor="command:import_catalogue")
 
 
-def import_rows(content: Any) -> dict[str, dict[str, int]]:
+def import_rows(content: Any, *, actor: str) -> dict[str, dict[str, int]]:
     """The same for what such a file holds. Raises InputProblem."""
     file = CatalogueFile(data=content)
     if not file.is_valid():
         refuse(name_problems(file.errors))
     rows = file.validated_data
     with transaction.atomic():
+        name_actor(actor)
         return {
             **save_catalogue(categories=rows["categories"], products=rows["products"]),
             **save_topup_products(products=rows["topup_products"]),

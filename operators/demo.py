@@ -171,7 +171,7 @@ def _open_shop() -> Account:
             f"There is no {MERCHANT!r}, but products with ids of the demo ({ids[0]} and on):"
             " this is not an empty shop, and the demo is not added to it."
         )
-    import_rows(CATALOGUE)
+    import_rows(CATALOGUE, actor="command:load_demo")
     for (product, variation), number in STOCK.items():
         shelf = Shelf.objects.get(product=product, variation=variation)
         add_codes(shelf=shelf, rows=_make_codes(number))

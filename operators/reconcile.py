@@ -51,6 +51,10 @@ TRIGGERS = [
     "wallets_ledger_is_append_only",
     "wallets_post_entry",
     "wallets_wallet_starts_empty",
+    "catalogue_price_history_is_append_only",
+    "catalogue_price_history_is_kept",
+    "topups_price_history_is_append_only",
+    "topups_price_history_is_kept",
 ]
 # Those that no model declares.
 CONSTRAINTS = ["catalogue_shelf_variation_of_product", "catalogue_vouchercode_order_fk"]

@@ -83,6 +83,7 @@ class PriceChange(models.Model):
     before = models.DecimalField(max_digits=20, decimal_places=4)
     after = models.DecimalField(max_digits=20, decimal_places=4)
     changed_at = models.DateTimeField(db_default=Now())
+    changed_by = models.CharField(max_length=200, db_default="")
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

@@ -14,11 +14,15 @@ from django.forms import Form, ModelForm
 from django.http import HttpRequest, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.timezone import localtime
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import display
 from unfold.views import ChangeList
+
+from config.sql import name_actor
 
 MASK = "••••••••"
 EMPTY = "-"
@@ -75,6 +79,7 @@ class DeskAdmin(ModelAdmin):
         return found, may_repeat
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        name_actor(f"admin:{staff_of(request).get_username()}")  # for rows and inlines alike
         if change:
             save_changed(obj, form)
         else:
@@ -126,7 +131,7 @@ class PriceHistoryInline(TabularInline):
     """What something cost before, newest first; the database writes it (sql/price_history.sql)."""
 
     verbose_name_plural = "price history"
-    fields = readonly_fields = ("changed_at", "was", "became")
+    fields = readonly_fields = ("changed_at", "was", "became", "changed_by")
     ordering = ("-id",)
     extra = max_num = 0
     per_page = 20
@@ -149,6 +154,13 @@ class PriceHistoryInline(TabularInline):
     @display(description="after")
     def became(self, change: Any) -> str:
         return amount(change.after)
+
+
+def price_line(change: Any) -> str:
+    """One change of a price, for people."""
+    when = date_format(localtime(change.changed_at), "DATETIME_FORMAT")
+    by = f", {change.changed_by}" if change.changed_by else ""
+    return f"{when}: {amount(change.before)} → {amount(change.after)}{by}"
 
 
 def save_changed(obj: Model, form: Form | ModelForm[Any]) -> None:

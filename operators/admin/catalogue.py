@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html_join
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
@@ -23,12 +24,14 @@ from catalogue.models import (
     VoucherCode,
 )
 from operators.admin.base import (
+    EMPTY,
     DeskAdmin,
     KeptAdmin,
     PriceHistoryInline,
     amount,
     link_to,
     link_to_list,
+    price_line,
     save_changed,
     url_of,
 )
@@ -36,6 +39,7 @@ from operators.admin.fields import PriceField, QuantityStepField
 from orders.models import Order
 
 LOW_STOCK = 10
+PRICES_SHOWN = 20
 
 
 @admin.register(Category)
@@ -117,12 +121,25 @@ class ProductAdmin(DeskAdmin):
             ),
         )
 
+    def get_fields(self, request: HttpRequest, obj: Product | None = None) -> tuple[str, ...]:
+        return (*self.fields, "price_history") if obj else self.fields
+
     def get_readonly_fields(
         self, request: HttpRequest, obj: Product | None = None
     ) -> tuple[str, ...]:
         # Prices of past orders and of the shelves are in this currency.
         is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
-        return ("currency",) if is_sold else ()
+        return ("currency", "price_history") if is_sold else ("price_history",)
+
+    @admin.display(description="price history")
+    def price_history(self, product: Product) -> str:
+        changes = (
+            PriceChange.objects.filter(shelf__product=product)
+            .select_related("shelf__variation__product", "shelf__product")
+            .order_by("-id")[:PRICES_SHOWN]
+        )
+        lines = ((change.shelf, price_line(change)) for change in changes)
+        return format_html_join("", "<div>{}: {}</div>", lines) or EMPTY
 
     @admin.display(description="price", ordering="own_price")
     def price(self, product: Product) -> str:

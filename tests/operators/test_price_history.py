@@ -1,12 +1,18 @@
 """Whoever changes a price, and by whatever way, the change is kept."""
 
+import json
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.db import DatabaseError, connection, transaction
 
-from catalogue.models import Shelf
+from catalogue.models import PriceChange, Product, Shelf
 from tests.factories import make_product, make_topup_product, own_shelf
-from tests.operators.desk import signed_in, url
+from tests.operators.desk import form_of, make_staff, signed_in, url
+from topups.models import PriceChange as PackagePriceChange
 from topups.models import TopUpProduct
 
 pytestmark = pytest.mark.django_db
@@ -31,3 +37,56 @@ def test_a_package_remembers_its_prices_and_shows_them() -> None:
     (change,) = product.price_changes.all()
     assert (change.before, change.after) == (Decimal("4.99"), Decimal("3.21"))
     assert "3.21" in signed_in().get(url(product)).content.decode()
+
+
+def test_the_back_office_says_who_changed_a_price(db: None) -> None:
+    staff = make_staff(superuser=True)
+    browser, product, package = signed_in(staff), make_product(), make_topup_product()
+
+    pages: list[tuple[Product | TopUpProduct, dict[str, str]]] = [
+        (product, {"shelves-0-price": "1.23"}),
+        (package, {"price": "4.56"}),
+    ]
+    for page, change in pages:
+        assert browser.post(url(page), {**form_of(browser, url(page)), **change}).status_code == 302
+
+    who = f"admin:{staff.username}"
+    assert PriceChange.objects.latest("pk").changed_by == who
+    assert PackagePriceChange.objects.latest("pk").changed_by == who
+    for page, _ in pages:
+        assert who in browser.get(url(page)).content.decode()
+
+
+def test_an_import_is_named_and_so_is_a_change_by_sql(db: None, tmp_path: Path) -> None:
+    shelf = own_shelf(make_product(price="9.99"))
+    row = {"id": shelf.product.pk, "name": "A", "type": "voucher", "currency": "USD", "price": "2"}
+    file = tmp_path / "catalogue.json"
+    file.write_text(json.dumps({"products": [row]}))
+
+    call_command("import_catalogue", str(file))
+    assert shelf.price_changes.latest("pk").changed_by == "command:import_catalogue"
+
+    with connection.cursor() as cursor:  # this test's transaction is the import's: forget its name
+        cursor.execute("SELECT set_config('voucher.actor', '', true)")
+    Shelf.objects.filter(pk=shelf.pk).update(price=3)
+    assert shelf.price_changes.latest("pk").changed_by.startswith("sql:")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_history_stays_as_long_as_what_it_is_of() -> None:
+    shelf, package = own_shelf(make_product()), make_topup_product()
+    TopUpProduct.objects.update(price=Decimal("3.21"))
+
+    for history in (PriceChange, PackagePriceChange):
+        rows: Any = history.objects.all()
+        assert rows.exists()
+        for refused in (rows.delete, lambda rows=rows: rows.update(after=1)):
+            with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+                refused()
+        assert rows.exists()
+
+    with transaction.atomic():
+        Shelf.objects.filter(pk=shelf.pk).delete()
+        package.delete()
+    assert not PriceChange.objects.filter(shelf=shelf).exists()
+    assert not PackagePriceChange.objects.exists()

@@ -1,6 +1,7 @@
 """Many operators ask for the next order at once: each gets one of their own, the oldest first."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -21,9 +22,9 @@ def test_nobody_gets_anothers_order_and_none_is_left() -> None:
 
     def ask(operator: Operator) -> str | None:
         claimed = claim_next(operator=operator)
-        return claimed and claimed.order_reference
+        return claimed.order_reference if claimed else None
 
-    got = race([lambda operator=operator: ask(operator) for operator in operators])
+    got = race([partial(ask, operator) for operator in operators])
 
     assert Counter(got) == Counter([*bought, *[None] * (OPERATORS - ORDERS)])
     for operator, reference in zip(operators, got, strict=True):

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from django.db import migrations, models
+
+from config.sql import run_sql_file
+
+SQL = Path(__file__).resolve().parent.parent / "sql"
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("catalogue", "0004_price_history"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="pricechange",
+            name="changed_by",
+            field=models.CharField(db_default="", max_length=200),
+        ),
+        run_sql_file(SQL / "price_history.sql"),
+    ]
