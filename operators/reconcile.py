@@ -36,6 +36,8 @@ TRIGGERS = [
     "accounts_currency_is_fixed",
     "catalogue_code_is_sold_once",
     "catalogue_codes_are_kept",
+    "catalogue_price_history_is_append_only",
+    "catalogue_price_history_is_kept",
     "catalogue_price_is_remembered",
     "catalogue_product_has_a_shelf",
     "catalogue_shelf_stays",
@@ -46,15 +48,13 @@ TRIGGERS = [
     "topups_ended_stays_ended",
     "topups_fulfilment_is_kept",
     "topups_history_is_append_only",
+    "topups_price_history_is_append_only",
+    "topups_price_history_is_kept",
     "topups_price_is_remembered",
     "wallets_balance_moves_by_ledger",
     "wallets_ledger_is_append_only",
     "wallets_post_entry",
     "wallets_wallet_starts_empty",
-    "catalogue_price_history_is_append_only",
-    "catalogue_price_history_is_kept",
-    "topups_price_history_is_append_only",
-    "topups_price_history_is_kept",
 ]
 # Those that no model declares.
 CONSTRAINTS = ["catalogue_shelf_variation_of_product", "catalogue_vouchercode_order_fk"]
