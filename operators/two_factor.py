@@ -6,6 +6,8 @@ codes are throttled by the devices themselves, longer each time.
 
 from __future__ import annotations
 
+import textwrap
+from base64 import b32encode
 from collections.abc import Callable
 
 import segno
@@ -46,18 +48,19 @@ class TwoFactorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if _must_ask(request):
-            return HttpResponseRedirect(reverse("two_factor"))
         return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
+        return HttpResponseRedirect(reverse("two_factor")) if _must_ask(request) else None
 
 
 def _must_ask(request: HttpRequest) -> bool:
-    if not request.path.startswith("/admin/"):
+    if not request.path_info.startswith("/admin/"):  # wherever the service is mounted
         return False
-    open_to_all = (reverse("two_factor"), reverse("admin:login"), reverse("admin:logout"))
+    name = request.resolver_match and request.resolver_match.view_name
     user = request.user
     return (
-        request.path not in open_to_all
+        name not in ("two_factor", "admin:login", "admin:logout")
         and user.is_authenticated
         and not _is_verified(request)
         and user_has_device(user)
@@ -113,7 +116,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
         title="Enrol a second factor",
         question="Scan this with an authenticator app, then type the code it shows.",
         qr=segno.make(device.config_url).svg_data_uri(scale=5, border=2, light="#ffffff"),
-        key=device.bin_key.hex(),
+        key=" ".join(textwrap.wrap(b32encode(device.bin_key).decode(), 4)),
         form=form,
         button="Turn on",
         back=reverse("admin:index"),
@@ -133,10 +136,11 @@ def _is_verified(request: HttpRequest) -> bool:
 
 
 def _new_device(request: HttpRequest) -> TOTPDevice:
-    device, _ = TOTPDevice.objects.get_or_create(
-        user=request.user, confirmed=False, defaults={"name": "app"}
+    """The one that waits for its first code: a page shown again shows the same key."""
+    waiting = TOTPDevice.objects.filter(user=request.user, confirmed=False).order_by("pk")
+    return waiting.first() or TOTPDevice.objects.create(
+        user=request.user, confirmed=False, name="app"
     )
-    return device
 
 
 @transaction.atomic

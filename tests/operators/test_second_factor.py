@@ -1,5 +1,6 @@
 """Whoever enrolled a second factor sees nothing of the back office without it."""
 
+import base64
 import re
 from typing import Any
 
@@ -113,6 +114,27 @@ def test_a_session_that_showed_no_factor_cannot_enrol_another(anna: User) -> Non
 
     assert log_in().get(ENROL).headers["Location"] == CHECK
     assert TOTPDevice.objects.count() == 1
+
+
+def test_the_key_can_be_typed_and_stays_the_same_until_it_is_confirmed(anna: User) -> None:
+    browser = log_in()
+    TOTPDevice.objects.create(user=anna, confirmed=False)  # as two pages opened at once leave it
+    TOTPDevice.objects.create(user=anna, confirmed=False)
+
+    first, second = (browser.get(ENROL).context["key"] for _ in range(2))
+
+    assert first == second
+    device = TOTPDevice.objects.order_by("pk")[0]
+    assert base64.b32decode(first.replace(" ", "")) == device.bin_key
+
+
+def test_it_is_asked_for_wherever_the_service_is_mounted(anna: User) -> None:
+    enrol(log_in())
+    browser = log_in()
+
+    answer = browser.get("/admin/catalogue/product/", SCRIPT_NAME="/shop")
+
+    assert answer.headers["Location"].endswith("/admin/two-factor/")
 
 
 def test_who_lost_it_is_helped_by_an_administrator(anna: User) -> None:
