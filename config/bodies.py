@@ -17,6 +17,7 @@ def measured_bodies(application: WSGIApplication) -> WSGIApplication:
     """
 
     def measured(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        _forget_charset(environ)
         if _is_chunked(environ) and environ.get("PATH_INFO", "").startswith(API_PREFIX):
             body = _read(environ["wsgi.input"], settings.API_MAX_BODY_BYTES + 1)
             environ["wsgi.input"] = BytesIO(body)
@@ -24,6 +25,15 @@ def measured_bodies(application: WSGIApplication) -> WSGIApplication:
         return application(environ, start_response)
 
     return measured
+
+
+def _forget_charset(environ: WSGIEnvironment) -> None:
+    """Django would read the query string by the charset that a request names, and fails on some
+    (`hex`, `utf-7`) before any view could answer. Ours are UTF-8, whatever is claimed."""
+    content_type = environ.get("CONTENT_TYPE", "")
+    in_api = environ.get("PATH_INFO", "").startswith(API_PREFIX)
+    if in_api or "charset" in content_type.lower():
+        environ["CONTENT_TYPE"] = content_type.partition(";")[0]
 
 
 def _is_chunked(environ: dict[str, Any]) -> bool:

@@ -30,7 +30,8 @@ CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
 DEBUG = False
 ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=[])
 CSRF_TRUSTED_ORIGINS = env.list("DJANGO_CSRF_TRUSTED_ORIGINS", default=[])
-# Networks of the proxies in front; only they are believed about X-Forwarded-For and -Proto.
+# Networks of the proxies in front; only they are believed about X-Forwarded-For. They must set
+# X-Forwarded-Proto themselves.
 TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=[])
 # Whether browsers and merchants reach the service by HTTPS; only the embedded default does not.
 HTTPS = env.bool("DJANGO_HTTPS", True)
@@ -99,14 +100,16 @@ TEMPLATES = [
 
 # Database. ATOMIC_REQUESTS stays off: a claim must be visible to a concurrent retry, and a failure
 # after the purchase must leave the order standing (docs/architecture.md, "A purchase").
+_database = env.postgres("DATABASE_URL")
 DATABASES = {
     "default": {
-        **env.postgres("DATABASE_URL"),
+        **_database,
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
+            **_database.get("OPTIONS", {}),  # what the URL asks for, sslmode above all
             # A statement or a forgotten transaction ends long before the five minutes after which
             # another attempt may take a key over.
             "options": (

@@ -17,6 +17,10 @@ DELETE_BATCH = """
             OR response IS NULL
            AND created_at <= statement_timestamp() - make_interval(days => %(unfinished)s)
            AND started_at <= statement_timestamp() - make_interval(secs => %(in_progress)s)
+           -- A retry may have bought under an old record minutes ago: that purchase is remembered
+           -- for a day of its own, or the next retry would buy again.
+           AND (order_reference IS NULL
+                OR started_at <= statement_timestamp() - make_interval(days => %(unfinished)s))
          ORDER BY created_at
          LIMIT %(batch)s
            FOR UPDATE SKIP LOCKED

@@ -17,6 +17,11 @@ DECLARE
     offer record;
     new_order bigint;
 BEGIN
+    -- A role or database that commits without waiting for the disk would lose what we acknowledge.
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+
     -- The attempt is still ours, or nothing below may happen.
     PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
 

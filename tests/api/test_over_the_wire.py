@@ -6,6 +6,7 @@ import pytest
 
 from tests.api.raw import Wire, chunked, head
 from tests.contract.situations import Shop, make_shop, money
+from tests.factories import Merchant, make_account, make_client
 from tests.live import LiveServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -207,3 +208,16 @@ def test_head_has_no_body(live: LiveServer) -> None:
         answer = wire.read("HEAD", "/api/v1/ping")
         assert (answer.status, answer.body) == (200, b"")
         assert wire.read("GET").status == 200
+
+
+@pytest.mark.parametrize("charset", ["hex", "utf-7", "base64", "undefined", "unicode_escape"])
+def test_a_charset_that_nobody_can_read_by_harms_nothing(live: LiveServer, charset: str) -> None:
+    merchant = Merchant(make_client(make_account()), http=live.http)
+    headers = {
+        "Authorization": f"Bearer {merchant.key}",
+        "Content-Type": f"application/json; charset={charset}",
+    }
+
+    answer = live.http.get("/api/v1/products", {"search": "+2AA-"}, headers=headers)
+
+    assert answer.status_code == 200

@@ -89,12 +89,14 @@ def test_stock_that_is_not_counted_is_null_and_another_currency_is_not_sellable(
     assert (shown["price"], shown["currency"], shown["sellable"]) == (5, "EUR", False)
 
 
+MISSING = 1_000_001
+
 HIDING: dict[str, Callable[[], dict[str, Any]]] = {
     "product off": lambda: {"active": False},
     "unpublished": lambda: {"published": False},
     "category off": lambda: {"category": make_category(active=False)},
     "mapped to a provider": lambda: {"external_provider": "acme"},
-    "product missing": lambda: {"pk": 10},
+    "product missing": lambda: {"pk": MISSING - 1},
 }
 
 
@@ -102,7 +104,7 @@ HIDING: dict[str, Callable[[], dict[str, Any]]] = {
 def test_what_is_not_sold_here_is_gone(case: Callable[[], dict[str, Any]]) -> None:
     merchant = make_merchant()
     seen, hidden = make_topup_product(), make_topup_product(**case())
-    gone = hidden.pk + 1 if hidden.pk == 10 else hidden.pk
+    gone = MISSING if hidden.pk == MISSING - 1 else hidden.pk
     listed = [item["id"] for item in data(merchant.get("/topup-products"))["items"]]
     assert seen.pk in listed
     assert gone not in listed

@@ -59,9 +59,17 @@ def test_successes_go_after_seven_days_and_the_rest_after_one(shop: ApiClient) -
 
 def test_an_abandoned_purchase_is_forgotten_after_a_day_too(shop: ApiClient) -> None:
     remember(shop, "abandoned", age=timedelta(days=2))
-    IdempotencyRecord.objects.update(order_reference="0" * 26)
+    day_ago = timezone.now() - timedelta(days=1, minutes=1)
+    IdempotencyRecord.objects.update(order_reference="0" * 26, started_at=day_ago)
 
     assert run("cleanup_idempotency") == {"deleted": 1}
+
+
+def test_a_purchase_of_minutes_ago_under_an_old_key_is_remembered(shop: ApiClient) -> None:
+    remember(shop, "taken over", age=timedelta(days=2))
+    IdempotencyRecord.objects.update(order_reference="0" * 26)
+
+    assert run("cleanup_idempotency") == {"deleted": 0}
 
 
 def test_more_than_one_batch_goes(shop: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:

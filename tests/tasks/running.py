@@ -25,7 +25,7 @@ from config.embedded.supervisor import services
 from config.embedded.valkey import running_valkey
 from tests.live import HOST, database_url
 
-PATIENCE = 60.0
+PATIENCE = 150.0  # a worker that found its broker gone comes back by steps of some seconds
 
 
 def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:

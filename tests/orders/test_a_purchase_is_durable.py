@@ -1,0 +1,23 @@
+"""A purchase waits for the disk, whatever the session, the role or the database says."""
+
+import pytest
+from django.db import connection
+
+from idempotency.services import Claim, claim_key
+from orders.purchase import purchase_vouchers
+from tests.factories import Merchant, make_product
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_session_that_would_not_wait_is_made_to(merchant: Merchant) -> None:
+    product = make_product(codes=1)
+    claim = claim_key(client=merchant.client, key="one", fingerprint=b"x")
+    assert isinstance(claim, Claim)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+
+        purchase_vouchers(client=merchant.client, claim=claim, quantity=1, product_id=product.pk)
+
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
