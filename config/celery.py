@@ -5,6 +5,7 @@ import os
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
 from django_structlog.celery.steps import DjangoStructLogInitStep
+from kombu.transport.redis import Channel
 
 from config.checks import refuse_unsafe_start
 
@@ -14,6 +15,10 @@ app = Celery("config")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add(DjangoStructLogInitStep)
+
+# Or a worker that has a task in hand when its Redis or Valkey dies tries to hand it back over the
+# dead connection, and ends by the error. The broker gives it out again by itself.
+Channel.do_restore = False
 
 
 @celeryd_init.connect

@@ -19,7 +19,7 @@ logger = structlog.get_logger(__name__)
 
 PATIENCE = 0.5  # seconds for each step of talking to the broker
 REST = 5.0  # seconds without another attempt after a failure
-# A connection that a restart of the broker left stale is made anew, once and at once.
+# A connection that a restart of RabbitMQ left stale is made anew, once and at once.
 RETRY_ONCE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 # Each transport takes the names it knows: the first two Redis and Valkey, the others RabbitMQ.
 TIMEOUTS = {

@@ -222,6 +222,7 @@ def test_many_topups_while_everything_acts_at_random(broker: Broker, crew: Crew)
     by_workers = sum(len(celery.events("task_succeeded")) for celery in crew.all)
     print(f"{kills} kills, {by_workers} tasks done by workers,", dict(stress.told))  # noqa: T201
     assert by_workers
+    assert "Unrecoverable" not in crew.logs  # killed, yes; but none ended by itself
     for move in Move:
         assert stress.refused[move] or stress.told[move], f"{move} was never tried"
 

@@ -224,13 +224,12 @@ def running_broker() -> Iterator[Broker]:
 
 @contextmanager
 def running_crew(broker_url: str, **environment: str) -> Iterator[Crew]:
-    """Prints the logs when the test fails: what a worker said is often the whole answer."""
+    """Prints the logs at the end, which pytest shows of a test that failed: what a worker said is
+    often the whole answer."""
     with tempfile.TemporaryDirectory(prefix="voucher-celery-") as place:
         crew = Crew(broker_url, Path(place), environment)
         try:
             yield crew
-        except BaseException:
-            print(crew.logs)  # noqa: T201
-            raise
         finally:
             crew.stop()
+            print(crew.logs)  # noqa: T201

@@ -13,6 +13,7 @@ from tests.concurrency.books import assert_books_balance
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST
 from tests.tasks.running import Broker, Crew, running_broker, wait_until
+from tests.tasks.test_refunds_by_workers import STATEMENTS, stopping, wait_for_stopped
 from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
@@ -111,6 +112,7 @@ def test_a_broker_that_cannot_be_used(
     assert first < BOUND, first
     assert max(more) < 2, more  # it is left alone for a while
     assert caplog.text.count("task_not_queued") == 4
+    assert caplog.text.count("the broker failed a moment ago") == 3
     assert "secret" not in caplog.text
 
 
@@ -210,6 +212,24 @@ def test_workers_and_scheduler_come_back_with_their_broker(
     assert beat.exit_code() is None
     assert merchant.get("/balance").json()["data"]["balance"] == 100
     assert_books_balance()
+
+
+def test_a_worker_survives_that_its_broker_dies_while_it_works(broker: Broker, crew: Crew) -> None:
+    """Symptom: with a message in hand it ended by an AttributeError, and nobody swept any more."""
+    merchant = make_merchant()
+    due, _ = buy_and_reject(merchant)
+    with stopping(STATEMENTS["after the credit"]):
+        worker = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        wait_for_stopped()
+        time.sleep(1.1)  # the broker's file is written each second
+        broker.kill()
+        time.sleep(2)
+        broker.start()
+
+    wait_until(lambda: broker.waiting() + broker.taken() == 0, "its message comes again, and goes")
+    assert refunded(due)
+    assert worker.exit_code() is None
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
 
 
 def test_workers_and_scheduler_start_before_their_broker(broker: Broker, crew: Crew) -> None:
