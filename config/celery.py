@@ -1,11 +1,13 @@
 """The Celery application: `celery -A config worker` and `celery -A config beat`."""
 
 import os
+from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
 from django_structlog.celery.steps import DjangoStructLogInitStep
-from kombu.transport.redis import Channel
+from kombu.transport.redis import Channel, Transport
+from redis.exceptions import ConnectionError
 
 from config.checks import refuse_unsafe_start
 
@@ -16,9 +18,25 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add(DjangoStructLogInitStep)
 
-# Or a worker that has a task in hand when its Redis or Valkey dies tries to hand it back over the
-# dead connection, and ends by the error. The broker gives it out again by itself.
-Channel.do_restore = False
+
+class SurvivingChannel(Channel):
+    """A channel of Redis or Valkey whose worker outlives its broker.
+
+    A worker that has a task in hand when its broker dies hands the message back, and later confirms
+    it, over a connection that is closed. Kombu meets a None there and the worker ends by an
+    AttributeError; as an error of the connection it is logged, and the worker goes on. The broker
+    gives the message out again by itself, so nothing is handed back.
+    """
+
+    do_restore = False
+
+    def _connparams(self, asynchronous: bool = False) -> Any:
+        if self.connection is None:
+            raise ConnectionError("The connection to the broker was lost.")
+        return super()._connparams(asynchronous)
+
+
+Transport.Channel = SurvivingChannel
 
 
 @celeryd_init.connect

@@ -208,11 +208,6 @@ def test_many_topups_while_everything_acts_at_random(broker: Broker, crew: Crew)
                 future.result()
         assert not stress.wrong, stress.wrong[:3]
         stress.finish()
-        # As at a deployment. That they come back by themselves when a broker was killed is another
-        # test's matter, and an open defect (CHANGELOG.md).
-        for celery in crew.all:
-            celery.kill()
-            celery.start()
         wait_until(lambda: not refunds_due().exists(), "every refund that is due is carried out")
         check_orders(stress)
     check_money_and_stock(stress)

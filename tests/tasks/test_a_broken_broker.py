@@ -179,9 +179,6 @@ def refunded(*fulfilments: Fulfilment) -> bool:
     return not Fulfilment.objects.filter(pk__in=pks, refunded_at=None).exists()
 
 
-# An open defect, not a loose test: in about one of sixteen runs nothing was swept for 150 seconds
-# after the broker was back, so some consumer had not come back. CHANGELOG.md names it.
-@pytest.mark.xfail(strict=False, reason="a worker sometimes stays away after its broker was killed")
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 def test_workers_and_scheduler_come_back_with_their_broker(
     broker: Broker, crew: Crew, fault: str
