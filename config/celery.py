@@ -33,7 +33,7 @@ class SurvivingChannel(Channel):
     def _connparams(self, asynchronous: bool = False) -> Any:
         if self.connection is None:
             raise ConnectionError("The connection to the broker was lost.")
-        return super()._connparams(asynchronous)
+        return super()._connparams(asynchronous)  # type: ignore[misc]  # not in the stubs
 
 
 Transport.Channel = SurvivingChannel
