@@ -13,24 +13,31 @@ from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
 from tests.live import LiveServer, live_server
+from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
 
 
+# What some tests need beside Python, by their marker, and where it was found on this machine.
+PROGRAMS = {"browser": find_browser(), "rabbitmq": find_rabbitmq()}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests that need a browser out where there is none; CI always has one."""
-    if find_browser():
-        return
-    without = [item for item in items if item.get_closest_marker("browser")]
-    if without and os.environ.get("CI"):
-        raise pytest.UsageError("CI has no browser: install chromium")
-    items[:] = [item for item in items if item not in without]
-    config.hook.pytest_deselected(items=without)
+    """Leaves out the tests that need a program this machine lacks; CI always has them all."""
+    for marker in (name for name, place in PROGRAMS.items() if place is None):
+        without = [item for item in items if item.get_closest_marker(marker)]
+        if without and os.environ.get("CI"):
+            raise pytest.UsageError(f"CI lacks what tests marked `{marker}` need")
+        items[:] = [item for item in items if item not in without]
+        config.hook.pytest_deselected(items=without)
 
 
-def pytest_report_header() -> str:
-    return f"browser: {find_browser() or 'none, so the tests marked `browser` are left out'}"
+def pytest_report_header() -> list[str]:
+    return [
+        f"{name}: {place or f'none, so the tests marked `{name}` are left out'}"
+        for name, place in PROGRAMS.items()
+    ]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,110 @@
+"""A RabbitMQ of the test's own: Debian's, as a child process with its files in a folder.
+
+Tests that use it carry the marker `rabbitmq`. Where it is not installed they are left out, and CI
+installs it: `apt-get install rabbitmq-server`.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from celery import current_app
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+from config.embedded.processes import Process, free_port
+from tests.live import HOST
+from tests.tasks.running import wait_until
+
+PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # Debian's own wrapper changes the user
+
+
+def find_rabbitmq() -> str | None:
+    """Where the server is, or None."""
+    return str(PROGRAM) if PROGRAM.exists() and shutil.which("epmd") else None
+
+
+class Rabbit:
+    """One RabbitMQ, which can be killed and started again on the same data and port."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port, self._names_port = free_port(), free_port()
+        self._environment = {
+            **os.environ,
+            "HOME": str(folder),  # where Erlang keeps its cookie
+            "ERL_EPMD_PORT": str(self._names_port),
+            "ERL_EPMD_ADDRESS": HOST,
+            "RABBITMQ_NODENAME": f"voucher{self._port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": HOST,
+            "RABBITMQ_NODE_PORT": str(self._port),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "none"),
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+        }
+        self._process: Process | None = None
+        names = ["epmd", "-port", str(self._names_port), "-address", HOST]
+        with (folder / "names.log").open("wb") as output:
+            self._names = Process("epmd", names, output=output)
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@{HOST}:{self._port}//"
+
+    def start(self) -> None:
+        """Returns when it takes connections. From the main thread only."""
+        with (self._folder / "rabbitmq.log").open("ab") as output:
+            self._process = Process(
+                "rabbitmq", [PROGRAM], environment=self._environment, output=output
+            )
+        wait_until(self._answers, "RabbitMQ has started")
+
+    def kill(self) -> None:
+        """kill -9 of the server and all that belongs to it."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        self.kill()
+        self._names.stop()
+
+    def waiting(self) -> int:
+        """Messages that no worker has taken. Those taken come back when their worker dies."""
+        with Connection(self.url) as connection, connection.channel() as channel:
+            name = current_app.conf.task_default_queue
+            queue = channel.queue_declare(queue=name, passive=True)  # type: ignore[attr-defined]
+            return int(queue.message_count)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.exit_code() is None, (self._folder / "rabbitmq.log").read_text()
+        try:
+            with Connection(self.url, connect_timeout=5) as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0)
+        except (OperationalError, OSError):
+            return False
+        return True
+
+
+@contextmanager
+def running_rabbitmq() -> Iterator[Rabbit]:
+    with tempfile.TemporaryDirectory(
+        prefix="voucher-rabbitmq-", ignore_cleanup_errors=True
+    ) as folder:
+        rabbit = Rabbit(Path(folder))
+        try:
+            rabbit.start()
+            yield rabbit
+        finally:
+            rabbit.stop()

@@ -1,0 +1,118 @@
+"""Production may run on RabbitMQ as well: the same promises, over a real one."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from config import queue
+from tests.concurrency.books import assert_books_balance
+from tests.factories import make_merchant
+from tests.tasks.rabbitmq import Rabbit, running_rabbitmq
+from tests.tasks.running import Crew, running_crew, wait_until
+from tests.tasks.test_a_broken_broker import BOUND, buy_and_reject, refunded
+from tests.tasks.test_refunds_by_workers import (
+    STATEMENTS,
+    credits_of,
+    fail_topup,
+    stopping,
+    wait_for_stopped,
+    wait_until_refunded,
+)
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.rabbitmq]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Rabbit]:
+    with running_rabbitmq() as rabbit:
+        yield rabbit
+
+
+@pytest.fixture
+def rabbit(server: Rabbit, monkeypatch: pytest.MonkeyPatch) -> Rabbit:
+    """A RabbitMQ that this process, too, sends its tasks to."""
+    monkeypatch.setenv("CELERY_BROKER_URL", server.url)
+    monkeypatch.setattr(queue, "resting", queue.Rest())
+    return server
+
+
+@pytest.fixture
+def crew(rabbit: Rabbit, transactional_db: None) -> Iterator[Crew]:
+    with running_crew(rabbit.url) as crew:
+        yield crew
+
+
+def test_a_rejection_credits_the_wallet_by_its_task(rabbit: Rabbit, crew: Crew) -> None:
+    crew.worker()
+    merchant = make_merchant()
+
+    wait_until_refunded(merchant, fail_topup(merchant))
+
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+    assert_books_balance()
+
+
+def test_a_worker_killed_before_and_after_its_commit(rabbit: Rabbit, crew: Crew) -> None:
+    """Both leave the message; it comes again, to a refund that is due and to one that is done."""
+    merchant = make_merchant()
+    fulfilment = fail_topup(merchant)
+    with stopping(STATEMENTS["after the credit"]):
+        killed = crew.worker()
+        wait_for_stopped()
+        killed.kill()
+    assert credits_of(fulfilment) == 0
+    with stopping(STATEMENTS["after the history"]) as holding:
+        killed = crew.worker()
+        wait_for_stopped()
+        os.kill(killed.pid, signal.SIGSTOP)  # the one that would give up the message
+        holding.rollback()
+        wait_until(lambda: credits_of(fulfilment) == 1, "the refund is committed")
+        killed.kill()
+    wait_until(lambda: rabbit.waiting() == 1, "the message is back")
+
+    again = crew.worker()
+
+    wait_until(lambda: again.events("task_succeeded"), "it came again")
+    assert credits_of(fulfilment) == 1
+    assert merchant.get("/balance").json()["data"]["balance"] == 100
+
+
+def test_workers_and_scheduler_come_back_with_their_broker(rabbit: Rabbit, crew: Crew) -> None:
+    merchant = make_merchant()
+    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    before, _ = buy_and_reject(merchant)
+    wait_until(lambda: refunded(before), "all is well before")
+
+    rabbit.kill()
+    during, seconds = buy_and_reject(merchant)
+    assert seconds < BOUND
+    time.sleep(3)
+    assert not refunded(during)
+    rabbit.start()
+
+    wait_until(lambda: refunded(during), "the sweep found it")
+    queue.resting = queue.Rest()
+    after, _ = buy_and_reject(merchant)
+    wait_until(lambda: refunded(after), "all is well again")
+    assert worker.exit_code() is None
+    assert beat.exit_code() is None
+    assert_books_balance()
+
+
+def test_a_task_is_queued_at_once_after_a_restart_of_the_broker(
+    rabbit: Rabbit, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The connection kept from before is dead, and a new one is made without a failure."""
+    merchant = make_merchant()
+    buy_and_reject(merchant)
+    rabbit.kill()
+    rabbit.start()
+    kept = rabbit.waiting()
+
+    buy_and_reject(merchant)
+
+    assert "task_not_queued" not in caplog.text
+    wait_until(lambda: rabbit.waiting() == kept + 1, "it is there")
