@@ -194,6 +194,8 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1
 # The operators' desk: from when on a waiting top-up is shown in another colour, and a refund late.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
+# How often the desk's pages fetch its numbers again.
+DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)
 
 # API.
