@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "config.middleware.BackOfficeHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -316,6 +317,9 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "operators.admin.menu.icon"}
+    ],
     "STYLES": ["operators.admin.menu.stylesheet"],
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},

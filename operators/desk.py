@@ -85,7 +85,8 @@ def urgency(age: timedelta) -> str:
 
 def _age(now: datetime, since: datetime) -> dict[str, str]:
     age = now - since
-    return {"age": age_in_words(age), "urgency": URGENCIES[urgency(age)]}
+    level = urgency(age)
+    return {"age": age_in_words(age), "level": level, "colour": URGENCIES[level]}
 
 
 def _open() -> Any:

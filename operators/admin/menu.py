@@ -93,6 +93,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             ]
             if "topups.fulfilment" in allowed and title == "Top-ups":
                 dashboard = reverse("admin:topups_fulfilment_dashboard")
+                if request.path == dashboard:  # its address begins with that of the queue
+                    links[0]["active"] = False
                 links.insert(1, {"title": "Dashboard", "icon": "monitoring", "link": dashboard})
             sections.append({"title": title, "separator": bool(sections), "items": links})
     return sections
@@ -137,6 +139,11 @@ def show_desk(user: User) -> dict[str, Any]:
 def stylesheet(request: HttpRequest) -> str:
     """Our few lines on top of the theme's."""
     return static("operators/admin.css")
+
+
+def icon(request: HttpRequest) -> str:
+    """What a browser shows in a tab; without one it asks for a file that is not there."""
+    return static("operators/icon.svg")
 
 
 def _list_url(label: str) -> str:
