@@ -142,7 +142,7 @@ class FulfilmentAdmin(RecordAdmin):
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
-    list_display = ("order_reference", "age", "state", "held", "sold", "player", "given", "account")
+    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
     list_filter = (
         WorkFilter,
         ("product", AutocompleteSelectFilter),

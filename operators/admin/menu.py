@@ -87,7 +87,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 if label not in named
             ]
         if shown:
-            links = [
+            links: list[dict[str, Any]] = [
                 {"title": name, "icon": icon, "link": _list_url(label)}
                 for name, label, icon in shown
             ]
