@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "config.middleware.BackOfficeHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -193,6 +194,8 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1
 # The operators' desk: from when on a waiting top-up is shown in another colour, and a refund late.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
+# How often the desk's pages fetch its numbers again.
+DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)
 
 # API.
@@ -313,6 +316,9 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "operators.admin.menu.icon"}
+    ],
     "STYLES": ["operators.admin.menu.stylesheet"],
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},

@@ -1,9 +1,12 @@
 """What the desk shows at a glance: how much work waits, how old it is, how it went."""
 
-from datetime import timedelta
+from __future__ import annotations
+
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import Count, Min, Q
 from django.db.models.functions import TruncHour
 from django.utils import timezone
@@ -14,23 +17,44 @@ from topups.transitions import OPEN
 
 HOURS = 24
 BUSIEST = 8
+STATES = (
+    FulfilmentStatus.PENDING,
+    FulfilmentStatus.PROCESSING,
+    FulfilmentStatus.PENDING_REVIEW,
+)
+# The theme's name of each colour.
+URGENCIES = {"fresh": "success", "waiting": "warning", "late": "danger"}
 
 
-def summarise_desk() -> dict[str, Any]:
-    """The queue by state and product, the last day hour by hour, and refunds; four queries."""
+def summarise_queue(user: User, *, after: int | None = None) -> dict[str, Any]:
+    """How many are open in each state, how many of them this person holds, how many of those that
+    wait came after the fulfilment of id `after`, and since when the oldest waits; one query."""
     now = timezone.now()
-    states = dict(_open().values_list("status").annotate(count=Count("pk")).order_by())
+    numbers = _open().aggregate(
+        **{status: Count("pk", filter=Q(status=status)) for status in STATES},
+        mine=Count("pk", filter=Q(claimed_by=user)),
+        new=Count("pk", filter=Q(status=FulfilmentStatus.PENDING, pk__gt=after or 0)),
+        oldest=Min("created_at"),
+    )
     return {
         "states": [
-            (FulfilmentStatus(status).label, states.get(status, 0))
-            for status in (
-                FulfilmentStatus.PENDING,
-                FulfilmentStatus.PROCESSING,
-                FulfilmentStatus.PENDING_REVIEW,
-            )
+            {"name": status.label, "count": numbers[status], "work": status.value}
+            for status in STATES
         ],
+        "mine": numbers["mine"],
+        "new": numbers["new"] if after is not None else 0,
+        "refresh": settings.DESK_REFRESH_SECONDS,
+        "oldest": _age(now, numbers["oldest"]) if numbers["oldest"] else None,
+    }
+
+
+def summarise_desk(user: User) -> dict[str, Any]:
+    """The queue by state and product, the last day hour by hour, and refunds; four queries."""
+    now = timezone.now()
+    return {
+        **summarise_queue(user),
         "products": [
-            {"name": name, "count": count, "age": age_in_words(now - oldest), "since": oldest}
+            {"name": name, "count": count, **_age(now, oldest)}
             for name, count, oldest in _open()
             .values_list("product__name")
             .annotate(count=Count("pk"), oldest=Min("created_at"))
@@ -59,11 +83,17 @@ def urgency(age: timedelta) -> str:
     return "waiting" if minutes >= settings.DESK_WAITING_MINUTES else "fresh"
 
 
+def _age(now: datetime, since: datetime) -> dict[str, str]:
+    age = now - since
+    level = urgency(age)
+    return {"age": age_in_words(age), "level": level, "colour": URGENCIES[level]}
+
+
 def _open() -> Any:
     return Fulfilment.objects.filter(status__in=OPEN)
 
 
-def _last_hours(now: Any) -> dict[str, Any]:
+def _last_hours(now: datetime) -> dict[str, Any]:
     """Completions and failures of the last day, one pair per hour, empty hours included."""
     first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     rows = (
@@ -85,7 +115,7 @@ def _last_hours(now: Any) -> dict[str, Any]:
     }
 
 
-def _refunds(now: Any) -> dict[str, int]:
+def _refunds(now: datetime) -> dict[str, int]:
     overdue = now - timedelta(minutes=settings.REFUND_OVERDUE_MINUTES)
     return refunds_due().aggregate(
         refunds_due=Count("pk"), refunds_overdue=Count("pk", filter=Q(refund_due_at__lte=overdue))

@@ -11,7 +11,8 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.forms import Form, ModelForm
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -108,6 +109,14 @@ class RecordAdmin(DeskAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RecordList]:
         return RecordList
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        # The admin's own history would be empty: nothing is ever edited here.
+        context = {"show_history": False, **(extra_context or {})}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
@@ -177,6 +186,11 @@ def amount(value: Decimal | None, currency: str = "") -> str:
         return EMPTY
     whole, _, decimals = f"{value:,.4f}".partition(".")
     return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
+
+
+def label(text: str, colour: str) -> str:
+    """A word on a ground of `success`, `warning`, `danger` or `info`, as the theme draws it."""
+    return render_to_string("unfold/helpers/label.html", {"text": text, "type": colour})
 
 
 def link_to(obj: Model | None, text: str = "") -> str:

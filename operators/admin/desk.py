@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -26,8 +26,18 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from operators.admin.base import EMPTY, RecordAdmin, amount, page, posted, staff_of, url_of
-from operators.desk import age_in_words, urgency
+from operators.admin.base import (
+    EMPTY,
+    RecordAdmin,
+    amount,
+    label,
+    page,
+    posted,
+    staff_of,
+    url_of,
+)
+from operators.admin.menu import show_desk
+from operators.desk import STATES, URGENCIES, age_in_words, summarise_queue, urgency
 from topups.fulfilments import (
     MoveRefused,
     Operator,
@@ -47,6 +57,13 @@ NAMES = {
     Move.REJECT: "Reject and refund",
     Move.REJECT_UNREFUNDED: "Fail without refund",
 }
+COLOURS = {
+    FulfilmentStatus.PENDING: "info",
+    FulfilmentStatus.PROCESSING: "warning",
+    FulfilmentStatus.PENDING_REVIEW: "danger",
+    FulfilmentStatus.COMPLETED: "success",
+    FulfilmentStatus.FAILED: "danger",
+}
 DANGEROUS = {Move.REJECT, Move.REJECT_UNREFUNDED}
 REJECTIONS = {Move.REJECT, Move.REJECT_UNREFUNDED}
 MAX_SELECTED = 100
@@ -59,7 +76,8 @@ class WorkFilter(DropdownFilter):
     parameter_name = "work"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("mine", "My claims"), ("review", "In review"), ("all", "All, ended ones too")]
+        states = [(status.value, status.label) for status in STATES]
+        return [("mine", "My claims"), *states, ("all", "All, ended ones too")]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment]
@@ -69,8 +87,8 @@ class WorkFilter(DropdownFilter):
                 return queryset
             case "mine":
                 return queryset.filter(claimed_by=staff_of(request))
-            case "review":
-                return queryset.filter(status=FulfilmentStatus.PENDING_REVIEW)
+            case state if state in STATES:
+                return queryset.filter(status=state)
         return queryset.filter(status__in=OPEN)
 
 
@@ -124,7 +142,7 @@ class FulfilmentAdmin(RecordAdmin):
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
-    list_display = ("order_reference", "age", "sold", "player", "given", "account", "state", "held")
+    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
     list_filter = (
         WorkFilter,
         ("product", AutocompleteSelectFilter),
@@ -155,7 +173,7 @@ class FulfilmentAdmin(RecordAdmin):
 
     # How a row looks.
 
-    @display(description="age", label={"fresh": "success", "waiting": "warning", "late": "danger"})
+    @display(description="age", label=URGENCIES)
     def age(self, fulfilment: Fulfilment) -> tuple[str, str]:
         age = (fulfilment.closed_at or timezone.now()) - fulfilment.created_at
         return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))
@@ -169,8 +187,10 @@ class FulfilmentAdmin(RecordAdmin):
         return format_html(
             '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
             ' aria-label="Player id" title="Click to copy"'
-            ' x-data x-on:click="$el.select();'
-            ' navigator.clipboard && navigator.clipboard.writeText($el.value)">',
+            ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
+            ' x-on:click="$el.select(); (navigator.clipboard'
+            " ? navigator.clipboard.writeText($el.value)"
+            " : Promise.resolve(document.execCommand('copy'))).then(() => copied = true)\">",
             max(len(fulfilment.player_id), 4),
             fulfilment.player_id,
         )
@@ -182,28 +202,21 @@ class FulfilmentAdmin(RecordAdmin):
         ]
         return format_html_join("", "<div>{}: <strong>{}</strong></div>", rows) or EMPTY
 
-    @display(
-        description="state",
-        label={
-            "pending": "info",
-            "processing": "warning",
-            "pending_review": "danger",
-            "completed": "success",
-            "failed": "danger",
-        },
-    )
+    @display(description="state", label=COLOURS)
     def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
         return fulfilment.status, FulfilmentStatus(fulfilment.status).label
 
-    # The same on an order's own page, where the theme has no labels.
+    # The same on an order's own page, where the theme draws no labels by itself.
 
     @admin.display(description="state")
     def now(self, fulfilment: Fulfilment) -> str:
-        return FulfilmentStatus(fulfilment.status).label
+        status = FulfilmentStatus(fulfilment.status)
+        return label(status.label, COLOURS[status])
 
     @admin.display(description="age")
     def waited(self, fulfilment: Fulfilment) -> str:
-        return str(self.age(fulfilment)[1])
+        level, words = self.age(fulfilment)
+        return label(words, URGENCIES.get(level, ""))
 
     @admin.display(description="claimed by")
     def held(self, fulfilment: Fulfilment) -> str:
@@ -225,6 +238,9 @@ class FulfilmentAdmin(RecordAdmin):
         desk = self.admin_site.admin_view
         return [
             path("next/", desk(self.claim_next), name="topups_fulfilment_next"),
+            path("strip/", desk(self.strip), name="topups_fulfilment_strip"),
+            path("glance/", desk(self.glance), name="topups_fulfilment_glance"),
+            path("dashboard/", desk(self.dashboard), name="topups_fulfilment_dashboard"),
             path("<int:pk>/move/<str:move>/", desk(self.move), name="topups_fulfilment_move"),
             *super().get_urls(),
         ]
@@ -237,6 +253,43 @@ class FulfilmentAdmin(RecordAdmin):
         context = {**(extra_context or {}), "moves": moves}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        newest = Fulfilment.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        context = {**(extra_context or {}), **_strip(request, newest)}
+        answer: HttpResponse = super().changelist_view(request, context)
+        return answer
+
+    def strip(self, request: HttpRequest) -> HttpResponse:
+        """The numbers above the queue, which its page fetches again and again (live.js).
+
+        `after` is the newest order when that page was made; those behind it are new to its reader.
+        """
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return TemplateResponse(request, "admin/desk_strip.html", _strip(request, _after(request)))
+
+    def glance(self, request: HttpRequest) -> HttpResponse:
+        """The numbers of the dashboard, which its page fetches again and again (live.js)."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        desk = show_desk(staff_of(request))
+        return TemplateResponse(request, "admin/desk_numbers.html", {"desk": desk})
+
+    def dashboard(self, request: HttpRequest) -> HttpResponse:
+        """The state of the desk, on a page of its own."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request,
+            "admin/desk_dashboard.html",
+            {
+                **self.admin_site.each_context(request),
+                "title": "Dashboard",
+                "desk": show_desk(staff_of(request)),
+            },
+        )
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
         """Gives the operator the order that waits longest."""
@@ -261,11 +314,15 @@ class FulfilmentAdmin(RecordAdmin):
             raise PermissionDenied
         chosen = Move(move)
         form = _form(chosen)(posted(request) if "confirmed" in request.POST else None)
-        if chosen not in ENDING and request.method == "POST":
-            _carry_out(request, [fulfilment], chosen)
+        if chosen not in ENDING:
+            if request.method == "POST":
+                _carry_out(request, [fulfilment], chosen)
             return HttpResponseRedirect(url_of(fulfilment))
         if form.is_valid():
             _carry_out(request, [fulfilment], chosen, **form.cleaned_data)
+            return HttpResponseRedirect(url_of(fulfilment))
+        if not may_move(fulfilment, chosen, _operator(request)):
+            _tell_impossible(request, [fulfilment], chosen)
             return HttpResponseRedirect(url_of(fulfilment))
         return self._confirm(request, [fulfilment], chosen, form, back=url_of(fulfilment))
 
@@ -315,29 +372,35 @@ class FulfilmentAdmin(RecordAdmin):
 
     def get_actions(self, request: HttpRequest) -> Any:
         actions = super().get_actions(request)
-        return actions if self.has_fulfil_permission(request) else {}
+        if not self.has_fulfil_permission(request):
+            return {}
+        if not _operator(request).is_senior:
+            actions.pop(f"{Move.REJECT_UNREFUNDED.value}_selected", None)
+        return actions
 
     def move_selected(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment], move: Move
     ) -> HttpResponse | None:
         """Moves each of the selected orders that allows it, and tells of the others."""
-        rows = queryset.select_related("product").order_by("created_at", "pk")
+        rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
         selected = list(rows[:MAX_SELECTED])
-        if not selected:
-            return None
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
+        possible = [each for each in selected if may_move(each, move, _operator(request))]
         if move not in ENDING:
             _carry_out(request, selected, move)
         elif form.is_valid():
             _carry_out(request, selected, move, **form.cleaned_data)
+        elif not possible:
+            _tell_impossible(request, selected, move)
         else:
             return self._confirm(
                 request,
-                selected,
+                possible,
                 move,
                 form,
                 back=_queue_url(),
-                pks=[each.pk for each in selected],
+                left=[each for each in selected if each not in possible],
+                pks=[each.pk for each in possible],
                 action=f"{move.value}_selected",
             )
         return None
@@ -416,6 +479,22 @@ def _carry_out(
             messages.error(request, f"{fulfilment.order_reference}: {refused}")
     if done:
         messages.success(request, f"{NAMES[move]}: {done} done.")
+
+
+def _tell_impossible(request: HttpRequest, selected: list[Fulfilment], move: Move) -> None:
+    for each in selected:
+        holder = f", claimed by {each.claimed_by}" if each.claimed_by else ""
+        state = f"{each.order_reference} is {each.get_status_display()}{holder}"
+        messages.error(request, f"{NAMES[move]}: not possible now. {state}.")
+
+
+def _after(request: HttpRequest) -> int | None:
+    after = request.GET.get("after", "")
+    return int(after) if after.isascii() and after.isdecimal() and len(after) < 19 else None
+
+
+def _strip(request: HttpRequest, after: int | None) -> dict[str, Any]:
+    return {"queue": summarise_queue(staff_of(request), after=after), "after": after}
 
 
 def _queue_url() -> str:

@@ -6,12 +6,14 @@ import json
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
 from catalogue.models import Shelf
+from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
 from operators.desk import summarise_desk
 from topups.transitions import FULFIL
@@ -49,6 +51,20 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
 }
 
 
+# Whole numbers upwards, both series on top of each other, and what each colour means.
+_TICKS = {"color": "#9ca3af", "precision": 0}
+CHART_OPTIONS = {
+    "maintainAspectRatio": False,
+    "animation": False,
+    "plugins": {
+        "legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": "#9ca3af"}}
+    },
+    "scales": {
+        "x": {"stacked": True, "ticks": _TICKS, "grid": {"display": False}},
+        "y": {"stacked": True, "ticks": _TICKS, "grid": {}, "suggestedMax": 4},
+    },
+}
+
 admin.site.index_title = "Overview"
 
 
@@ -71,10 +87,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 if label not in named
             ]
         if shown:
-            links = [
+            links: list[dict[str, Any]] = [
                 {"title": name, "icon": icon, "link": _list_url(label)}
                 for name, label, icon in shown
             ]
+            if "topups.fulfilment" in allowed and title == "Top-ups":
+                dashboard = reverse("admin:topups_fulfilment_dashboard")
+                if request.path == dashboard:  # its address begins with that of the queue
+                    links[0]["active"] = False
+                links.insert(1, {"title": "Dashboard", "icon": "monitoring", "link": dashboard})
             sections.append({"title": title, "separator": bool(sections), "items": links})
     return sections
 
@@ -85,7 +106,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         {"title": section["title"], "links": section["items"]} for section in navigation(request)
     ]
     if request.user.has_perm(FULFIL):
-        context["desk"] = show_desk()
+        context["desk"] = show_desk(staff_of(request))
     desk = admin.site._registry.get(Shelf)
     if desk and desk.has_view_or_change_permission(request):
         selling = Q(product__active=True) & (Q(variation=None) | Q(variation__active=True))
@@ -98,32 +119,31 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     return context
 
 
-def show_desk() -> dict[str, Any]:
-    """The desk's numbers, its charts as the theme wants them, and where its lists are."""
-    numbers = summarise_desk()
+def show_desk(user: User) -> dict[str, Any]:
+    """The desk's numbers, its chart as the theme wants it, and where its lists are."""
+    numbers = summarise_desk(user)
     hours = numbers["hours"]
+    series = (("Delivered", "completed", "#16a34a"), ("Failed", "failed", "#dc2626"))
+    datasets = [
+        {"label": label, "data": hours[name], "backgroundColor": colour, "borderRadius": 2}
+        for label, name, colour in series
+    ]
     return {
         **numbers,
         "url": _list_url("topups.fulfilment"),
-        "chart": json.dumps(
-            {
-                "labels": hours["labels"],
-                "datasets": [
-                    {
-                        "label": "Delivered",
-                        "data": hours["completed"],
-                        "backgroundColor": "#16a34a",
-                    },
-                    {"label": "Failed", "data": hours["failed"], "backgroundColor": "#dc2626"},
-                ],
-            }
-        ),
+        "chart": json.dumps({"labels": hours["labels"], "datasets": datasets}),
+        "chart_options": json.dumps(CHART_OPTIONS),
     }
 
 
 def stylesheet(request: HttpRequest) -> str:
     """Our few lines on top of the theme's."""
     return static("operators/admin.css")
+
+
+def icon(request: HttpRequest) -> str:
+    """What a browser shows in a tab; without one it asks for a file that is not there."""
+    return static("operators/icon.svg")
 
 
 def _list_url(label: str) -> str:

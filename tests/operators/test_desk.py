@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from operators.admin import desk
 from operators.roles import CATALOGUE_MANAGER, FINANCE, OPERATOR, ROLES, SENIOR_OPERATOR
 from tests.factories import (
     Merchant,
@@ -17,13 +18,14 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.operators.desk import make_staff, signed_in
-from topups.fulfilments import claim_next, move_fulfilment
-from topups.models import Fulfilment
+from topups.fulfilments import Operator, claim_next, move_fulfilment
+from topups.models import Channel, Fulfilment
 from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 
 QUEUE = "/admin/topups/fulfilment/"
+CONFIRMED = {"confirmed": "1", "reason": "other"}
 
 
 def browser_of(user: User) -> Client:
@@ -215,6 +217,52 @@ def test_a_selection_is_moved_together_and_an_ending_one_is_confirmed(merchant: 
     assert {row.status for row in Fulfilment.objects.all()} == {"completed"}
 
 
+def test_a_confirmation_names_those_that_cannot_move_and_leaves_them(merchant: Merchant) -> None:
+    taken, free = bought(merchant), bought(merchant)
+    claim_next(operator=make_operator(username="anna"))
+    _, browser = operator_browser()
+    selection = {"_selected_action": [taken.pk, free.pk], "action": "reject_selected"}
+
+    asked = browser.post(QUEUE, selection)
+    assert f"{taken.order_reference} (Processing, anna)" in asked.content.decode()
+    assert asked.context["pks"] == [free.pk]
+
+    browser.post(QUEUE, {**selection, "_selected_action": asked.context["pks"], **CONFIRMED})
+    assert set(Fulfilment.objects.values_list("pk", "status")) == {
+        (taken.pk, "processing"),
+        (free.pk, "failed"),
+    }
+
+
+def test_nothing_ends_unconfirmed_where_a_selection_could_not_move_when_it_was_made(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+    # What the page sees is older than the truth: the order is free again when it would be moved.
+    monkeypatch.setattr(desk, "may_move", lambda *_: False)
+
+    answer = browser.post(
+        QUEUE, {"_selected_action": [fulfilment.pk], "action": "reject_selected"}, follow=True
+    )
+
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending"
+    assert f"not possible now. {fulfilment.order_reference} is Pending." in said(answer)
+
+
+def test_only_actions_that_somebody_may_use_are_offered(merchant: Merchant) -> None:
+    def offered(browser: Client) -> list[str]:
+        form = browser.get(QUEUE).context["action_form"]
+        return [name for name, _ in form.fields["action"].choices if name] if form else []
+
+    bought(merchant)
+    junior = offered(operator_browser()[1])
+    assert offered(operator_browser(senior=True)[1]) == [*junior, "reject_unrefunded_selected"]
+    assert junior[0] == "claim_selected"
+    assert offered(signed_in(make_staff("topups.view_fulfilment"))) == []
+
+
 def test_one_that_cannot_move_stops_no_other(merchant: Merchant) -> None:
     taken, free = bought(merchant), bought(merchant)
     claim_next(operator=make_operator())
@@ -229,6 +277,18 @@ def test_one_that_cannot_move_stops_no_other(merchant: Merchant) -> None:
     assert taken.order_reference in said(answer)
     free.refresh_from_db()
     assert free.status == "processing"
+
+
+def test_a_move_that_is_no_longer_possible_is_not_asked_about(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    claim_next(operator=make_operator(username="anna"))
+    _, browser = operator_browser()
+    address = reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, Move.COMPLETE.value])
+
+    answer = browser.get(address, follow=True)
+
+    assert f"{fulfilment.order_reference} is Processing, claimed by anna" in said(answer)
+    assert answer.redirect_chain[-1][0] == f"{QUEUE}{fulfilment.pk}/change/"
 
 
 def test_who_may_only_look_is_offered_nothing(merchant: Merchant) -> None:
@@ -254,14 +314,50 @@ def test_the_first_page_tells_the_state_of_the_desk(merchant: Merchant) -> None:
         if move:
             move_fulfilment(reference=reference, move=move, operator=make_operator())
 
-    desk = signed_in().get("/admin/").context["desk"]
+    shown_desk = signed_in().get("/admin/").context["desk"]
 
-    assert dict(desk["states"]) == {"Pending": 1, "Processing": 1, "Pending Review": 0}
-    (shown,) = desk["products"]
+    counts = {state["name"]: state["count"] for state in shown_desk["states"]}
+    assert counts == {"Pending": 1, "Processing": 1, "Pending Review": 0}
+    (shown,) = shown_desk["products"]
     assert (shown["name"], shown["count"]) == ("Gems 60", 2)
-    assert (sum(desk["hours"]["completed"]), sum(desk["hours"]["failed"])) == (1, 1)
-    assert len(desk["hours"]["labels"]) == 24
-    assert (desk["refunds_due"], desk["refunds_overdue"]) == (1, 0)
+    assert (sum(shown_desk["hours"]["completed"]), sum(shown_desk["hours"]["failed"])) == (1, 1)
+    assert len(shown_desk["hours"]["labels"]) == 24
+    assert (shown_desk["refunds_due"], shown_desk["refunds_overdue"]) == (1, 0)
+
+
+def test_the_strip_counts_what_came_after_the_page_was_made(merchant: Merchant) -> None:
+    bought(merchant)
+    user, browser = operator_browser()
+    page = browser.get(QUEUE)
+    assert page.context["queue"]["new"] == 0
+    strip = reverse("admin:topups_fulfilment_strip")
+
+    bought(merchant)
+    after = {"after": page.context["after"]}
+    assert "1 new order: show" in browser.get(strip, after).content.decode()
+    claim_next(operator=make_operator())
+    claim_next(operator=Operator(user=user, channel=Channel.ADMIN))
+
+    answer = browser.get(strip, after)
+    states = [(state["work"], state["count"]) for state in answer.context["queue"]["states"]]
+    assert states == [("pending", 0), ("processing", 2), ("pending_review", 0)]
+    assert (answer.context["queue"]["mine"], answer.context["queue"]["new"]) == (1, 0)
+
+
+@pytest.mark.parametrize("after", ["", "x", "-1", "9" * 18, "9" * 6000, "\u0661"])
+def test_the_strip_answers_any_address(after: str) -> None:
+    address = reverse("admin:topups_fulfilment_strip")
+    assert operator_browser()[1].get(address, {"after": after}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["dashboard", "glance", "strip"])
+def test_the_numbers_are_for_those_who_see_the_desk(name: str) -> None:
+    address = reverse(f"admin:topups_fulfilment_{name}")
+
+    assert operator_browser()[1].get(address).status_code == 200
+    assert signed_in(make_staff("topups.view_fulfilment")).get(address).status_code == 200
+    assert signed_in(make_staff("catalogue.view_product")).get(address).status_code == 403
+    assert Client().get(address).status_code == 302
 
 
 def test_the_roles_are_there_after_migrate_and_keep_what_was_added() -> None:

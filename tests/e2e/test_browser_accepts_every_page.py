@@ -1,0 +1,105 @@
+"""A real browser walks through the back office, and refuses nothing that its pages want to do."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+from django.urls import reverse
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+from catalogue.models import Product, VoucherCode
+from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.live import LiveServer
+from tests.operators.desk import World, list_url, make_staff, shown_models, url
+from topups.models import Fulfilment, TopUpProduct
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SECTIONS = shown_models()
+
+
+@pytest.fixture
+def page(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    """Signed in as somebody who sees everything, in a service with some of everything."""
+    World().grow(1)
+    staff = make_staff(superuser=True)
+    staff.set_password(PASSWORD)
+    staff.save()
+    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with open_browser() as browser:
+        page = browser.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
+        page.on("console", complain)
+        page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
+        COMPLAINTS.clear()
+        sign_in(page, staff.username)
+        yield page
+        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+
+
+COMPLAINTS: list[str] = []
+
+
+def complain(message: ConsoleMessage) -> None:
+    if message.type in ("error", "warning"):
+        COMPLAINTS.append(message.text)
+
+
+def visit(page: Page, address: str) -> None:
+    answer = page.goto(address)
+    assert answer is not None, address
+    assert answer.status == 200, address
+    page.wait_for_load_state("networkidle")
+    assert COMPLAINTS == [], address
+
+
+def test_no_page_complains(page: Page) -> None:
+    for model in SECTIONS:
+        visit(page, list_url(model))
+        visit(page, url(model.objects.latest("pk")))
+    for model in (Product, TopUpProduct):
+        visit(page, list_url(model) + "add/")
+    fulfilment, code = Fulfilment.objects.latest("pk"), VoucherCode.objects.latest("pk")
+    for address in (
+        reverse("admin:index"),
+        reverse("admin:topups_fulfilment_dashboard"),
+        reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
+        url(code).replace("change/", "reveal/"),
+        reverse("admin:password_change"),
+        reverse("two_factor_enrol"),
+    ):
+        visit(page, address)
+    assert page.locator("img[alt^='QR code']").evaluate("image => image.naturalWidth") > 0
+
+
+def test_what_the_theme_offers_works(page: Page) -> None:
+    visit(page, reverse("admin:topups_fulfilment_dashboard"))
+    drawn = "Chart.getChart(document.querySelector('canvas.chart')).data.labels.length"
+    assert page.evaluate(drawn) == 24
+
+    # A search through all sections, a chooser that asks the server, and another set of colours.
+    page.keyboard.press("Control+k")
+    page.get_by_placeholder("Type to search").press_sequentially("Orders")
+    expect(page.locator("#command-results")).to_contain_text("Orders")
+    visit(page, list_url(Product) + "add/")
+    page.locator(".select2-selection").first.click()
+    expect(page.locator(".select2-results")).to_contain_text("Category")
+    page.emulate_media(color_scheme="dark")
+    visit(page, reverse("admin:index"))
+    expect(page.locator("html")).to_have_class("dark")
+    assert COMPLAINTS == []
+
+
+def test_what_a_page_should_not_do_is_refused(page: Page) -> None:
+    """The control: were the policy not in force, none of the above would say anything."""
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.injected = true";
+            document.head.append(script);
+        }"""
+    )
+    assert page.evaluate("window.injected") is None
+    assert page.evaluate("fetch('https://elsewhere.example/').then(() => 1, () => 'refused')")
+    page.wait_for_timeout(100)
+    assert sum("Content Security Policy" in complaint for complaint in COMPLAINTS) >= 2

@@ -1,0 +1,78 @@
+"""What browsers are told about pages of the back office: load nothing else, keep no copy."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from catalogue.models import VoucherCode
+from orders.models import Order
+from tests.factories import buy_topup, make_merchant
+from tests.operators.desk import World, list_url, shown_models, signed_in, url
+from topups.models import Fulfilment
+
+pytestmark = pytest.mark.django_db
+
+
+def is_guarded(answer: Any) -> bool:
+    headers = answer.headers
+    policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+    return (
+        policy["default-src"] == "'none'"
+        and policy["frame-ancestors"] == "'none'"
+        and policy["base-uri"] == "'none'"
+        and policy["form-action"] == "'self'"
+        and "unsafe-inline" not in policy["script-src"]
+        and not any("http" in sources or "*" in sources for sources in policy.values())
+        and headers["X-Frame-Options"] == "DENY"
+        and headers["X-Content-Type-Options"] == "nosniff"
+        and headers["Referrer-Policy"] == "same-origin"
+        and headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    )
+
+
+def test_every_page_of_the_back_office_is_guarded_and_kept_nowhere() -> None:
+    World().grow(1)
+    browser = signed_in()
+    fulfilment = Fulfilment.objects.latest("pk")
+    pages = [reverse(f"admin:{name}") for name in ("index", "login", "password_change")]
+    pages += [reverse("two_factor_enrol"), reverse("admin:autocomplete")]
+    for name in ("dashboard", "glance", "strip"):
+        pages.append(reverse(f"admin:topups_fulfilment_{name}"))
+    pages.append(reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "complete"]))
+    for model in shown_models():
+        pages += [list_url(model), url(model.objects.latest("pk"))]
+    for page in pages:
+        answer = browser.get(page)
+        assert is_guarded(answer), page
+        assert "no-store" in answer.headers["Cache-Control"], page
+
+
+def test_pages_that_show_a_player_or_a_code_are_kept_nowhere() -> None:
+    merchant = make_merchant()
+    reference = buy_topup(merchant, player_id="5550123")
+    World().grow(1)
+    browser = signed_in()
+    player = Fulfilment.objects.get(order_reference=reference)
+    code = VoucherCode.objects.exclude(order_id=None).latest("pk")
+    asked = url(code).replace("change/", "reveal/")
+    shown = [
+        browser.get(list_url(Fulfilment)),
+        browser.get(url(player)),
+        browser.get(url(Order.objects.get(reference=reference))),
+        browser.post(reverse("admin:topups_fulfilment_move", args=[player.pk, "complete"])),
+    ]
+    for answer in shown:
+        assert "5550123" in answer.content.decode()
+        assert "no-store" in answer.headers["Cache-Control"]
+    revealed = browser.post(asked, {"note": "asked by the merchant"})
+    assert revealed.status_code == 200
+    assert "CODE-" in revealed.content.decode()
+    assert "no-store" in revealed.headers["Cache-Control"]
+
+
+def test_refusals_are_guarded_and_the_api_has_its_own_answers() -> None:
+    assert is_guarded(signed_in().get("/admin/nothing/here/"))
+    assert is_guarded(Client().get("/admin/"))
+    assert "Content-Security-Policy" not in Client().get("/api/v1/ping").headers
