@@ -15,14 +15,19 @@ def client_address(request: HttpRequest) -> Address | None:
     """The peer's address, or behind trusted proxies the nearest hop that is not one of them.
 
     Hops further out were written by that untrusted hop and prove nothing. None where an address
-    on the way cannot be read.
+    on the way cannot be read, and where a trusted proxy does not say for whom it calls.
     """
-    address = _parse_address(request.META.get("REMOTE_ADDR", ""))
+    address = peer_address(request)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
     hops = [hop for hop in forwarded.split(",") if hop.strip()]
-    while address is not None and hops and is_within(address, settings.TRUSTED_PROXIES):
-        address = _parse_address(hops.pop())
+    while address is not None and is_within(address, settings.TRUSTED_PROXIES):
+        address = _parse_address(hops.pop()) if hops else None
     return address
+
+
+def peer_address(request: HttpRequest) -> Address | None:
+    """Whoever opened the connection; None where that cannot be read."""
+    return _parse_address(request.META.get("REMOTE_ADDR", ""))
 
 
 def client_address_text(request: HttpRequest) -> str:

@@ -31,8 +31,10 @@ def issue_key(*, client: ApiClient) -> str:
 
 def rotate_key(*, client: ApiClient, overlap: timedelta) -> str:
     """Issues a new key; the client's other keys end after `overlap` at the latest."""
-    end = timezone.now() + overlap
     with transaction.atomic():
+        # One rotation after another, or neither would see the new key of the other, and both live.
+        ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
+        end = timezone.now() + overlap
         live_keys(client).filter(Q(expires_at=None) | Q(expires_at__gt=end)).update(expires_at=end)
         return issue_key(client=client)
 

@@ -154,7 +154,9 @@ def save_catalogue(
 
 def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
     """Creates or updates rows by id, and moves the model's own ids past those of the file."""
-    present = model._default_manager.in_bulk([row["id"] for row in rows])
+    # Locked, or an edit made between reading and writing would be undone.
+    locked = model._default_manager.select_for_update(no_key=True).order_by("pk")
+    present = locked.in_bulk([row["id"] for row in rows])
     created, updated = [], []
     for row in rows:
         values = {name: row[name] for name in fields if name in row}
@@ -262,7 +264,8 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
     wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
     wanted |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
-    for shelf in Shelf.objects.filter(product__in=[row["id"] for row in products]):
+    shelves = Shelf.objects.filter(product__in=[row["id"] for row in products]).order_by("pk")
+    for shelf in shelves.select_for_update(no_key=True):
         row = wanted.get((shelf.product_id, shelf.variation_id), {})
         price = row.get("price", shelf.price)
         step = row.get("quantity_step", shelf.quantity_step)

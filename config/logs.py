@@ -5,9 +5,24 @@ of a traceback. Callers log names and ids, not values that merchants sent.
 """
 
 import logging.config
+import re
 from typing import Any
 
 import structlog
+
+# What PostgreSQL adds to an error: the values of the row that it refused.
+DETAIL = re.compile(r"DETAIL: .*?(?=(?:\n|\\n)(?:HINT|CONTEXT|QUERY): |\n\n|\Z)", re.DOTALL)
+
+
+def drop_details(
+    logger: object, name: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Cuts the values out of every text that quotes an error of the database."""
+    for key, value in event.items():
+        if isinstance(value, str) and "DETAIL: " in value:
+            event[key] = DETAIL.sub("DETAIL: …", value)
+    return event
+
 
 SHARED_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -15,6 +30,7 @@ SHARED_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
+    drop_details,
 ]
 
 

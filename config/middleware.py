@@ -45,6 +45,22 @@ class BodyLimitMiddleware:
         return self.get_response(request)
 
 
+class ApiOverHttpsMiddleware:
+    """Refuses the API over plain HTTP (403) where the service is reached by HTTPS.
+
+    A redirect would be followed as a GET by some clients, and the key has been in the open by then:
+    better that the very first call of a program fails.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if settings.HTTPS and request.path.startswith(API_PREFIX) and not request.is_secure():
+            return message_response(403, "Use https: this request and its key came unencrypted.")
+        return self.get_response(request)
+
+
 class BackOfficeHeadersMiddleware:
     """Tells browsers that pages of the back office load nothing from elsewhere, send nothing there,
     stand in no frame and are kept nowhere: they show players, money and codes.

@@ -65,6 +65,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
+    "accounts.middleware.TrustedProxyMiddleware",
+    "config.middleware.ApiOverHttpsMiddleware",
     "config.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.BackOfficeHeadersMiddleware",
@@ -110,6 +112,11 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
+            # A database host that vanished without a word is given up within half a minute.
+            "tcp_user_timeout": 30_000,
+            "keepalives_idle": 15,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
             **_database.get("OPTIONS", {}),  # what the URL asks for, sslmode above all
             # A statement or a forgotten transaction ends long before the five minutes after which
             # another attempt may take a key over.
@@ -256,7 +263,8 @@ SPECTACULAR_SETTINGS = {
 # Security.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # load balancers probe by plain HTTP
+# Load balancers probe by plain HTTP; the API refuses it (ApiOverHttpsMiddleware).
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^api/"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:

@@ -1,16 +1,20 @@
 """What a running server logs: one JSON object a line, traceable by X-Request-Id, and no secret."""
 
 import json
+import logging
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
 
+from accounts.models import ApiClient
+from config.logs import SHARED_PROCESSORS
 from tests.contract.situations import (
     data,
     make_shop,
     unreadable_codes,
 )
-from tests.factories import Merchant
+from tests.factories import Merchant, make_client
 from tests.live import LiveServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,3 +86,25 @@ def test_a_failure_is_logged_with_its_cause_and_no_values(live: LiveServer) -> N
         if line.get("request_id") == answer["X-Request-Id"] and line["level"] == "error"
     ]
     assert "CannotOpen" in errors[0]["exception"]
+
+
+def test_an_error_of_the_database_is_logged_without_the_row_it_refused(
+    transactional_db: None,
+) -> None:
+    client = make_client()
+    with pytest.raises(IntegrityError) as refused, transaction.atomic():
+        ApiClient.objects.filter(pk=client.pk).update(
+            name="player-of-somebody", rate_limit_per_minute=0
+        )
+    assert "player-of-somebody" in str(refused.value)
+    error = RuntimeError("while it was handled")
+    error.__cause__ = refused.value
+    event = {"exc_info": error, "error": str(refused.value), "event": repr(refused.value)}
+
+    for processor in SHARED_PROCESSORS:
+        event = processor(logging.getLogger("test"), "error", event)  # type: ignore[assignment]
+
+    assert "player-of-somebody" not in str(event)
+    assert "accounts_apiclient_rate_limit_is_positive" in event["error"]
+    assert "accounts_apiclient_rate_limit_is_positive" in event["exception"]
+    assert "while it was handled" in event["exception"]

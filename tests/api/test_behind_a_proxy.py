@@ -1,0 +1,66 @@
+"""HTTPS ends at a proxy in front; only that proxy is believed about how a request came."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from tests.factories import make_merchant
+
+pytestmark = pytest.mark.django_db
+
+PROXY, STRANGER, MERCHANT = "10.0.0.7", "203.0.113.9", "198.51.100.4"
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def call(settings: Settings) -> Call:
+    """GET /ping of a merchant who may call from one address, in production's way."""
+    settings.HTTPS = settings.SECURE_SSL_REDIRECT = True
+    settings.TRUSTED_PROXIES = ["10.0.0.0/8"]
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    merchant = make_merchant(allowed_networks=[MERCHANT])
+
+    def call(peer: str, method: str = "GET", path: str = "/ping", **headers: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Client(REMOTE_ADDR=peer).generic(
+            method,
+            f"/api/v1{path}",
+            headers={"Authorization": f"Bearer {merchant.key}", **named},
+        )
+
+    return call
+
+
+def test_a_call_by_https_through_the_proxy_is_answered(call: Call) -> None:
+    answer = call(PROXY, X_Forwarded_Proto="https", X_Forwarded_For=MERCHANT)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/ping"), ("POST", "/orders")])
+def test_plain_http_is_refused_and_not_redirected(call: Call, method: str, path: str) -> None:
+    answer = call(PROXY, method, path, X_Forwarded_Proto="http", X_Forwarded_For=MERCHANT)
+
+    assert answer.status_code == 403
+    assert answer.json().keys() == {"message"}
+    assert "https" in answer.json()["message"]
+    assert "Location" not in answer
+
+
+def test_a_stranger_who_claims_https_is_not_believed(call: Call) -> None:
+    assert call(STRANGER, X_Forwarded_Proto="https").json().keys() == {"message"}
+
+
+def test_a_proxy_that_does_not_say_for_whom_it_calls_is_nobody(
+    call: Call, settings: Settings
+) -> None:
+    """Its own address must not open an allowlist that names the proxies' network."""
+    inside = make_merchant(allowed_networks=["10.0.0.0/8"])
+    answer = Client(REMOTE_ADDR=PROXY).get(
+        "/api/v1/ping",
+        headers={"Authorization": f"Bearer {inside.key}", "X-Forwarded-Proto": "https"},
+    )
+    assert answer.json()["error"]["code"] == "ip_not_allowed"

@@ -1,0 +1,83 @@
+"""People who change the same client or the same package in the same moment."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.db.models import QuerySet
+
+from accounts.keys import live_keys, rotate_key
+from catalogue.catalogue_import import save_catalogue
+from catalogue.models import Shelf
+from tests.concurrency.racing import held, in_background, start, wait_for_waiting
+from tests.factories import make_merchant, make_product, make_topup_product, own_shelf
+from topups.catalogue_import import save_topup_products
+from topups.models import TopUpProduct
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def no_row_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard gone: rows are read without a lock."""
+    monkeypatch.setattr(QuerySet, "select_for_update", lambda rows, **options: rows)
+
+
+@pytest.fixture(params=["guarded", "control"])
+def guarded(request: pytest.FixtureRequest) -> bool:
+    if request.param == "control":
+        request.getfixturevalue("no_row_locks")
+    return bool(request.param == "guarded")
+
+
+def test_two_rotations_without_overlap_leave_one_key(guarded: bool) -> None:
+    client = make_merchant().client
+
+    with (
+        ThreadPoolExecutor(2) as pool,
+        held("SELECT FROM accounts_apikey WHERE client_id = %s FOR UPDATE", client.pk),
+    ):
+        rotations = [
+            start(pool, lambda: rotate_key(client=client, overlap=timedelta())) for _ in range(2)
+        ]
+        wait_for_waiting(2)
+
+    assert len({rotation.result() for rotation in rotations}) == 2
+    assert live_keys(client).count() == (1 if guarded else 2)
+
+
+def test_an_import_does_not_undo_that_a_package_is_switched_off(guarded: bool) -> None:
+    product = make_topup_product(price="4.99")
+    row = {"id": product.pk, "name": product.name, "currency": "USD", "price": Decimal("5.49")}
+
+    switching_off = "UPDATE topups_topupproduct SET active = false WHERE id = %s"
+    with (
+        in_background(lambda: save_topup_products(products=[row])) as importing,
+        held(switching_off, product.pk) as edit,
+    ):
+        wait_for_waiting()
+        edit.commit()
+    importing.result()
+
+    product = TopUpProduct.objects.get(pk=product.pk)
+    assert product.price == Decimal("5.49")
+    assert product.active is not guarded
+
+
+def test_an_import_does_not_undo_a_new_step(guarded: bool) -> None:
+    product = make_product(price="9.99")
+    shelf = own_shelf(product)
+    row = {"id": product.pk, "name": product.name, "currency": "USD", "price": Decimal("8.99")}
+
+    with (
+        in_background(lambda: save_catalogue(categories=[], products=[row])) as importing,
+        held("UPDATE catalogue_shelf SET quantity_step = 5 WHERE id = %s", shelf.pk) as edit,
+    ):
+        wait_for_waiting()
+        edit.commit()
+    importing.result()
+
+    shelf = Shelf.objects.get(pk=shelf.pk)
+    assert shelf.price == Decimal("8.99")
+    assert shelf.quantity_step == (5 if guarded else 1)
