@@ -99,10 +99,10 @@ def test_an_error_of_the_database_is_logged_without_the_row_it_refused(
     assert "player-of-somebody" in str(refused.value)
     error = RuntimeError("while it was handled")
     error.__cause__ = refused.value
-    event = {"exc_info": error, "error": str(refused.value), "event": repr(refused.value)}
+    event: Any = {"exc_info": error, "error": str(refused.value), "event": repr(refused.value)}
 
     for processor in SHARED_PROCESSORS:
-        event = processor(logging.getLogger("test"), "error", event)  # type: ignore[assignment]
+        event = processor(logging.getLogger("test"), "error", event)
 
     assert "player-of-somebody" not in str(event)
     assert "accounts_apiclient_rate_limit_is_positive" in event["error"]
