@@ -1,17 +1,19 @@
-"""An operator works two top-ups in a real browser, while the merchant polls over real HTTP."""
+"""Operators work top-ups in real browsers, while the merchant polls over real HTTP."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.db import connections
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from config.embedded.environment import PROJECT
 from config.embedded.processes import Process
 from config.embedded.supervisor import CELERY
 from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.concurrency.racing import held, wait_for_waiting
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -22,10 +24,13 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.live import LiveServer, database_url, live_server
-from topups.fulfilments import claim_next
-from topups.models import TopUpProduct
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
+from topups.transitions import Move
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+QUEUE = "/admin/topups/fulfilment/"
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ def broker() -> str:
 
 @pytest.fixture
 def server(broker: str) -> Iterator[LiveServer]:
-    with live_server({"CELERY_BROKER_URL": broker}) as server:
+    with live_server({"CELERY_BROKER_URL": broker, "DESK_REFRESH_SECONDS": "1"}) as server:
         yield server
 
 
@@ -67,17 +72,32 @@ def product(transactional_db: None) -> TopUpProduct:
 
 
 @pytest.fixture
-def page(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    operator = make_operator(username="olga")
+    with open_browser() as browser:
+        yield browser
+        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+
+
+@pytest.fixture
+def page(server: LiveServer, browser: Browser) -> Page:
+    return page_of("olga", server, browser)
+
+
+@pytest.fixture
+def merchant(server: LiveServer) -> Merchant:
+    return Merchant(make_client(make_account(balance="100.00")), http=server.http)
+
+
+def page_of(username: str, server: LiveServer, browser: Browser) -> Page:
+    """A browser of this new operator's own, signed in."""
+    operator = make_operator(username=username)
     operator.user.set_password(PASSWORD)
     operator.user.save()
-    with open_browser() as browser:
-        page = browser.new_page(base_url=server.base_url, viewport={"width": 1280, "height": 720})
-        sign_in(page, "olga")
-        yield page
-        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+    page = browser.new_page(base_url=server.base_url, viewport={"width": 1280, "height": 720})
+    sign_in(page, username)
+    return page
 
 
 def take_picture(page: Page, name: str) -> None:
@@ -88,9 +108,8 @@ def take_picture(page: Page, name: str) -> None:
 
 
 def test_an_order_is_claimed_and_delivered_and_another_rejected_and_refunded(
-    server: LiveServer, worker: None, product: TopUpProduct, page: Page
+    merchant: Merchant, worker: None, product: TopUpProduct, page: Page
 ) -> None:
-    merchant = Merchant(make_client(make_account(balance="100.00")), http=server.http)
     delivered = buy_topup(merchant, product, player_id="0012345", fields={"1": "eu"})
     rejected = buy_topup(merchant, product, player_id="wrong-one", fields={"1": "eu"})
 
@@ -113,7 +132,7 @@ def test_an_order_is_claimed_and_delivered_and_another_rejected_and_refunded(
     assert merchant.get(f"/orders/{delivered}").json()["data"]["status"] == "completed"
 
     # The other one is rejected, and the wallet is credited while the page is watched.
-    page.goto("/admin/topups/fulfilment/")
+    page.goto(QUEUE)
     page.get_by_role("link", name=rejected).click()
     page.get_by_role("link", name="Reject and refund…").click()
     page.select_option("[name=reason]", "wrong_id")
@@ -131,14 +150,74 @@ def test_an_order_is_claimed_and_delivered_and_another_rejected_and_refunded(
     assert merchant.get("/balance").json()["data"]["balance"] == 95.01
 
 
-def test_the_slower_operator_is_told(server: LiveServer, product: TopUpProduct, page: Page) -> None:
-    merchant = Merchant(make_client(make_account(balance="100.00")), http=server.http)
+def test_of_two_at_once_one_wins_and_the_other_reads_what_happened(
+    server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, browser: Browser
+) -> None:
     reference = buy_topup(merchant, product, fields={"1": "eu"})
-    page.goto("/admin/topups/fulfilment/")
-    page.get_by_role("link", name=reference).click()
-    expect(page.get_by_role("button", name="Claim")).to_be_visible()
+    pages = {"olga": page, "ben": page_of("ben", server, browser)}
+    for each in pages.values():
+        each.goto(QUEUE)
+        each.get_by_role("link", name=reference).click()
+        expect(each.get_by_role("button", name="Claim")).to_be_visible()
 
-    claim_next(operator=make_operator(username="faster"))
-    page.get_by_role("button", name="Claim").click()
+    # Both have pressed before either order can be taken.
+    with held("SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE", reference):
+        for each in pages.values():
+            each.get_by_role("button", name="Claim").click(no_wait_after=True)
+        wait_for_waiting()
+    for each in pages.values():
+        expect(each.locator("body")).to_contain_text(re.compile("1 done|Nothing was changed"))
 
-    expect(page.locator("body")).to_contain_text("claimed by faster")
+    winner = Fulfilment.objects.get(order_reference=reference).claimed_by
+    assert winner is not None
+    won, lost = pages.pop(winner.username), pages.popitem()[1]
+    expect(won.locator("body")).to_contain_text("1 done")
+    expect(won.get_by_role("button", name="Release")).to_be_visible()
+    expect(lost.locator("body")).to_contain_text(f"claimed by {winner.username}")
+    expect(lost.get_by_role("link", name="Delivered…")).to_have_count(0)
+    assert FulfilmentEvent.objects.filter(move="claim").count() == 1
+
+
+def test_the_queue_tells_of_new_work_and_leaves_what_is_being_done(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    buy_topup(merchant, product, fields={"1": "eu"})
+    page.goto(QUEUE)
+    page.locator("input.action-select").check()
+    page.get_by_placeholder("An order's reference").fill("half typed")
+    news = page.get_by_role("status").filter(has=page.locator("a"))
+    expect(page.locator(".desk-strip")).to_contain_text("1 pending")
+    expect(page.locator(".desk-news a")).to_be_hidden()
+    page.locator(".desk-strip a").first.focus()
+
+    buy_topup(merchant, product, fields={"1": "eu"})
+
+    expect(news).to_have_text("1 new order: show")
+    expect(page.locator(".desk-strip a").first).to_be_focused()
+    expect(page.locator(".desk-strip")).to_contain_text("1 pending")  # it waits for the focus
+    page.get_by_placeholder("An order's reference").focus()
+    expect(page.locator(".desk-strip")).to_contain_text("2 pending")
+    expect(page.locator("input.action-select")).to_be_checked()
+    expect(page.get_by_placeholder("An order's reference")).to_have_value("half typed")
+    take_picture(page, "desk-news")
+    page.locator(".desk-news a").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(2)
+
+
+def test_the_dashboard_follows_and_says_when_it_cannot(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    references = [buy_topup(merchant, product, fields={"1": "eu"}) for _ in range(2)]
+    page.goto(f"{QUEUE}dashboard/")
+    expect(page.locator(".desk-card").first).to_have_text("2Pending")
+    ended = """() => Chart.getChart(document.querySelector("canvas.chart")).data.datasets
+        .flatMap(series => series.data).reduce((sum, each) => sum + each, 0)"""
+    assert page.evaluate(ended) == 0
+
+    move_fulfilment(reference=references[0], move=Move.COMPLETE, operator=make_operator())
+
+    expect(page.locator(".desk-card").first).to_have_text("1Pending")
+    page.wait_for_function(f"({ended})() === 1")
+    page.context.clear_cookies()  # the session ends
+    expect(page.locator(".desk-stale")).to_contain_text("1Pending")
+    expect(page.locator(".desk-stale")).to_have_attribute("title", re.compile("reload"))

@@ -2,32 +2,64 @@
 
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
-from tests.concurrency.racing import race
+from tests.concurrency.racing import held, in_background, race, wait_for_waiting
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
 from topups.fulfilments import Operator, claim_next
 from topups.models import Fulfilment, FulfilmentEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ORDERS, OPERATORS = 6, 8
+OPERATORS = 8
 
 
-def test_nobody_gets_anothers_order_and_none_is_left() -> None:
-    merchant, product = make_merchant(), make_topup_product()
-    bought = [buy_topup(merchant, product) for _ in range(ORDERS)]
-    operators = [make_operator() for _ in range(OPERATORS)]
+@pytest.mark.parametrize("orders", [OPERATORS - 2, OPERATORS, OPERATORS + 2])
+def test_each_gets_an_order_of_their_own_while_any_waits(orders: int) -> None:
+    bought, operators = buy(orders), [make_operator() for _ in range(OPERATORS)]
 
-    def ask(operator: Operator) -> str | None:
-        claimed = claim_next(operator=operator)
-        return claimed.order_reference if claimed else None
+    got = ask_at_once(operators, oldest=bought[0])
 
-    got = race([partial(ask, operator) for operator in operators])
-
-    assert Counter(got) == Counter([*bought, *[None] * (OPERATORS - ORDERS)])
+    nothing = [None] * (OPERATORS - orders)
+    assert Counter(got) == Counter([*bought[:OPERATORS], *nothing])
     for operator, reference in zip(operators, got, strict=True):
         if reference:
             assert Fulfilment.objects.get(order_reference=reference).claimed_by == operator.user
-    assert FulfilmentEvent.objects.filter(move="claim").count() == ORDERS
+    claims = FulfilmentEvent.objects.filter(move="claim")
+    assert claims.count() == min(orders, OPERATORS)
+
+
+def test_without_the_guard_they_all_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: here the UPDATE does not name the state that it starts from."""
+    strict = Fulfilment.objects.filter
+
+    def careless(**conditions: Any) -> QuerySet[Fulfilment]:
+        return strict(pk=conditions["pk"]) if "pk" in conditions else strict(**conditions)
+
+    monkeypatch.setattr(Fulfilment.objects, "filter", careless)
+    bought, operators = buy(OPERATORS), [make_operator() for _ in range(OPERATORS)]
+
+    assert ask_at_once(operators, oldest=bought[0]) == [bought[0]] * OPERATORS
+
+
+def buy(number: int) -> list[str]:
+    merchant, product = make_merchant(), make_topup_product()
+    return [buy_topup(merchant, product) for _ in range(number)]
+
+
+def ask_at_once(operators: list[Operator], *, oldest: str) -> list[str | None]:
+    """What each got: all have chosen the oldest order before any of them may take it."""
+    statement = "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE"
+    calls = [partial(_ask, operator) for operator in operators]
+    with held(statement, oldest) as lock, in_background(lambda: race(calls)) as got:
+        wait_for_waiting(len(operators))
+        lock.rollback()
+        return got.result()
+
+
+def _ask(operator: Operator) -> str | None:
+    claimed = claim_next(operator=operator)
+    return claimed.order_reference if claimed else None
