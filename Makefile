@@ -12,7 +12,7 @@ EXEC := $(RUN) -m config.embedded exec
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test lint format openapi lock
+.PHONY: help install install-dev run servers test bench lint format openapi lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ servers: $(VENV)/run.stamp ## only the two servers, for manage.py in another ter
 
 test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
+
+bench: $(VENV)/dev.stamp ## how fast, compared with what; needs wrk [ARGS="--quick"]
+	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)
 
 lint: $(VENV)/dev.stamp ## style, types, and who imports whom
 	$(RUN) -m ruff check .

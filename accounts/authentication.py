@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
 from accounts.keys import find_live_key
-from accounts.models import ApiClient, ApiKey
+from accounts.models import ApiClient
 from config.errors import ApiError, ErrorCode
 
 
@@ -18,25 +18,24 @@ def caller(request: Request) -> ApiClient:
 
 
 class BearerAuthentication(BaseAuthentication):
-    """`request.user` becomes the ApiClient, `request.auth` its ApiKey."""
+    """`request.user` becomes the ApiClient."""
 
-    def authenticate(self, request: Request) -> tuple[ApiClient, ApiKey]:
+    def authenticate(self, request: Request) -> tuple[ApiClient, None]:
         """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`."""
         header = request.META.get("HTTP_AUTHORIZATION")
         if header is None:
             raise ApiError(ErrorCode.MISSING_TOKEN)
         scheme, _, token = header.partition(" ")
-        key = find_live_key(token.strip()) if scheme.lower() == "bearer" else None
-        if key is None:
+        client = find_live_key(token.strip()) if scheme.lower() == "bearer" else None
+        if client is None:
             raise ApiError(ErrorCode.INVALID_TOKEN)
-        client = key.client
         if not client.enabled or (client.account is not None and not client.account.enabled):
             raise ApiError(ErrorCode.CLIENT_DISABLED)
         if client.allowed_networks:
             address = client_address(request)
             if address is None or not is_within(address, client.allowed_networks):
                 raise ApiError(ErrorCode.IP_NOT_ALLOWED)
-        return client, key
+        return client, None
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

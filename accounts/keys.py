@@ -10,11 +10,12 @@ import secrets
 from datetime import timedelta
 from hmac import compare_digest
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.models import ApiClient, ApiKey
+from accounts.models import Account, ApiClient, ApiKey
+from config.sql import ask
 
 PREFIX_BYTES = 6
 SECRET_BYTES = 32
@@ -51,19 +52,35 @@ def live_keys(client: ApiClient) -> QuerySet[ApiKey]:
     return client.keys.filter(_live())
 
 
-def find_live_key(key: str) -> ApiKey | None:
-    """The live key with this secret, with its client and account; one query, and none for junk."""
+def find_live_key(key: str) -> ApiClient | None:
+    """The client, with its account, of the live key with this secret; one query, and none for
+    junk."""
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
-    found = (
-        ApiKey.objects.filter(_live(), prefix=match["prefix"])
-        .select_related("client__account")
-        .first()
-    )
-    if found is None or not compare_digest(found.digest, _digest(key)):
+    rows = ask("accounts_find_key", match["prefix"])
+    if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
         return None
-    return found
+    found = rows[0]
+    client = ApiClient.from_db(
+        DEFAULT_DB_ALIAS,
+        ["id", "account_id", "name", "enabled", "rate_limit_per_minute", "allowed_networks"],
+        [
+            found["client_id"],
+            found["account_id"],
+            found["client_name"],
+            found["client_enabled"],
+            found["rate_limit_per_minute"],
+            found["allowed_networks"],
+        ],
+    )
+    if found["account_id"] is not None:
+        client.account = Account.from_db(
+            DEFAULT_DB_ALIAS,
+            ["id", "currency", "enabled"],
+            [found["account_id"], found["account_currency"], found["account_enabled"]],
+        )
+    return client
 
 
 def _live() -> Q:

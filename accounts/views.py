@@ -1,9 +1,9 @@
 """GET /ping: does this key work."""
 
+from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.authentication import caller
 from accounts.serializers import PingSerializer
@@ -13,7 +13,7 @@ from config.api.views import ApiViewSet, ok
 
 class PingViewSet(ApiViewSet):
     @extend_schema(operation_id="ping", responses=answers(PingSerializer))
-    def retrieve(self, request: Request) -> Response:
+    def retrieve(self, request: Request) -> HttpResponse:
         """Confirms that the key works."""
         client = caller(request)
         ping = {

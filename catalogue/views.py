@@ -1,8 +1,8 @@
 """GET /products and /products/{product}: the voucher catalogue."""
 
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.authentication import caller
 from catalogue import selectors
@@ -27,7 +27,7 @@ class ProductViewSet(ApiViewSet):
         ],
         responses=answers(page_of(ProductSerializer)),
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: Request) -> HttpResponse:
         """The voucher catalogue."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         products, total = selectors.list_products(
@@ -44,7 +44,7 @@ class ProductViewSet(ApiViewSet):
         parameters=[PRODUCT_ID],
         responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]),
     )
-    def retrieve(self, request: Request, product: int) -> Response:
+    def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One product. `product_not_found` (404) where it is missing or switched off."""
         found = selectors.get_product(account=caller(request).account, product_id=product)
         return ok(ProductSerializer(found).data)

@@ -134,7 +134,7 @@ REDIS_URL = env.redis("REDIS_URL")
 if REDIS_URL:
     CACHES = {
         "default": {
-            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "BACKEND": "config.cache.CountingRedisCache",
             "LOCATION": REDIS_URL,
             # A lost cache may cost a request a moment, never the seconds of the default back-off;
             # the one retry is for a connection that a cache restart left stale.

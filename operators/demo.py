@@ -196,7 +196,7 @@ def _make_codes(number: int) -> Iterator[tuple[int, Code]]:
 
 def _keep_key(merchant: Account, key: str) -> str:
     found = find_live_key(key)
-    if found is not None and found.client.account_id == merchant.pk:
+    if found is not None and found.account_id == merchant.pk:
         return key
     client = ApiClient.objects.filter(account=merchant).order_by("pk").first()
     if client is not None:

@@ -90,12 +90,12 @@ class Order(models.Model):
         and a top-up stands where its fulfilment stands."""
         if self.fulfilment is None:
             return OrderStatus.COMPLETED
-        return status_of_topup(self.fulfilment)
+        return status_of_topup(self.fulfilment.status)
 
 
-def status_of_topup(fulfilment: Fulfilment) -> OrderStatus:
+def status_of_topup(status: str) -> OrderStatus:
     """The order status that a fulfilment status stands for: pending until it has ended."""
-    return STATUS_OF_TOPUP.get(FulfilmentStatus(fulfilment.status), OrderStatus.PENDING)
+    return STATUS_OF_TOPUP.get(FulfilmentStatus(status), OrderStatus.PENDING)
 
 
 class ClientCounter(models.Model):

@@ -1,42 +1,39 @@
 """Reads of orders. Every one starts at `orders_of`: nobody sees another client's order."""
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
-
-from django.db.models import QuerySet
 
 from accounts.models import ApiClient
 from catalogue.codes import open_code
-from catalogue.models import VoucherCode
-from catalogue.selectors import references_of
 from config.api.pagination import Page
 from config.errors import ApiError, ErrorCode
-from orders.models import ClientCounter, Order
-from topups.models import Fulfilment
+from config.sql import ask
+from orders.models import ClientCounter, OrderStatus, status_of_topup
 
 REFERENCE_PATTERN = re.compile(r"[0-9A-Z]{26}")
 
 
-def orders_of(client: ApiClient) -> QuerySet[Order]:
-    """The orders bought by this client: the one function through which a client's order is read."""
-    return Order.objects.filter(client=client)
+def orders_of(
+    client: ApiClient,
+    *,
+    reference: str | None = None,
+    oldest: int | None = None,
+    newest: int | None = None,
+) -> list[dict[str, Any]]:
+    """The order with this reference, or those with these numbers, newest first, as the database
+    keeps them (orders/sql/orders_of.sql).
+
+    The one function through which a client's order is read.
+    """
+    return ask("orders_of", client.pk, client.account_id, reference, oldest, newest)
 
 
 def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
     """One order. Raises `order_not_found`, the same for a foreign order as for an unknown one."""
-    order = None
-    if REFERENCE_PATTERN.fullmatch(reference):
-        order = (
-            orders_of(client)
-            .select_related("shelf", "fulfilment")
-            .filter(reference=reference)
-            .first()
-        )
-    if order is None:
+    found = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
+    if not found:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
-    return show_orders([order], client=client)[0]
+    return _show(found[0])
 
 
 def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]], int]:
@@ -48,73 +45,39 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
     newest = total - page.offset
-    rows = list(
-        orders_of(client)
-        .filter(number__gt=newest - page.per_page, number__lte=newest)
-        .select_related("shelf", "fulfilment")
-        .order_by("-number")
-    )
-    return show_orders(rows, client=client), total
+    rows = orders_of(client, oldest=newest - page.per_page + 1, newest=newest) if newest > 0 else []
+    return [_show(row) for row in rows], total
 
 
-def show_orders(orders: Sequence[Order], *, client: ApiClient) -> list[dict[str, Any]]:
-    """Orders ready to serialize, with their codes; two queries whatever their number."""
-    shelf_ids = [order.shelf_id for order in orders if order.shelf_id is not None]
-    references = references_of(client.account, shelf_ids)
-    codes = _codes_of(orders)
-    return [
-        _show_topup(order, order.fulfilment)
-        if order.fulfilment is not None
-        else _show_voucher(order, references, codes)
-        for order in orders
-    ]
-
-
-def _show_voucher(
-    order: Order, references: dict[int, str], codes: dict[int, list[dict[str, str]]]
-) -> dict[str, Any]:
-    assert order.shelf is not None  # noqa: S101  the database holds one of the two
-    return {
-        **_show_sale(order),
-        "product_id": order.shelf.product_id,
-        "variation_id": order.shelf.variation_id,
-        "merchant_reference": references.get(order.shelf.pk),
-        "codes": codes[order.pk],
+def _show(row: dict[str, Any]) -> dict[str, Any]:
+    """An order ready to serialize."""
+    sale = {
+        "reference": row["reference"],
+        "quantity": row["quantity"],
+        "units": row["quantity"] // row["units_per_sale"],
+        "units_per_sale": row["units_per_sale"],
+        "unit_price": row["unit_price"],
+        "total_price": row["total_price"],
+        "currency": row["currency"],
+        "created_at": row["created_at"],
     }
-
-
-def _show_topup(order: Order, fulfilment: Fulfilment) -> dict[str, Any]:
+    if row["fulfilment_status"] is None:
+        return {
+            **sale,
+            "status": OrderStatus.COMPLETED,
+            "product_id": row["product_id"],
+            "variation_id": row["variation_id"],
+            "merchant_reference": row["merchant_reference"],
+            "codes": [open_code(sealed).shown() for sealed in row["sealed_codes"]],
+        }
     return {
-        **_show_sale(order),
+        **sale,
+        "status": status_of_topup(row["fulfilment_status"]),
         "delivery_type": "top_up",
-        "system_product_id": fulfilment.product_id,
-        "player_id": fulfilment.player_id,
-        "fulfilment_status": fulfilment.status,
-        "refunded": fulfilment.refunded,
-        "failure_reason": fulfilment.failure_reason,
+        "system_product_id": row["system_product_id"],
+        "player_id": row["player_id"],
+        "fulfilment_status": row["fulfilment_status"],
+        "refunded": row["refunded"],
+        "failure_reason": row["failure_reason"],
         "codes": [],
     }
-
-
-def _show_sale(order: Order) -> dict[str, Any]:
-    """What both kinds of order show."""
-    return {
-        "reference": order.reference,
-        "status": order.status,
-        "quantity": order.quantity,
-        "units": order.units,
-        "units_per_sale": order.units_per_sale,
-        "unit_price": order.unit_price,
-        "total_price": order.total_price,
-        "currency": order.currency,
-        "created_at": order.created_at,
-    }
-
-
-def _codes_of(orders: Sequence[Order]) -> dict[int, list[dict[str, str]]]:
-    codes: dict[int, list[dict[str, str]]] = defaultdict(list)
-    with_codes = [order.pk for order in orders if order.shelf_id is not None]
-    rows = VoucherCode.objects.filter(order_id__in=with_codes)
-    for row in rows.order_by("order_id", "position"):
-        codes[row.order_id or 0].append(open_code(row.sealed).shown())
-    return codes

@@ -5,7 +5,6 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.authentication import caller
 from config.api.envelope import success
@@ -28,7 +27,6 @@ from orders.purchase import purchase_topup, purchase_vouchers
 from orders.serializers import (
     OrderSerializer,
     PurchaseSerializer,
-    TopUpPurchaseSerializer,
     read_purchase,
 )
 
@@ -76,7 +74,7 @@ class OrderViewSet(ApiViewSet):
         """
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
-        asked = read_purchase(body)
+        topup, asked = read_purchase(body)
 
         claim = claim_key(
             client=caller(request),
@@ -88,11 +86,10 @@ class OrderViewSet(ApiViewSet):
         if isinstance(claim, Replay):
             return _created(claim.body, replay=True)
         with released_on_refusal(claim):
-            topup = isinstance(asked, TopUpPurchaseSerializer)
             buy = purchase_topup if topup else purchase_vouchers
-            order = buy(client=caller(request), claim=claim, **asked.validated_data)
+            order = buy(client=caller(request), claim=claim, **asked)
 
-        answer = dumps(success(OrderSerializer(order).data))
+        answer = dumps(success(OrderSerializer().to_representation(order)))
         store_response(claim=claim, body=answer)
         return _created(answer)
 
@@ -101,7 +98,7 @@ class OrderViewSet(ApiViewSet):
         parameters=page_parameters(DEFAULT_PER_PAGE),
         responses=answers(page_of(OrderSerializer)),
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: Request) -> HttpResponse:
         """This client's orders, newest first, each with its codes."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
@@ -117,7 +114,7 @@ class OrderViewSet(ApiViewSet):
         ],
         responses=answers(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
-    def retrieve(self, request: Request, reference: str) -> Response:
+    def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) also for an order of another key."""
         order = selectors.get_order(client=caller(request), reference=reference)
         return ok(OrderSerializer(order).data)

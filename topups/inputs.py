@@ -1,11 +1,12 @@
 """Checking the field values of a top-up against what the game asks for, before any debit."""
 
+import json
 import re
 from typing import Any
 
 from config.errors import OrderRefused, RefusalReason, ValidationFailed
-from topups.models import FieldType, TopUpField, TopUpProduct
-from topups.selectors import visible_topup_products
+from config.sql import ask
+from topups.models import FieldType
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
@@ -18,12 +19,12 @@ def read_inputs(
     Raises `validation_failed` for an unknown product, and for unknown, missing or invalid values;
     `order_refused` / `product_inactive` for a product that is not sold.
     """
-    product = TopUpProduct.objects.filter(pk=product_id).first()
-    if product is None:
+    found = ask("topups_inputs_of", product_id)
+    if not found:
         raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
-    if not visible_topup_products().filter(pk=product_id).exists():
+    if not found[0]["sold"]:
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
-    fields = {str(field.number): field for field in product.inputs.prefetch_related("options")}
+    fields = {str(field["number"]): field for field in json.loads(found[0]["fields"])}
     problems = {
         f"fields.{name[:64]}": ["This product has no field with this id."]
         for name in values
@@ -42,26 +43,26 @@ def read_inputs(
     return inputs
 
 
-def _problem(field: TopUpField, value: str | None, player_id: str) -> str | None:
+def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:
     """The rule that the value breaks, as a sentence; None where it breaks none."""
     if not value or not value.strip():
-        return "This field is required." if field.required else None
-    if field.type == FieldType.DROPDOWN:
-        known = [option.value for option in field.options.all()]
+        return "This field is required." if field["required"] else None
+    if field["type"] == FieldType.DROPDOWN:
+        known = [option["value"] for option in field["options"]]
         return None if value in known else "Send one of the field's option values."
     if value == player_id:
         return "Send the player's id only as player_id."
-    if field.type == FieldType.NUMBER and not _NUMBER.fullmatch(value):
+    if field["type"] == FieldType.NUMBER and not _NUMBER.fullmatch(value):
         return "Send a number, written as a string of digits."
     return None
 
 
-def _input(field: TopUpField, value: str) -> dict[str, Any]:
-    labels = {option.value: option.label for option in field.options.all()}
+def _input(field: dict[str, Any], value: str) -> dict[str, Any]:
+    labels = {option["value"]: option["label"] for option in field["options"]}
     return {
-        "id": field.number,
-        "name": field.name,
-        "label": field.label,
+        "id": field["number"],
+        "name": field["name"],
+        "label": field["label"],
         "value": value,
         "value_label": labels.get(value),
     }

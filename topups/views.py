@@ -1,8 +1,8 @@
 """GET /topup-products and /topup-products/{product}: the top-up catalogue."""
 
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.authentication import caller
 from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
@@ -24,7 +24,7 @@ class TopUpProductViewSet(ApiViewSet):
         ],
         responses=answers(page_of(TopUpProductSerializer)),
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: Request) -> HttpResponse:
         """The top-up catalogue."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         products, total = selectors.list_topup_products(
@@ -42,7 +42,7 @@ class TopUpProductViewSet(ApiViewSet):
             TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
         ),
     )
-    def retrieve(self, request: Request, product: int) -> Response:
+    def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One top-up product. `product_not_found` (404) where it is missing or not sold here."""
         found = selectors.get_topup_product(account=caller(request).account, product_id=product)
         return ok(TopUpProductSerializer(found).data)

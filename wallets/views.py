@@ -1,8 +1,8 @@
 """GET /balance: what is left in the wallet."""
 
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.authentication import caller
 from config.api.openapi import answers
@@ -17,7 +17,7 @@ class BalanceViewSet(ApiViewSet):
         operation_id="balance",
         responses=answers(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
     )
-    def retrieve(self, request: Request) -> Response:
+    def retrieve(self, request: Request) -> HttpResponse:
         """The wallet's balance. `client_without_wallet` (409) for a key without one."""
         wallet = (
             Wallet.objects.filter(account=caller(request).account_id)

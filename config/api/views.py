@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from django.http import HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from config.api.envelope import success
+from config.api.envelope import json_response, success
 
 
 class ApiViewSet(ViewSet):
@@ -25,6 +25,6 @@ class ApiViewSet(ViewSet):
         super().initial(request, *args, **kwargs)
 
 
-def ok(data: Any) -> Response:
+def ok(data: Any) -> HttpResponse:
     """A successful read (200)."""
-    return Response(success(data))
+    return json_response(200, success(data))

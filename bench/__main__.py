@@ -1,0 +1,87 @@
+"""`make bench`: every measure, round by round, as one table and a report."""
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import django
+
+django.setup()
+
+from bench.load import MISSING, BenchError, find_wrk  # noqa: E402
+from bench.machine import describe_machine  # noqa: E402
+from bench.measures import MEASURES, Measure  # noqa: E402
+from bench.report import show_table, write_report  # noqa: E402
+from bench.subjects import SUBJECTS  # noqa: E402
+from bench.world import FULL, QUICK, TINY, Sizes, World, make_world, screen  # noqa: E402
+
+REPORT = Path("docs/benchmarks.md")
+SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
+WORKERS = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> int | str:
+    """Returns an exit code, or one line about what failed."""
+    options = _parser().parse_args(arguments)
+    measures = [m for m in MEASURES if not options.only or m.name in options.only]
+    sizes: Sizes = SIZES[options.size]
+    if options.rounds:
+        sizes = replace(sizes, rounds=options.rounds)
+    if find_wrk() is None:
+        return MISSING
+    machine = describe_machine()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="voucher-bench-") as folder,
+            make_world(sizes, Path(folder), workers=options.workers) as world,
+        ):
+            rounds = run_rounds(world, measures)
+    except BenchError as error:
+        return str(error)
+    print(show_table(measures, rounds))  # noqa: T201
+    if options.report:
+        write_report(options.report, measures, rounds, sizes=sizes, machine=machine)
+        screen.line(f"\nWritten: {options.report}")
+    return 0
+
+
+def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[float]]:
+    """Each subject once a round, in turn; all figures of all rounds by name."""
+    wanted = {figure for measure in measures for figure in measure.figures}
+    subjects = [subject for subject in SUBJECTS if wanted & set(subject.figures)]
+    rounds: dict[str, list[float]] = defaultdict(list)
+    for subject in subjects:
+        if subject.warm:
+            screen.line(f"warming up: {', '.join(subject.figures)}")
+            subject.run(world)
+    for number in range(world.sizes.rounds):
+        due = [subject for subject in subjects if number < (subject.rounds or world.sizes.rounds)]
+        for place, subject in enumerate(due, start=1):
+            figures = subject.run(world)
+            for name in subject.figures:
+                rounds[name].append(figures[name])
+                where = f"round {number + 1} of {world.sizes.rounds}, {place:>2} of {len(due)}"
+                screen.line(f"{where}  {name:<44} {figures[name]:>12,.2f}")
+    return rounds
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--size", choices=SIZES, default="full", help="how much data, how long")
+    parser.add_argument("--quick", dest="size", action="store_const", const="quick")
+    parser.add_argument("--rounds", type=int, help="how often each subject runs")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="processes of each program")
+    parser.add_argument("--report", type=Path, help=f"where to write it, such as {REPORT}")
+    parser.add_argument(
+        "--only", action="append", choices=[measure.name for measure in MEASURES], metavar="NAME",
+        help="this measure only; may be given again: " + ", ".join(m.name for m in MEASURES),
+    )  # fmt: skip
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

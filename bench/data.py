@@ -1,0 +1,169 @@
+"""What the databases hold: merchants, a catalogue, codes and a history.
+
+Everything is written by SQL, for ten million codes would take hours one by one. Codes are really
+sealed, but only a thousand different ones: opening one costs the same. Loading runs with triggers
+off (`session_replication_role`), so the stock that triggers and services count is set here too.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+
+import psycopg
+
+from catalogue.codes import Code, seal_code
+
+MERCHANTS = 100
+SHELVES = 50
+BALANCE = 1_000_000_000
+PRICE = "0.07"
+NO_LIMIT = 2_000_000_000  # requests per minute; they are counted all the same
+DIFFERENT_CODES = 1000
+CODES_AT_ONCE = 1_000_000
+# Ids of what is loaded first are known: they count from 1.
+COLLECTOR = MERCHANTS + 1  # the client whose many orders are listed; no load buys with it
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The API keys of the clients, by client id; the last is the collector's."""
+
+    by_client: dict[int, str]
+
+
+def load_merchants_and_catalogue(url: str) -> Keys:
+    """Merchants with a wallet full of money and a client with a key each; 50 products of each kind.
+
+    A top-up product asks for one dropdown.
+    """
+    keys = {client: _new_key() for client in range(1, MERCHANTS + 2)}
+    with psycopg.connect(url) as connection:
+        run = connection.execute
+        last = len(keys)
+        run(
+            "INSERT INTO accounts_account (name, currency, enabled)"
+            " SELECT 'Merchant ' || n, 'USD', true FROM generate_series(1, %s) n",
+            [last],
+        )
+        run("INSERT INTO wallets_wallet (account_id, balance) SELECT id, 0 FROM accounts_account")
+        run(
+            "INSERT INTO wallets_ledgerentry"
+            " (wallet_id, kind, counterpart, amount, balance_after, actor)"
+            " SELECT account_id, 'deposit', 'bank', %s, 0, 'bench' FROM wallets_wallet",
+            [BALANCE],
+        )
+        run(
+            "INSERT INTO accounts_apiclient"
+            " (account_id, name, enabled, rate_limit_per_minute, allowed_networks)"
+            " SELECT id, name, true, %s, '{}' FROM accounts_account ORDER BY id",
+            [NO_LIMIT],
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO accounts_apikey (client_id, prefix, digest) VALUES (%s, %s, %s)",
+                [
+                    (client, key.split("_")[1], hashlib.sha256(key.encode()).hexdigest())
+                    for client, key in keys.items()
+                ],
+            )
+        run(
+            "INSERT INTO catalogue_product (name, type, currency, active)"
+            " SELECT 'Product ' || n, 'voucher', 'USD', true FROM generate_series(1, %s) n",
+            [SHELVES],
+        )
+        run("UPDATE catalogue_shelf SET price = %s", [PRICE])
+        run(
+            "INSERT INTO topups_topupproduct"
+            " (name, currency, price, available_stock, active, published, forward)"
+            " SELECT 'Gems ' || n, 'USD', %s, 100000000, true, true, false"
+            "   FROM generate_series(1, %s) n",
+            [PRICE, SHELVES],
+        )
+        run(
+            "INSERT INTO topups_topupfield"
+            " (product_id, number, name, label, type, required, position)"
+            " SELECT id, 1, 'server', 'Server', 'dropdown', true, 0 FROM topups_topupproduct"
+        )
+        run(
+            "INSERT INTO topups_topupfieldoption (field_id, value, label, position)"
+            " SELECT id, value, upper(value), 0"
+            "   FROM topups_topupfield, unnest(ARRAY['eu', 'us']) AS value"
+        )
+    return Keys(keys)
+
+
+def load_codes(url: str, number: int, *, hot: int = 0) -> None:
+    """Puts so many codes in stock, spread over all shelves, and some more on the first."""
+    pool = [
+        seal_code(Code(f"BENCH-{n:012d}", f"SN{n:010d}", "1234")) for n in range(DIFFERENT_CODES)
+    ]
+    with psycopg.connect(url) as connection:
+        run = connection.execute
+        run("SET LOCAL session_replication_role = replica")
+        run("CREATE TEMPORARY TABLE pool (n integer PRIMARY KEY, sealed bytea)")
+        with connection.cursor().copy("COPY pool FROM STDIN") as copy:
+            for n, sealed in enumerate(pool):
+                copy.write_row((n, sealed))
+        for done in range(0, number + hot, CODES_AT_ONCE):
+            run(
+                "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
+                " SELECT CASE WHEN code < %(number)s THEN 1 + code %% %(shelves)s ELSE 1 END,"
+                "        pool.sealed, sha256(code::text::bytea)"
+                "   FROM generate_series(%(first)s::integer, %(last)s) AS code"
+                "   JOIN pool ON pool.n = code %% %(different)s"
+                "  ORDER BY code",
+                {
+                    "number": number,
+                    "shelves": SHELVES,
+                    "different": DIFFERENT_CODES,
+                    "first": done,
+                    "last": min(done + CODES_AT_ONCE, number + hot) - 1,
+                },
+            )
+        run(
+            "UPDATE catalogue_shelf shelf SET available_stock = ("
+            "SELECT count(*) FROM catalogue_vouchercode code"
+            " WHERE code.shelf_id = shelf.id AND order_id IS NULL)"
+        )
+
+
+def sell(url: str, number: int) -> None:
+    """A history of so many purchases of one client, made by the service's own SQL functions.
+
+    A thousand to a transaction, else the disk would take most of an hour; their stored answers
+    have the size of real ones.
+    """
+    procedure = f"""
+        CREATE OR REPLACE PROCEDURE bench_sell(sales integer) LANGUAGE plpgsql AS $$
+        DECLARE
+            claim record;
+        BEGIN
+            FOR sale IN 1..sales LOOP
+                claim := idempotency_claim(
+                    {COLLECTOR}, gen_random_uuid()::text, sha256(sale::text::bytea), 300);
+                PERFORM orders_purchase_vouchers(
+                    claim.record_id, claim.attempt, lpad(claim.record_id::text, 26, '0'),
+                    {COLLECTOR}, {COLLECTOR}, 1 + sale % {SHELVES}, NULL, NULL, 1);
+                PERFORM idempotency_store_response(
+                    claim.record_id, claim.attempt, decode(repeat('5e', 440), 'hex'));
+                IF sale % 1000 = 0 THEN
+                    COMMIT;
+                END IF;
+            END LOOP;
+        END $$
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(procedure)
+        connection.execute("CALL bench_sell(%s)", [number])
+        connection.execute("DROP PROCEDURE bench_sell")
+
+
+def settle(url: str) -> None:
+    """What autovacuum would do sooner or later, so that it does not come in the middle."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
+
+
+def _new_key() -> str:
+    return f"vk_{secrets.token_hex(6)}_{secrets.token_hex(32)}"

@@ -1,0 +1,28 @@
+"""The limit of the database: bench/floor.sql by pgbench, PostgreSQL's own load generator."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from bench.load import CONNECTIONS, BenchError
+from config.embedded.binaries import postgres_binary
+
+SCRIPT = Path(__file__).with_name("floor.sql")
+
+
+def run_floor(url: str, *, seconds: float) -> float:
+    """Purchases per second. Raises BenchError where one failed."""
+    ran = subprocess.run(
+        [
+            *(postgres_binary("pgbench"), "--no-vacuum", "--protocol=prepared"),
+            *(f"--client={CONNECTIONS}", "--jobs=1", f"--time={max(1, round(seconds))}"),
+            *(f"--file={SCRIPT}", url),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"^tps = ([0-9.]+)", ran.stdout, re.MULTILINE)
+    if ran.returncode or not found:
+        raise BenchError(f"pgbench failed: {ran.stderr.strip()[-1000:]}")
+    return float(found[1])

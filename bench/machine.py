@@ -1,0 +1,37 @@
+"""What it ran on."""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from config.embedded.binaries import postgres_binary
+
+PACKAGES = ("django", "djangorestframework", "granian", "psycopg", "fastapi", "asyncpg")
+
+
+def describe_machine() -> dict[str, str]:
+    """Names and values for the report, in order."""
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB",
+        "system": f"{platform.system()} {platform.release()}",
+        "database": _first_line(str(postgres_binary("postgres")), "--version"),
+        "load generator": _first_line("wrk", "--version").split(" Copyright")[0],
+        "Python": platform.python_version(),
+        "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "load average before": " ".join(f"{load:.1f}" for load in os.getloadavg()),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _first_line(*command: str) -> str:
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (shown.stdout + shown.stderr).strip().splitlines()[0]

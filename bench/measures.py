@@ -1,0 +1,87 @@
+"""The promises: a figure, or the ratio of two of the same round, and the target it is held to."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+VOUCHERS = "voucher purchases/s"
+PING = "GET /ping/s"
+Rounds = Mapping[str, Sequence[float]]
+COMPARE: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median of several rounds, and how far they lie apart."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        return cls(median(values), min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`name` is what `--only` takes."""
+
+    name: str
+    what: str
+    figure: str
+    over: str | None
+    sign: str
+    target: float
+
+    @property
+    def figures(self) -> set[str]:
+        return {self.figure} | ({self.over} if self.over else set())
+
+    def result(self, rounds: Rounds) -> Spread:
+        """The figure, or the ratio round by round."""
+        values = rounds[self.figure]
+        if self.over is None:
+            return Spread.of(values)
+        pairs = zip(values, rounds[self.over], strict=False)
+        return Spread.of([value / over for value, over in pairs])
+
+    def holds(self, result: Spread) -> bool:
+        return COMPARE[self.sign](result.median, self.target)
+
+
+MEASURES = [
+    Measure("floor", "voucher purchases ÷ the same writes by pgbench", VOUCHERS,
+            "pgbench, the same writes/s", ">=", 0.5),
+    Measure("fastapi", "voucher purchases ÷ FastAPI and asyncpg by hand", VOUCHERS,
+            "FastAPI peer purchases/s", ">=", 1.2),
+    Measure("drf", "voucher purchases ÷ ordinary DRF and ORM", VOUCHERS,
+            "DRF peer purchases/s", ">=", 6),
+    Measure("replays", "replays ÷ GET /ping", "replays/s", PING, ">=", 0.8),
+    Measure("order", "GET /orders/{reference} ÷ GET /ping", "GET /orders/{reference}/s", PING,
+            ">=", 0.8),
+    Measure("hot-wallet", "purchases of one wallet ÷ of 100 wallets",
+            "one hot wallet, purchases/s", VOUCHERS, ">=", 0.7),
+    Measure("hot-shelf", "purchases from one shelf ÷ from 50 shelves",
+            "one hot shelf, purchases/s", VOUCHERS, ">=", 0.7),
+    Measure("aged", "purchases after 1,000,000 sales ÷ at the start",
+            "purchases/s after many sales", VOUCHERS, ">=", 0.9),
+    Measure("products", "GET /products p50 with 10,000,000 codes ÷ with 10,000",
+            "GET /products p50, much stock, ms", "GET /products p50, little stock, ms", "<=", 1.2),
+    Measure("orders", "GET /orders p50 with 1,000,000 orders ÷ with 1,000",
+            "GET /orders p50, many orders, ms", "GET /orders p50, few orders, ms", "<=", 1.2),
+    Measure("orders-far", "GET /orders p50, page 10,000 of 1,000,000 orders ÷ page 1 of 1,000",
+            "GET /orders p50, many orders, far page, ms", "GET /orders p50, few orders, ms",
+            "<=", 1.2),
+    Measure("import", "import_codes of 1,000,000 rows ÷ COPY of the file into a bare table",
+            "import_codes, s", "bare COPY, s", "<=", 8),
+    Measure("import-memory", "import_codes, peak memory in MB", "import_codes, peak MB", None,
+            "<=", 200),
+    Measure("topups", "top-up purchases ÷ voucher purchases", "top-up purchases/s", VOUCHERS,
+            ">=", 0.9),
+    Measure("half-rate", "p99 ÷ p50 of purchases at half of the top rate", "p99 at half rate, ms",
+            "p50 at half rate, ms", "<=", 4),
+    Measure("memory", "a worker's memory after 100,000 purchases ÷ after 1,000",
+            "worker memory late, MB", "worker memory early, MB", "<=", 1.1),
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The same purchase by other hands, over the same tables."""

@@ -1,0 +1,261 @@
+"""What is run in turn. Each subject makes what it needs, and then returns figures of one short run.
+
+A figure's name is what the report shows: "voucher purchases/s".
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from bench.floor import run_floor
+from bench.load import CONNECTIONS, BenchError
+from bench.world import Site, World
+from config.embedded.environment import PROJECT
+
+Figures = dict[str, float]
+LIST_CONNECTIONS = 1  # how long one request takes, not how many fit
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that can be run again and again."""
+
+    run: Callable[[World], Figures]
+    figures: tuple[str, ...]
+    rounds: int | None = None  # fewer than asked for, where one run takes long
+    warm: bool = True  # whether a first run does not count
+
+
+SUBJECTS: list[Subject] = []
+
+
+def subject(
+    *figures: str, rounds: int | None = None, warm: bool = True
+) -> Callable[[Callable[[World], Figures]], Subject]:
+    """Registers a function as the subject that returns these figures."""
+
+    def register(run: Callable[[World], Figures]) -> Subject:
+        SUBJECTS.append(Subject(run, figures, rounds, warm))
+        return SUBJECTS[-1]
+
+    return register
+
+
+def _purchases(site: Site, kind: str, world: World) -> float:
+    """Purchases per second, after a look into the database that they are there."""
+    before = _orders(site)
+    load = site.load(kind, seconds=world.sizes.seconds)
+    made = _orders(site) - before
+    if not load.requests <= made <= load.requests + 2 * CONNECTIONS:
+        raise BenchError(f"{kind}: {load.requests} answers, but {made} orders")
+    return load.per_second
+
+
+def _orders(site: Site) -> int:
+    with psycopg.connect(site.database) as connection:
+        rows = connection.execute("SELECT sum(orders) FROM orders_clientcounter").fetchone()
+    return int(rows[0] or 0) if rows else 0
+
+
+@subject("pgbench, the same writes/s")
+def floor(world: World) -> Figures:
+    tps = run_floor(world.database("peers"), seconds=world.sizes.seconds)
+    return {"pgbench, the same writes/s": tps}
+
+
+@subject("voucher purchases/s")
+def vouchers(world: World) -> Figures:
+    rate = _purchases(world.service("start"), "voucher", world)
+    world.top_rate = rate
+    return {"voucher purchases/s": rate}
+
+
+@subject("FastAPI peer purchases/s")
+def fastapi(world: World) -> Figures:
+    return {"FastAPI peer purchases/s": _purchases(world.peer("fastapi"), "voucher", world)}
+
+
+@subject("DRF peer purchases/s")
+def drf(world: World) -> Figures:
+    return {"DRF peer purchases/s": _purchases(world.peer("drf"), "voucher", world)}
+
+
+@subject("GET /ping/s")
+def ping(world: World) -> Figures:
+    load = world.service("start").load("ping", seconds=world.sizes.seconds)
+    return {"GET /ping/s": load.per_second}
+
+
+@subject("replays/s")
+def replays(world: World) -> Figures:
+    """The purchases of one seed are made once, and then sent again and again."""
+    site, seed = world.service("start"), 20_260_101
+    if world.replayable is None:
+        primed = site.load("voucher", seconds=world.sizes.seconds, seed=seed)
+        world.replayable = primed.requests - 2 * CONNECTIONS
+    settings = {"seed": seed, "cycle": world.replayable}
+    before = _orders(site)
+    load = site.load("voucher", seconds=world.sizes.seconds, **settings)
+    if _orders(site) - before > CONNECTIONS:
+        raise BenchError("what should have been replays were purchases")
+    return {"replays/s": load.per_second}
+
+
+@subject("GET /orders/{reference}/s")
+def reading(world: World) -> Figures:
+    site = world.service("start")
+    if not _orders(site):
+        site.load("voucher", seconds=world.sizes.seconds)
+    load = site.load("order", data=world.orders_to_read(site), seconds=world.sizes.seconds)
+    return {"GET /orders/{reference}/s": load.per_second}
+
+
+@subject("one hot wallet, purchases/s")
+def hot_wallet(world: World) -> Figures:
+    return {"one hot wallet, purchases/s": _purchases(world.service("start"), "hot_wallet", world)}
+
+
+@subject("one hot shelf, purchases/s")
+def hot_shelf(world: World) -> Figures:
+    return {"one hot shelf, purchases/s": _purchases(world.service("start"), "hot_shelf", world)}
+
+
+@subject("top-up purchases/s")
+def topups(world: World) -> Figures:
+    return {"top-up purchases/s": _purchases(world.service("start"), "topup", world)}
+
+
+@subject("purchases/s after many sales")
+def aged(world: World) -> Figures:
+    return {"purchases/s after many sales": _purchases(world.service("aged"), "voucher", world)}
+
+
+@subject("p50 at half rate, ms", "p99 at half rate, ms")
+def half_rate(world: World) -> Figures:
+    site = world.service("start")
+    rate = world.top_rate or site.load("voucher", seconds=world.sizes.seconds).per_second
+    load = site.load("voucher", seconds=2 * world.sizes.seconds, rate=rate / 2)
+    return {"p50 at half rate, ms": load.p50, "p99 at half rate, ms": load.p99}
+
+
+def _median(site: Site, kind: str, world: World, **settings: float) -> float:
+    seconds = world.sizes.seconds / 2
+    return site.load(kind, seconds=seconds, connections=LIST_CONNECTIONS, **settings).p50
+
+
+@subject("GET /products p50, much stock, ms")
+def products_much(world: World) -> Figures:
+    p50 = _median(world.service("aged"), "products", world)
+    return {"GET /products p50, much stock, ms": p50}
+
+
+@subject("GET /products p50, little stock, ms")
+def products_little(world: World) -> Figures:
+    p50 = _median(world.service("little"), "products", world)
+    return {"GET /products p50, little stock, ms": p50}
+
+
+@subject("GET /orders p50, many orders, ms")
+def orders_many(world: World) -> Figures:
+    p50 = _median(world.service("aged"), "orders", world, page=1)
+    return {"GET /orders p50, many orders, ms": p50}
+
+
+@subject("GET /orders p50, many orders, far page, ms")
+def orders_far(world: World) -> Figures:
+    """Page 10,000 of a million orders; of fewer, one as deep in the list."""
+    page = max(1, world.sizes.aged_orders // 100)
+    p50 = _median(world.service("aged"), "orders", world, page=page)
+    return {"GET /orders p50, many orders, far page, ms": p50}
+
+
+@subject("GET /orders p50, few orders, ms")
+def orders_few(world: World) -> Figures:
+    p50 = _median(world.service("little"), "orders", world, page=1)
+    return {"GET /orders p50, few orders, ms": p50}
+
+
+@dataclass
+class _File:
+    """Codes that no import has seen; the number goes on from file to file."""
+
+    next_code: int = field(default=0)
+
+    def write(self, path: Path, number: int) -> None:
+        first, self.next_code = self.next_code, self.next_code + number
+        with path.open("w") as file:
+            file.write("code,serial_number,pin_code\n")
+            file.writelines(
+                f"FRESH-{n:012d},SN{n:010d},{n % 10_000:04d}\n"
+                for n in range(first, first + number)
+            )
+
+
+_file = _File()
+
+
+@subject("import_codes, s", "import_codes, peak MB", "bare COPY, s", rounds=3, warm=False)
+def imports(world: World) -> Figures:
+    """A file of codes by `import_codes`, and the same file by COPY into a table of three texts."""
+    path, url = world.folder / "codes.csv", world.database("little")
+    _file.write(path, world.sizes.imported)
+    try:
+        bare = _copy_seconds(path, url)
+        seconds, peak = _import(path, url)
+    finally:
+        path.unlink()
+    return {"import_codes, s": seconds, "import_codes, peak MB": peak, "bare COPY, s": bare}
+
+
+def _copy_seconds(path: Path, url: str) -> float:
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE bare (code text, serial_number text, pin_code text)")
+        since = time.perf_counter()
+        with (
+            path.open("rb") as file,
+            cursor.copy("COPY bare FROM STDIN (FORMAT csv, HEADER)") as copy,
+        ):
+            while part := file.read(1 << 18):
+                copy.write(part)
+        seconds = time.perf_counter() - since
+        cursor.execute("DROP TABLE bare")
+    return seconds
+
+
+def _import(path: Path, url: str) -> tuple[float, float]:
+    """Seconds from the start of the command to its end, and its resident memory at most, in MB."""
+    since = time.perf_counter()
+    command = [sys.executable, "manage.py", "import_codes", "1", str(path)]
+    environment = {**os.environ, "DATABASE_URL": url}
+    child = subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        raise BenchError(f"import_codes failed: {os.waitstatus_to_exitcode(status)}")
+    return time.perf_counter() - since, used.ru_maxrss / 1024
+
+
+@subject("worker memory early, MB", "worker memory late, MB", rounds=1, warm=False)
+def memory(world: World) -> Figures:
+    """One worker, so that every purchase is its own."""
+    early, late = world.sizes.remembered
+    site = world.service("start", workers=1)
+    at_early = _memory_after(site, early)
+    return {
+        "worker memory early, MB": at_early,
+        "worker memory late, MB": _memory_after(site, late - early),
+    }
+
+
+def _memory_after(site: Site, purchases: int) -> float:
+    wanted = _orders(site) + purchases
+    while (missing := wanted - _orders(site)) > 0:
+        site.load("voucher", seconds=min(10, max(0.5, missing / 500)))
+    return site.worker_memory()

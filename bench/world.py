@@ -1,0 +1,284 @@
+"""Databases, each loaded once, and the programs that serve them.
+
+start     a service that has just begun: codes in stock, nothing sold
+aged      ten million codes in stock, a million sold, a million orders of one client
+little    ten thousand codes in stock, a thousand orders of one client
+peers     as `start`, for the programs it is compared with: the same tables, indexes, checks and
+          foreign keys, but no triggers: what those do, the peers write by hand
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from bench.data import (
+    COLLECTOR,
+    MERCHANTS,
+    SHELVES,
+    Keys,
+    load_codes,
+    load_merchants_and_catalogue,
+    sell,
+    settle,
+)
+from bench.load import BenchError, Load, run_load
+from config.embedded.environment import PROJECT
+from config.embedded.processes import Process, free_port
+from config.embedded.screen import Screen
+
+START_PATIENCE = 60.0
+ORDERS_TO_READ = 2000
+SERVICE = ("--interface=wsgi", "config.wsgi:application")
+PEERS = {
+    "fastapi": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_peer:application"),
+    "drf": ("--interface=wsgi", "bench.peers.drf_peer:application"),
+}
+
+screen = Screen()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is loaded, and how long things run."""
+
+    seconds: float
+    rounds: int
+    start_codes: int
+    hot_codes: int
+    aged_codes: int
+    aged_orders: int
+    little_codes: int
+    little_orders: int
+    imported: int
+    remembered: tuple[int, int]  # purchases between which a worker's memory is compared
+
+
+FULL = Sizes(
+    8, 5, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
+)
+QUICK = Sizes(2, 2, 50_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
+TINY = Sizes(1, 1, 20_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
+
+
+@dataclass
+class Site:
+    """A database, and a program that serves it."""
+
+    database: str
+    port: int
+    data: Path
+    process: Process
+
+    def load(self, kind: str, **settings: float | str | Path) -> Load:
+        """Runs the load generator against it; see `run_load`."""
+        return run_load(kind, port=self.port, **{"data": self.data, **settings})  # type: ignore[arg-type]
+
+    def worker_memory(self) -> float:
+        """Resident memory of the workers in MB, on average."""
+        workers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        sizes = [_resident_mb(int(pid)) for pid in workers.read_text().split()]
+        return sum(sizes) / len(sizes)
+
+
+@dataclass
+class World:
+    """Everything is made when it is first asked for, and goes at the end."""
+
+    sizes: Sizes
+    folder: Path
+    workers: int
+    _stack: ExitStack
+    top_rate: float | None = None  # of voucher purchases, as last seen
+    replayable: int | None = None  # how many requests of the replayed sequence were bought
+    _databases: dict[str, str] = field(default_factory=dict)
+    _sites: dict[str, Site] = field(default_factory=dict)
+    _keys: Keys | None = None
+
+    def database(self, name: str) -> str:
+        """The URL of a database."""
+        if name not in self._databases:
+            with screen.step(f"database {name}"):
+                self._databases[name] = self._load(name)
+        return self._databases[name]
+
+    def service(self, name: str, *, workers: int | None = None) -> Site:
+        """The service on the database of this name."""
+        return self._site(name, name, SERVICE, workers or self.workers)
+
+    def peer(self, name: str) -> Site:
+        """A peer, on their database."""
+        return self._site(name, "peers", PEERS[name], self.workers)
+
+    def orders_to_read(self, site: Site) -> Path:
+        """A table for the load generator that names orders of many clients."""
+        with psycopg.connect(site.database) as connection:
+            rows = connection.execute(
+                "SELECT client_id, reference FROM orders_order WHERE client_id <> %s LIMIT %s",
+                [COLLECTOR, ORDERS_TO_READ],
+            ).fetchall()
+        orders = [
+            f"{{{self._bearer(client)}, {json.dumps(reference)}}}" for client, reference in rows
+        ]
+        return self._write_table("orders", f"orders = {{{', '.join(orders)}}}")
+
+    def _load(self, name: str) -> str:
+        sizes = self.sizes
+        match name:
+            case "template":
+                url = self._create(name)
+                _manage("migrate", "--verbosity=0", url=url)
+                self._keys = load_merchants_and_catalogue(url)
+                return url
+            case "start":
+                url = self._create(name, like="template")
+                load_codes(url, sizes.start_codes, hot=sizes.hot_codes)
+            case "peers":
+                url = self._create(name, like="start")
+                with psycopg.connect(url) as connection:
+                    _switch_triggers_off(connection)
+            case "aged":
+                url = self._create(name, like="template")
+                load_codes(url, sizes.aged_codes + sizes.aged_orders)
+                settle(url)
+                sell(url, sizes.aged_orders)
+            case "little":
+                url = self._create(name, like="template")
+                load_codes(url, sizes.little_codes + sizes.little_orders)
+                sell(url, sizes.little_orders)
+            case _:
+                raise ValueError(name)
+        settle(url)
+        return url
+
+    def _create(self, name: str, like: str | None = None) -> str:
+        """A new database, a copy of another where one is named."""
+        if like:
+            self.database(like)
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
+            sql.Identifier(f"bench_{name}"),
+            sql.Identifier(f"bench_{like}" if like else "template1"),
+        )
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute(statement)
+        parts = urlsplit(os.environ["DATABASE_URL"])
+        return urlunsplit(parts._replace(path=f"/bench_{name}"))
+
+    def _site(self, name: str, database: str, program: Sequence[str], workers: int) -> Site:
+        key = f"{name} {workers}"
+        if key not in self._sites:
+            self.database("peers")  # before anything is connected to what it is a copy of
+            port = free_port()
+            environment = {
+                **os.environ,
+                "DATABASE_URL": self.database(database),
+                "GRANIAN_WORKERS": str(workers),
+            }
+            process = self._stack.enter_context(
+                _serving(
+                    program, port=port, environment=environment, log=self.folder / f"{key}.log"
+                )
+            )
+            self._sites[key] = Site(self.database(database), port, self._table(), process)
+        return self._sites[key]
+
+    def _table(self) -> Path:
+        """What the load generator needs to know, in its language."""
+        return self._write_table("base", "")
+
+    def _write_table(self, name: str, more: str) -> Path:
+        bearers = ", ".join(self._bearer(client) for client in range(1, MERCHANTS + 1))
+        numbers = range(1, SHELVES + 1)
+        path = self.folder / f"{name}.lua"
+        path.write_text(
+            f"return {{ bearers = {{{bearers}}}, collector = {self._bearer(COLLECTOR)},\n"
+            f"products = {{{', '.join(map(str, numbers))}}},\n"
+            f"topups = {{{', '.join(f'{{id = {n}, field = 1}}' for n in numbers)}}},\n{more} }}\n"
+        )
+        return path
+
+    def _bearer(self, client: int) -> str:
+        assert self._keys is not None  # noqa: S101  loaded with the template
+        return f'"Bearer {self._keys.by_client[client]}"'
+
+
+@contextmanager
+def make_world(sizes: Sizes, folder: Path, *, workers: int) -> Iterator[World]:
+    """A world whose programs end with the block."""
+    with ExitStack() as stack:
+        yield World(sizes, folder, workers, stack)
+
+
+@contextmanager
+def _serving(
+    program: Sequence[str], *, port: int, environment: Mapping[str, str], log: Path
+) -> Iterator[Process]:
+    with log.open("wb") as output:
+        process = Process(
+            "web",
+            [
+                *(sys.executable, "-m", "granian", "--no-ws", "--log-level=warning"),
+                *("--host=127.0.0.1", f"--port={port}", "--runtime-threads=1"),
+                *(() if "--interface=asgi" in program else ("--blocking-threads=1",)),
+                *("--blocking-threads-idle-timeout=600", *program),
+            ],
+            environment=environment,
+            folder=PROJECT,
+            output=output,
+        )
+        try:
+            _wait_until_it_answers(process, port, log)
+            yield process
+        finally:
+            process.stop()
+
+
+def _wait_until_it_answers(process: Process, port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_PATIENCE
+    while process.exit_code() is None and time.monotonic() < deadline:
+        probe = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            probe.request("GET", "/healthz")
+            if probe.getresponse().status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                return
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.1)
+        finally:
+            probe.close()
+    raise BenchError(f"{log.stem} does not answer:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _manage(*arguments: str, url: str) -> None:
+    subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env={**os.environ, "DATABASE_URL": url},
+        check=True,
+    )
+
+
+def _switch_triggers_off(connection: "psycopg.Connection[tuple[str, ...]]") -> None:
+    """Those we wrote; foreign keys go on being checked."""
+    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    for (table,) in tables.fetchall():
+        connection.execute(
+            sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table))
+        )
+
+
+def _resident_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0

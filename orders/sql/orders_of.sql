@@ -1,0 +1,48 @@
+-- A client's orders as they are shown, newest first: the one named by p_reference, or those with
+-- the numbers p_oldest to p_newest. Nobody's orders but this client's.
+--
+-- It reads what the ORM could read in three queries; GET /orders/{reference} is what merchants poll,
+-- and asking once, with a plan that is kept, costs a third.
+--
+-- OFFSET 0 keeps each lookup a lookup: left to itself the planner may join by reading all of a
+-- table where it thinks that a page is long.
+CREATE OR REPLACE FUNCTION orders_of(
+    p_client bigint, p_account bigint, p_reference text, p_oldest bigint, p_newest bigint
+) RETURNS TABLE (
+    reference text, quantity smallint, units_per_sale smallint, unit_price numeric,
+    total_price numeric, currency text, created_at timestamptz,
+    product_id bigint, variation_id bigint, merchant_reference text, sealed_codes bytea[],
+    system_product_id bigint, player_id text, fulfilment_status text, refunded boolean,
+    failure_reason text
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    IF p_reference IS NOT NULL THEN
+        SELECT number, number INTO p_oldest, p_newest
+          FROM orders_order WHERE reference = p_reference AND client_id = p_client;
+    END IF;
+
+    RETURN QUERY
+    SELECT sold.reference::text, sold.quantity, sold.units_per_sale, sold.unit_price,
+           sold.total_price, sold.currency::text, sold.created_at,
+           shelf.product_id, shelf.variation_id, shelf.merchant_reference, shelf.sealed_codes,
+           topup.product_id, topup.player_id, topup.status, topup.refunded, topup.failure_reason
+      FROM orders_order sold
+      LEFT JOIN LATERAL (
+            SELECT shelf.product_id, shelf.variation_id,
+                   (SELECT link.reference::text FROM catalogue_referencelink link
+                     WHERE link.account_id = p_account AND link.shelf_id = shelf.id
+                   ) AS merchant_reference,
+                   ARRAY(SELECT code.sealed FROM catalogue_vouchercode code
+                          WHERE code.order_id = sold.id ORDER BY code.position
+                   ) AS sealed_codes
+              FROM catalogue_shelf shelf WHERE shelf.id = sold.shelf_id OFFSET 0
+           ) shelf ON true
+      LEFT JOIN LATERAL (
+            SELECT product_id, player_id::text, status::text, refunded_at IS NOT NULL AS refunded,
+                   failure_reason::text
+              FROM topups_fulfilment WHERE id = sold.fulfilment_id OFFSET 0
+           ) topup ON true
+     WHERE sold.client_id = p_client AND sold.number BETWEEN p_oldest AND p_newest
+     ORDER BY sold.number DESC;
+END $$;

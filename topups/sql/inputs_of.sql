@@ -1,0 +1,29 @@
+-- What a top-up product asks for, and whether it is sold through this API; no row where there is no
+-- such product. `fields`: [{"number", "name", "label", "type", "required", "options": [{"value",
+-- "label"}]}], in the order in which they are shown.
+--
+-- Asked by every purchase of a top-up; the ORM would need four queries.
+CREATE OR REPLACE FUNCTION topups_inputs_of(p_product bigint)
+RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT product.active AND product.published AND product.external_provider IS NULL
+           AND coalesce(category.active, true),
+           coalesce((
+               SELECT jsonb_agg(jsonb_build_object(
+                          'number', field.number, 'name', field.name, 'label', field.label,
+                          'type', field.type, 'required', field.required,
+                          'options', coalesce((
+                              SELECT jsonb_agg(jsonb_build_object(
+                                         'value', option.value, 'label', option.label)
+                                         ORDER BY option.position, option.id)
+                                FROM topups_topupfieldoption option
+                               WHERE option.field_id = field.id), '[]'))
+                          ORDER BY field.position, field.number)
+                 FROM topups_topupfield field
+                WHERE field.product_id = product.id), '[]')
+      FROM topups_topupproduct product
+      LEFT JOIN catalogue_category category ON category.id = product.category_id
+     WHERE product.id = p_product;
+END $$;
