@@ -43,15 +43,18 @@ def test_the_back_office_says_who_changed_a_price(db: None) -> None:
     staff = make_staff(superuser=True)
     browser, product, package = signed_in(staff), make_product(), make_topup_product()
 
-    pages: list[tuple[Product | TopUpProduct, dict[str, str]]] = [
+    shelf = own_shelf(make_product())
+    pages: list[tuple[Product | Shelf | TopUpProduct, dict[str, str]]] = [
         (product, {"shelves-0-price": "1.23"}),
+        (shelf, {"price": "7.89"}),
         (package, {"price": "4.56"}),
     ]
     for page, change in pages:
         assert browser.post(url(page), {**form_of(browser, url(page)), **change}).status_code == 302
 
     who = f"admin:{staff.username}"
-    assert PriceChange.objects.latest("pk").changed_by == who
+    for changed in (shelf, own_shelf(product)):
+        assert changed.price_changes.latest("pk").changed_by == who
     assert PackagePriceChange.objects.latest("pk").changed_by == who
     for page, _ in pages:
         assert who in browser.get(url(page)).content.decode()
