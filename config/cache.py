@@ -6,17 +6,17 @@ from typing import Any
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 
 
-class CountingClient(RedisCacheClient):  # type: ignore[misc]  # untyped
+class CountingClient(RedisCacheClient):
     """Keeps its client, which Django makes anew for every command, and asks once to count."""
 
     @cached_property
     def _kept(self) -> Any:
         return super().get_client(write=True)
 
-    def get_client(self, key: str | None = None, *, write: bool = False) -> Any:
+    def get_client(self, key: Any = None, *, write: bool = False) -> Any:
         return self._kept
 
-    def incr(self, key: str, delta: int) -> int:
+    def incr(self, key: Any, delta: int) -> int:
         """Raises ValueError where nobody had begun to count: counts begin at one, by `add`.
 
         Django asks for that first, in a round trip of its own, and then counts in another.
