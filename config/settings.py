@@ -179,6 +179,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
         "options": _ONLY_LATELY,
     },
+    "sweep-forwarding": {
+        "task": "operators.tasks.sweep_forwarding",
+        "schedule": env.int("FORWARDING_SWEEP_EVERY_SECONDS", 10),
+        "options": _ONLY_LATELY,
+    },
     "sweep-refunds": {
         "task": "topups.tasks.sweep_refunds",
         "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
@@ -195,6 +200,12 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)
+
+# Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent; what is sent where is
+# set in the back office. The address may be that of a Bot API server of your own.
+TELEGRAM_BOT_TOKEN = env.str("TELEGRAM_BOT_TOKEN", "")
+TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
+TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
