@@ -10,6 +10,7 @@ from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
 from operators import two_factor
 from operators.admin.desk import entrance
+from operators.telegram.pages import link as link_telegram
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
@@ -35,6 +36,7 @@ urlpatterns = [
         admin.site.admin_view(two_factor.enrol),
         name="two_factor_enrol",
     ),
+    path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/", entrance),  # in front of the admin's own first page
     path("admin/", admin.site.urls),
     path("healthz", healthz),

@@ -230,9 +230,10 @@ class ForwardingState(models.TextChoices):
 class Forwarding(models.Model):
     """The announcement of one order. Only operators/telegram/forwarding.py writes it.
 
-    `busy_until` says that a process talks to Telegram about this order; `shown_event` is the last
-    event of the order that its message tells of. `doubtful` is true from the moment on that an
-    answer of Telegram was lost: there may be one more message than we know of.
+    `busy_until` says that a process talks to Telegram about this order. `shown_event` is the last
+    event of the order that its message tells of; from `restore_at` on its buttons may be others
+    than its state has. `former_message_id` is a message that a newer one has replaced, and that
+    does not say so yet. `lost_answers` counts how often it is unknown whether a message was posted.
     """
 
     fulfilment = models.OneToOneField(
@@ -247,16 +248,18 @@ class Forwarding(models.Model):
     former_message_id = models.BigIntegerField(null=True)
     attempts = models.PositiveIntegerField(default=0)
     busy_until = models.DateTimeField(null=True)
-    doubtful = models.BooleanField(default=False)
+    lost_answers = models.PositiveSmallIntegerField(default=0)
     shown_event = models.BigIntegerField(null=True)
-    asked_at = models.DateTimeField(null=True)
+    restore_at = models.DateTimeField(null=True)
     announced_at = models.DateTimeField(null=True)
     repeated_at = models.DateTimeField(null=True)
     repeats = models.PositiveSmallIntegerField(default=0)
+    repeat_asked = models.BooleanField(default=False)
     last_error = models.CharField(max_length=200, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        permissions = [("announce_again", "Can have an order announced again")]
         indexes = [
             models.Index(
                 name="operators_forwarding_open",

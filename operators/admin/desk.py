@@ -28,6 +28,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from operators.admin.base import EMPTY, RecordAdmin, amount, page, posted, staff_of, url_of
 from operators.desk import age_in_words, urgency
+from operators.models import Forwarding, ForwardingState
 from topups.fulfilments import (
     MoveRefused,
     Operator,
@@ -124,7 +125,17 @@ class FulfilmentAdmin(RecordAdmin):
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
-    list_display = ("order_reference", "age", "sold", "player", "given", "account", "state", "held")
+    list_display = (
+        "order_reference",
+        "age",
+        "sold",
+        "player",
+        "given",
+        "account",
+        "state",
+        "held",
+        "announced",
+    )
     list_filter = (
         WorkFilter,
         ("product", AutocompleteSelectFilter),
@@ -132,7 +143,7 @@ class FulfilmentAdmin(RecordAdmin):
         ("created_at", RangeDateTimeFilter),
     )
     list_filter_submit = True
-    list_select_related = ("product", "account", "claimed_by")
+    list_select_related = ("product", "account", "claimed_by", "forwarding")
     search_fields = ("order_reference", "player_id")
     search_help_text = "An order's reference, or a player id"
     list_before_template = "admin/desk_next.html"
@@ -141,6 +152,7 @@ class FulfilmentAdmin(RecordAdmin):
     fieldsets = (
         (None, {"fields": ("order_reference", "now", "held", "waited", "sold", "player", "given")}),
         ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
+        ("Telegram", {"fields": ("telegram",)}),
     )
 
     # Whoever works at the desk sees it, and that is all they need.
@@ -208,6 +220,22 @@ class FulfilmentAdmin(RecordAdmin):
     @admin.display(description="claimed by")
     def held(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
+
+    @display(description="Telegram", label={"given_up": "danger", "shown": "success"})
+    def announced(self, fulfilment: Fulfilment) -> tuple[str, str]:
+        row = _forwarding(fulfilment)
+        if row is None or row.state in (ForwardingState.WAITING, ForwardingState.SENDING):
+            return "", EMPTY
+        given_up = row.state == ForwardingState.GIVEN_UP
+        return ("given_up", "given up") if given_up else ("shown", "announced")
+
+    @admin.display(description="announced")
+    def telegram(self, fulfilment: Fulfilment) -> str:
+        row = _forwarding(fulfilment)
+        if row is None:
+            return EMPTY
+        label = ForwardingState(row.state).label
+        return f"{label}: {row.last_error}" if row.last_error else str(label)
 
     @admin.display(description="price")
     def price(self, fulfilment: Fulfilment) -> str:
@@ -382,6 +410,10 @@ def entrance(request: HttpRequest) -> HttpResponse:
             return HttpResponseRedirect(_queue_url())
     index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
     return index
+
+
+def _forwarding(fulfilment: Fulfilment) -> Forwarding | None:
+    return getattr(fulfilment, "forwarding", None)
 
 
 def _operator(request: HttpRequest) -> Operator:

@@ -111,7 +111,7 @@ def question(press: Press) -> Rows:
 def retired(fulfilment: Fulfilment) -> Message:
     """What a message becomes when a newer one takes its place."""
     return Message(
-        f"Order <code>{_text(fulfilment.order_reference)}</code>\nThis order is further below.",
+        f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it.",
         [],
         last_event(fulfilment).pk,
     )
