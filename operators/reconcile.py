@@ -270,10 +270,10 @@ CHECKS = [
         """,
     ),
     Check(
-        "a message of an order that ended says so, or will",
+        "a message that shows the end is of an order that ended",
         """
-        SELECT format('order %s is %s, its message in chat %s was left at event %s',
-                      order_reference, fulfilment.status, chat_id, shown_event)
+        SELECT format('order %s is %s, its message in chat %s shows an end',
+                      order_reference, fulfilment.status, chat_id)
           FROM operators_forwarding AS forwarding
           JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
          WHERE forwarding.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
