@@ -29,7 +29,7 @@ from django.utils import timezone
 from operators.audit import record_action
 from operators.models import AuditAction, Forwarding, ForwardingState
 from operators.telegram import api, chats
-from operators.telegram.message import render, retired
+from operators.telegram.message import Message, render, retired
 from operators.telegram.selectors import Platform, Target, read_platform
 from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
@@ -74,10 +74,13 @@ class Claim:
     fulfilment: Fulfilment
     target: Target
     attempt: int
+    message: Message
 
 
 def show_order(*, fulfilment_id: int) -> None:
     """Makes Telegram show the order as it is: edits its message, or announces what waits."""
+    if not settings.TELEGRAM_BOT_TOKEN:
+        return
     platform = read_platform()
     refresh(fulfilment_id=fulfilment_id, platform=platform)
     if Fulfilment.objects.filter(pk=fulfilment_id, status=FulfilmentStatus.PENDING).exists():
@@ -107,14 +110,14 @@ def sweep_forwarding() -> dict[str, int]:
 def announce_due(platform: Platform, *, end: float) -> int:
     """Posts the orders that nobody was told of, the longest waiting first, until `end` of the
     monotonic clock; returns how many."""
-    if not settings.TELEGRAM_BOT_TOKEN or not platform.announces(timezone.now()):
+    if not platform.announces(timezone.now()):
         return 0
     return _post_each(_not_announced(platform), platform, end=end)
 
 
 def repeat_due(platform: Platform, *, end: float) -> int:
     """Posts again what nobody has claimed for as long as the settings say; returns how many."""
-    if not settings.TELEGRAM_BOT_TOKEN or not platform.announces(timezone.now()):
+    if not platform.announces(timezone.now()):
         return 0
     return _post_each(_not_claimed(platform), platform, end=end)
 
@@ -174,18 +177,10 @@ def _not_claimed(platform: Platform) -> Iterator[Due]:
 def _post(due: Due, platform: Platform) -> Outcome:
     """Claims, posts, and keeps what came of it. Where the process dies on the way, the row says
     `sending` until its lease is over, and the answer counts as lost."""
-    claim = _claim(due)
+    claim = _claim(due, platform)
     if not isinstance(claim, Claim):
         return claim
-    target = due.target
-    row = claim.row
-    message = render(
-        claim.fulfilment,
-        now=timezone.now(),
-        zone=platform.zone,
-        doubtful=row.lost_answers > 0,
-        repeats=row.repeats + (row.message_id is not None),
-    )
+    target, row, message = due.target, claim.row, claim.message
     try:
         message_id = api.send(target=target, message=message, reply_to=row.message_id)
     except api.Trouble as trouble:
@@ -203,7 +198,8 @@ def _post(due: Due, platform: Platform) -> Outcome:
     return Outcome.SENT
 
 
-def _claim(due: Due) -> Claim | Outcome:
+def _claim(due: Due, platform: Platform) -> Claim | Outcome:
+    """The claim is committed when this returns; one that cannot be rendered is not made."""
     with transaction.atomic():
         row, _ = Forwarding.objects.get_or_create(fulfilment_id=due.fulfilment_id)
         unchanged = Q(pk=row.pk, state=row.state, attempts=row.attempts)
@@ -221,7 +217,14 @@ def _claim(due: Due) -> Claim | Outcome:
         if not chats.take_slot(due.target.chat_id):
             transaction.set_rollback(True)
             return Outcome.CHAT_CLOSED
-    return Claim(row, fulfilment, due.target, row.attempts + 1)
+        message = render(
+            fulfilment,
+            now=timezone.now(),
+            zone=platform.zone,
+            doubtful=row.lost_answers > 0,
+            repeats=row.repeats + (row.message_id is not None),
+        )
+    return Claim(row, fulfilment, due.target, row.attempts + 1, message)
 
 
 def _may_be_posted() -> Q:

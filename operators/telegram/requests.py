@@ -7,13 +7,15 @@ from functools import partial
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, Q, Value, When
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from config.queue import enqueue
 from operators import tasks
 from operators.audit import record_action
 from operators.models import AuditAction, Forwarding, ForwardingState
+from topups.models import FulfilmentStatus
 
 QUESTION_STAYS = timedelta(minutes=2)
 SHOWN = [ForwardingState.ANNOUNCED, ForwardingState.ENDED]
@@ -59,7 +61,7 @@ def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
 def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
     """By hand: what was given up is tried anew, what is announced is posted once more. Returns
     False where the order does not wait for anybody to claim it."""
-    if forwarding.fulfilment.status != "pending":
+    if forwarding.fulfilment.status != FulfilmentStatus.PENDING:
         return False
     with transaction.atomic():
         asked = Forwarding.objects.filter(
@@ -69,7 +71,7 @@ def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
                 When(message_id=None, then=Value(ForwardingState.WAITING)),
                 default=Value(ForwardingState.ANNOUNCED),
             ),
-            lost_answers=Case(When(lost_answers__gt=0, then=Value(1)), default=F("lost_answers")),
+            lost_answers=Least("lost_answers", Value(1)),  # the doubt stays
             repeat_asked=True,
         )
         if not asked:

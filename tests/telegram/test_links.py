@@ -69,7 +69,7 @@ def test_others_are_refused(lost: str) -> None:
     if lost == "link":
         unlink_user(user=user, actor=None)
 
-    with pytest.raises(NotAnOperator, match="^Sorry"):
+    with pytest.raises(NotAnOperator, match="Sorry"):
         operator_of(77)
 
 
@@ -186,12 +186,9 @@ def test_of_two_who_send_a_code_at_once_one_is_linked() -> None:
             return False
         return True
 
-    assert sorted(race([partial(send, number) for number in (77, 78, 79, 80)])) == [
-        False,
-        False,
-        False,
-        True,
-    ]
+    linked = race([partial(send, number) for number in (77, 78, 79, 80)])
+
+    assert sorted(linked) == [False, False, False, True]
     assert TelegramLink.objects.count() == 1
 
 

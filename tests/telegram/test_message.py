@@ -1,4 +1,4 @@
-"""A message shows an order whole, safely and within Telegram's limits, and nothing of the merchant."""
+"""A message shows an order whole, safely and within limits, and nothing of the merchant."""
 
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
