@@ -1,6 +1,7 @@
 """What others ask of the forwarding. Each leaves a mark in the row of the order, so that a sweep
 finds it, and queues the task that sees to it at once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
@@ -20,11 +21,15 @@ from topups.models import FulfilmentStatus
 QUESTION_STAYS = timedelta(minutes=2)
 SHOWN = [ForwardingState.ANNOUNCED, ForwardingState.ENDED]
 
+# One thread of each process, started by its first order.
+_queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
+
 
 def queue_order(*, fulfilment_id: int, **signal: object) -> None:
-    """Hears of each order that is opened or moved."""
+    """Hears of each order that is opened or moved. Neither a merchant who buys nor an operator who
+    decides waits for the broker, not even for the half second that it would get."""
     if settings.TELEGRAM_BOT_TOKEN:
-        enqueue(tasks.show_order, fulfilment_id)
+        _queueing.submit(enqueue, tasks.show_order, fulfilment_id)
 
 
 def request_refresh(*, fulfilment_id: int) -> None:
