@@ -140,9 +140,13 @@ def _post_each(orders: Iterator[Due], platform: Platform, *, end: float) -> int:
 
 
 def _not_announced(platform: Platform) -> Iterator[Due]:
+    untold = Q(forwarding=None) | Q(forwarding__state=WAITING)
+    lost_its_message = Q(forwarding__state=WAITING, forwarding__announced_at__isnull=False)
     waiting = (
-        Fulfilment.objects.filter(status=FulfilmentStatus.PENDING, product__forward=True)
-        .filter(Q(forwarding=None) | Q(forwarding__state=WAITING))
+        Fulfilment.objects.filter(
+            Q(untold, status=FulfilmentStatus.PENDING, product__forward=True)
+            | Q(lost_its_message, status__in=OPEN)
+        )
         .order_by("created_at", "pk")
         .values_list("pk", "product_id", "product__category_id")
     )
@@ -211,7 +215,7 @@ def _claim(due: Due, platform: Platform) -> Claim | Outcome:
             topic_id=due.target.topic_id,
         )
         fulfilment = _load(due.fulfilment_id)
-        if not claimed or fulfilment.status != FulfilmentStatus.PENDING:
+        if not claimed or not _is_to_be_told(fulfilment, row):
             transaction.set_rollback(True)
             return Outcome.SKIPPED
         if not chats.take_slot(due.target.chat_id):
@@ -225,6 +229,14 @@ def _claim(due: Due, platform: Platform) -> Claim | Outcome:
             repeats=row.repeats + (row.message_id is not None),
         )
     return Claim(row, fulfilment, due.target, row.attempts + 1, message)
+
+
+def _is_to_be_told(fulfilment: Fulfilment, row: Forwarding) -> bool:
+    """Whoever holds an order needs its buttons, so a message that was lost is made up for."""
+    if fulfilment.status == FulfilmentStatus.PENDING:
+        return True
+    lost_its_message = row.message_id is None and row.announced_at is not None
+    return lost_its_message and fulfilment.status in OPEN
 
 
 def _may_be_posted() -> Q:
@@ -408,7 +420,7 @@ def _leave(row: Forwarding, fulfilment: Fulfilment, trouble: api.Trouble) -> Non
 
 
 def _let_go(row: Forwarding, fulfilment: Fulfilment, error: str) -> None:
-    """The message is gone. An order that waits, or does so again, is announced anew."""
+    """The message is gone. An order that is open is announced anew."""
     if fulfilment.status in OPEN:
         changes: dict[str, Any] = {"state": WAITING, "message_id": None, "shown_event": None}
     else:

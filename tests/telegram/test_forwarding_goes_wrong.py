@@ -428,6 +428,20 @@ def test_a_deleted_message_of_a_waiting_order_is_announced_anew(place: Place) ->
     assert row_of(order).message_id == message.id
 
 
+def test_a_deleted_message_of_a_claimed_order_is_announced_anew(place: Place) -> None:
+    order = place.order()
+    show(order)
+    place.api.delete(place.posted()[0])
+    move(order, Move.CLAIM)
+
+    sweep()
+    sweep()
+
+    (message,) = place.posted()
+    assert "Claimed" in message.text
+    assert "Release" in message.buttons
+
+
 def test_a_deleted_message_of_an_order_that_ended_is_let_go(place: Place) -> None:
     order = place.order()
     show(order)
