@@ -208,6 +208,10 @@ TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
 TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
 # Announcements in one chat. Telegram takes about 20 messages a minute in a group.
 TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
+# Where set, Telegram posts updates to this address, and the bot listens behind it; else it polls.
+TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
+TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
+TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024

@@ -10,6 +10,7 @@ from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
 from operators import two_factor
 from operators.admin.desk import entrance
+from operators.telegram.health import readyz_bot
 from operators.telegram.pages import link as link_telegram
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
@@ -41,6 +42,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz", healthz),
     path("readyz", readyz),
+    path("readyz/bot", readyz_bot),
 ]
 
 handler400 = exceptions.bad_request

@@ -1,8 +1,8 @@
 """A Bot API server for tests: real HTTP, long polling and webhooks, people who type and press.
 
 It keeps to the public description of the Bot API: what it takes, what it refuses and in which
-words, when an update counts as confirmed. `BotApi` is also how a test is a member of staff; faults.py
-has what a bad day at Telegram's brings.
+words, when an update counts as confirmed. `BotApi` is also how a test is a member of staff, and
+faults.py has what a bad day at Telegram's brings.
 """
 
 from __future__ import annotations
@@ -191,6 +191,7 @@ class BotApi:
         self._ids = itertools.count(1)
         self._update_ids = itertools.count(800_000_001)
         self.polls = 0
+        self._ended_polls = 0
 
     # People and chats.
 
@@ -303,11 +304,28 @@ class BotApi:
             self._late.clear()
             assert self.changed.wait_for(lambda: not self.pending(), patience), self.pending()[:3]
 
-    def wait_for(self, true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-        """Waits for something about chats, presses or calls; returns what it is."""
+    def drop_updates(self) -> None:
+        """Nothing waits for the bot any more."""
         with self.changed:
-            found = self.changed.wait_for(true, patience)
-        assert found, f"not within {patience} s: {what}"
+            self._late.clear()
+            self.confirmed = max([self.confirmed, *(one["update_id"] for one in self._updates)])
+
+    def wait_for(
+        self,
+        true: Callable[[], Any],
+        what: str,
+        patience: float = PATIENCE,
+        *,
+        poll: bool = False,
+    ) -> Any:
+        """Waits for something about chats, presses or calls; returns what it is. `poll` is for
+        what this server does not hear of."""
+        deadline = time.monotonic() + patience
+        with self.changed:
+            while not (found := true()):
+                left = deadline - time.monotonic()
+                assert left > 0, f"not within {patience} s: {what}"
+                self.changed.wait(min(left, 0.05 if poll else left))
         return found
 
     def _post_astray(self, payload: dict[str, Any]) -> None:
@@ -332,6 +350,12 @@ class BotApi:
     def clear_faults(self) -> None:
         with self.changed:
             self._faults.clear()
+
+    def end_polls(self) -> None:
+        """The long poll that is under way ends empty, and the next one meets the faults."""
+        with self.changed:
+            self._ended_polls = self.polls
+            self.changed.notify_all()
 
     def count(self, method: str) -> int:
         with self.changed:
@@ -421,7 +445,7 @@ class BotApi:
                     )
                 waiting = [one for one in self.pending() if self._is_allowed(one)]
                 left = deadline - time.monotonic()
-                if waiting or left <= 0 or self.stopped.is_set():
+                if waiting or left <= 0 or self.stopped.is_set() or mine <= self._ended_polls:
                     return waiting[:limit]
                 self.changed.wait(left)
 
