@@ -401,12 +401,12 @@ def entrance(request: HttpRequest) -> HttpResponse:
     """The first page of the back office: those who only work at the desk land on their work."""
     user = request.user
     if user.is_active and user.is_staff and user.has_perm(FULFIL):
-        sees = [
+        sees = {
             model
             for model, desk in admin.site._registry.items()
             if desk.has_view_or_change_permission(request)
-        ]
-        if sees == [Fulfilment]:
+        }
+        if sees <= {Fulfilment, Forwarding}:
             return HttpResponseRedirect(_queue_url())
     index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
     return index
