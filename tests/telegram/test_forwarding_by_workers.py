@@ -84,7 +84,11 @@ def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
 
 def test_a_broker_that_says_nothing_keeps_no_purchase_waiting(place: Place, broker: Broker) -> None:
     merchant, product = make_merchant(), make_topup_product(forward=True)
-    body = {"delivery_type": "top_up", "system_product_id": product.pk, "player_id": "1"}
+    body: dict[str, Any] = {
+        "delivery_type": "top_up",
+        "system_product_id": product.pk,
+        "player_id": "1",
+    }
     assert merchant.buy(**body).status_code == 201
     broker.freeze()
 
