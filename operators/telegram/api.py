@@ -7,6 +7,8 @@ the token, and none drags along an error that might.
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import cache
+from ssl import SSLContext
 from typing import TypeVar
 
 import httpx
@@ -145,7 +147,14 @@ def make_request() -> HTTPXRequest:
         read_timeout=seconds,
         write_timeout=seconds,
         pool_timeout=seconds,
+        httpx_kwargs={"verify": _tls()},
     )
+
+
+@cache
+def _tls() -> SSLContext:
+    """Made once for each process: to read the certificates takes longer than many a call."""
+    return httpx.create_ssl_context()
 
 
 def describe(error: BaseException) -> str:
