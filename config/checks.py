@@ -1,9 +1,11 @@
 """System checks for settings that would lose money or secrets: refused at start, one line each."""
 
 import ipaddress
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -14,6 +16,7 @@ from config import sealing
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50
+MAX_TELEGRAM_TIMEOUT = 12  # so that a task that begins a call late ends before its limit
 
 
 @register(TAG)
@@ -89,6 +92,29 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
     """voucher.E008: without a host name every request would be refused."""
     if not settings.ALLOWED_HOSTS:
         yield Error("DJANGO_ALLOWED_HOSTS is not set.", id="voucher.E008")
+
+
+@register(TAG)
+def check_telegram(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.E010: a token or an address that cannot work; neither is shown, both are secrets."""
+    token, address = settings.TELEGRAM_BOT_TOKEN, urlsplit(settings.TELEGRAM_API_URL)
+    if token and not re.fullmatch(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,}", token):
+        yield Error(
+            "TELEGRAM_BOT_TOKEN is no token of a bot: digits, a colon, letters.",
+            id="voucher.E010",
+        )
+    if address.scheme not in ("http", "https") or not address.hostname:
+        yield Error(
+            "TELEGRAM_API_URL must begin with https:// (or http://) and name a host.",
+            id="voucher.E010",
+        )
+    if settings.TELEGRAM_TIMEOUT_SECONDS > MAX_TELEGRAM_TIMEOUT:
+        yield Error(
+            f"TELEGRAM_TIMEOUT_SECONDS must be at most {MAX_TELEGRAM_TIMEOUT}: a task must end.",
+            id="voucher.E010",
+        )
 
 
 def refuse_unsafe_start() -> None:

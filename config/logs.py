@@ -1,11 +1,15 @@
 """Logs: one JSON object a line on stderr, each with the request id the answer carries.
 
 What never reaches a log: request and response bodies, headers, query strings, and local variables
-of a traceback. Callers log names and ids, not values that merchants sent.
+of a traceback. Callers log names and ids, not values that merchants sent. Telegram has its token in
+every address it is called at, so what logs addresses is silent, and the token itself is taken out
+of whatever is written.
 """
 
+import json
 import logging.config
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -34,15 +38,29 @@ SHARED_PROCESSORS: list[structlog.typing.Processor] = [
 ]
 
 
-def logging_config(*, level: str) -> dict[str, Any]:
-    """The `logging` configuration for a level such as "INFO"."""
+class RenderWithout:
+    """Renders a line of JSON in which none of these texts appears."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._render = structlog.processors.JSONRenderer()
+        self._secrets = [json.dumps(secret)[1:-1] for secret in secrets if secret]
+
+    def __call__(self, logger: Any, name: str, event: Any) -> str:
+        line = str(self._render(logger, name, event))
+        for secret in self._secrets:
+            line = line.replace(secret, "***")
+        return line
+
+
+def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]:
+    """The `logging` configuration for a level such as "INFO", and what no line may hold."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
             "json": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processor": structlog.processors.JSONRenderer(),
+                "processor": RenderWithout(secrets),
                 "foreign_pre_chain": SHARED_PROCESSORS,
             }
         },
@@ -53,6 +71,9 @@ def logging_config(*, level: str) -> dict[str, Any]:
             "django.request": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
             "django_structlog": {"level": level},
+            "httpcore": {"level": "WARNING"},
+            "httpx": {"level": "WARNING"},
+            "telegram": {"level": "WARNING"},
         },
     }
 

@@ -186,6 +186,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
         "options": _ONLY_LATELY,
     },
+    "sweep-forwarding": {
+        "task": "operators.tasks.sweep_forwarding",
+        "schedule": env.int("FORWARDING_SWEEP_EVERY_SECONDS", 10),
+        "options": _ONLY_LATELY,
+    },
     "sweep-refunds": {
         "task": "topups.tasks.sweep_refunds",
         "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
@@ -204,6 +209,18 @@ DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
 # How often the desk's pages fetch its numbers again.
 DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)
+
+# Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent; what goes where is
+# set in the back office. The address may be that of a Bot API server of your own.
+TELEGRAM_BOT_TOKEN = env.str("TELEGRAM_BOT_TOKEN", "")
+TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
+TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
+# Announcements in one chat. Telegram takes about 20 messages a minute in a group.
+TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
+# Where set, Telegram posts updates to this address, and the bot listens behind it; else it polls.
+TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
+TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
+TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
@@ -305,7 +322,7 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 
 # Logs: one JSON object a line; config/logs.py says what never reaches them.
-LOGGING = logging_config(level=env.log_level("LOG_LEVEL", "INFO"))
+LOGGING = logging_config(level=env.log_level("LOG_LEVEL", "INFO"), secrets=[TELEGRAM_BOT_TOKEN])
 LOGGING_CONFIG = "config.logs.configure"
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
@@ -331,7 +348,10 @@ UNFOLD = {
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
     "ACCOUNT": {
-        "navigation": [{"title": "Second factor", "link": reverse_lazy("two_factor_enrol")}]
+        "navigation": [
+            {"title": "Second factor", "link": reverse_lazy("two_factor_enrol")},
+            {"title": "Telegram", "link": reverse_lazy("telegram_link")},
+        ]
     },
     "COLORS": {
         "primary": {

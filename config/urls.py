@@ -10,6 +10,8 @@ from config.api.openapi import DocsView, openapi_json
 from config.health import healthz, readyz
 from operators import two_factor
 from operators.admin.desk import entrance
+from operators.telegram.health import readyz_bot
+from operators.telegram.pages import link as link_telegram
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
@@ -35,10 +37,12 @@ urlpatterns = [
         admin.site.admin_view(two_factor.enrol),
         name="two_factor_enrol",
     ),
+    path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/", entrance),  # in front of the admin's own first page
     path("admin/", admin.site.urls),
     path("healthz", healthz),
     path("readyz", readyz),
+    path("readyz/bot", readyz_bot),
 ]
 
 handler400 = exceptions.bad_request

@@ -6,6 +6,11 @@ class OperatorsConfig(AppConfig):
     name = "operators"
 
     def ready(self) -> None:
-        from operators.roles import make_roles  # noqa: PLC0415  its models are loaded only now
+        # Their models are loaded only now.
+        from operators.roles import make_roles  # noqa: PLC0415
+        from operators.telegram.requests import queue_order  # noqa: PLC0415
+        from topups.signals import fulfilment_moved, fulfilment_opened  # noqa: PLC0415
 
         post_migrate.connect(make_roles, dispatch_uid="operators.make_roles")
+        fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
+        fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")

@@ -1,10 +1,18 @@
-"""What the back office itself keeps: who was shown or did what."""
+"""What the back office itself keeps: who was shown or did what, and the operators' Telegram."""
 
 from __future__ import annotations
 
+from zoneinfo import available_timezones
+
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models import F, Q
 from django.db.models.functions import Now
+
+from catalogue.models import Category
+from topups.models import Fulfilment, TopUpProduct
 
 
 class AuditAction(models.TextChoices):
@@ -14,6 +22,13 @@ class AuditAction(models.TextChoices):
     KEY_ISSUED = "key_issued", "Key issued"
     KEY_ROTATED = "key_rotated", "Key rotated"
     KEY_REVOKED = "key_revoked", "Key revoked"
+    TELEGRAM_CODE_ISSUED = "telegram_code_issued", "Telegram code issued"
+    TELEGRAM_LINKED = "telegram_linked", "Telegram linked"
+    TELEGRAM_UNLINKED = "telegram_unlinked", "Telegram unlinked"
+    TELEGRAM_REFUSED = "telegram_refused", "Refused in Telegram"
+    FORWARDING_GIVEN_UP = "forwarding_given_up", "Forwarding given up"
+    FORWARDING_RESUMED = "forwarding_resumed", "Announced again by hand"
+    CHAT_MOVED = "chat_moved", "Chat moved"
 
 
 class AuditEntry(models.Model):
@@ -47,3 +62,247 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_action_display()} {self.pk}"
+
+
+ONLY_ROW = 1
+TOPIC_HELP = "Empty: the chat itself, or its General topic."
+CHAT_HELP = "The chat's id as Telegram has it: a group's is negative."
+
+
+def check_time_zone(name: str) -> None:
+    """Raises ValidationError for what is no IANA time zone."""
+    if name not in available_timezones():
+        raise ValidationError("No such time zone; write it like Europe/Berlin.")
+
+
+class PlatformSettings(models.Model):
+    """How top-ups reach the operators' chat. One row, read anew for each order: no restart."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY_ROW, editable=False)
+    forwarding = models.BooleanField(
+        default=False, help_text="Announce orders of packages that are marked for it."
+    )
+    chat_id = models.BigIntegerField(
+        null=True,
+        blank=True,
+        verbose_name="chat",
+        help_text=f"{CHAT_HELP} For orders that no route leads elsewhere; empty: not announced.",
+    )
+    topic_id = models.BigIntegerField(
+        null=True,
+        blank=True,
+        verbose_name="topic",
+        validators=[MinValueValidator(2)],
+        help_text=TOPIC_HELP,
+    )
+    quiet_from = models.TimeField(null=True, blank=True)
+    quiet_until = models.TimeField(
+        null=True, blank=True, help_text="Orders of the quiet hours are announced from then on."
+    )
+    time_zone = models.CharField(
+        max_length=64,
+        default="UTC",
+        validators=[check_time_zone],
+        help_text="Of the quiet hours, and of the times in messages.",
+    )
+    repeat_minutes = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        default=15,
+        validators=[MinValueValidator(1), MaxValueValidator(24 * 60)],
+        verbose_name="announce again after",
+        help_text="Minutes for which nobody claims an order; empty: never again.",
+    )
+    repeat_times = models.PositiveSmallIntegerField(
+        default=3,
+        validators=[MaxValueValidator(20)],
+        verbose_name="at most so often",
+    )
+
+    class Meta:
+        verbose_name = verbose_name_plural = "platform settings"
+        constraints = [
+            models.CheckConstraint(name="operators_settings_are_one_row", condition=Q(id=ONLY_ROW)),
+            models.CheckConstraint(
+                name="operators_settings_topic_is_of_a_chat",
+                condition=Q(topic_id=None) | Q(topic_id__gte=2, chat_id__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="operators_settings_quiet_has_two_ends",
+                condition=Q(quiet_from=None, quiet_until=None)
+                | (
+                    Q(quiet_from__isnull=False, quiet_until__isnull=False)
+                    & ~Q(quiet_from=F("quiet_until"))
+                ),
+            ),
+            models.CheckConstraint(
+                name="operators_settings_repeat_is_positive",
+                condition=Q(repeat_minutes=None) | Q(repeat_minutes__gte=1),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "Telegram"
+
+
+class ForwardingRoute(models.Model):
+    """Where orders of one package, or of one category, go instead of the default chat."""
+
+    product = models.OneToOneField(
+        TopUpProduct,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        verbose_name="package",
+        help_text="This wins over a route of its category.",
+    )
+    category = models.OneToOneField(Category, on_delete=models.CASCADE, null=True, blank=True)
+    chat_id = models.BigIntegerField(verbose_name="chat", help_text=CHAT_HELP)
+    topic_id = models.BigIntegerField(
+        null=True,
+        blank=True,
+        verbose_name="topic",
+        validators=[MinValueValidator(2)],
+        help_text=TOPIC_HELP,
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="operators_route_is_of_one_thing",
+                condition=Q(product=None, category__isnull=False)
+                | Q(product__isnull=False, category=None),
+                violation_error_message="A route is of a package or of a category.",
+            ),
+            models.CheckConstraint(
+                name="operators_route_topic_is_a_topic",
+                condition=Q(topic_id=None) | Q(topic_id__gte=2),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.product or self.category)
+
+
+class TelegramLink(models.Model):
+    """Which Telegram account a member of staff acts through."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="telegram_link"
+    )
+    telegram_user_id = models.BigIntegerField(unique=True)
+    linked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="operators_link_is_to_a_person", condition=Q(telegram_user_id__gt=0)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class TelegramLinkCode(models.Model):
+    """A code that links whoever sends it to the bot; a person's last one, until used or expired."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="telegram_code"
+    )
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"code of {self.user}"
+
+
+class ForwardingState(models.TextChoices):
+    """How far the announcement of an order is."""
+
+    WAITING = "waiting", "Waiting"
+    SENDING = "sending", "Being sent"
+    ANNOUNCED = "announced", "Announced"
+    ENDED = "ended", "Shows the end"
+    GIVEN_UP = "given_up", "Given up"
+
+
+class Forwarding(models.Model):
+    """The announcement of one order. Only operators/telegram/forwarding.py writes it.
+
+    `busy_until` says that a process talks to Telegram about this order. `shown_event` is the last
+    event of the order that its message tells of; from `restore_at` on its buttons may be others
+    than its state has. `former_message_id` is a message that a newer one has replaced, and that
+    does not say so yet. `lost_answers` counts how often it is unknown whether a message was posted.
+    """
+
+    fulfilment = models.OneToOneField(
+        Fulfilment, on_delete=models.PROTECT, related_name="forwarding"
+    )
+    state = models.CharField(
+        max_length=16, choices=ForwardingState, default=ForwardingState.WAITING
+    )
+    chat_id = models.BigIntegerField(null=True)
+    topic_id = models.BigIntegerField(null=True)
+    message_id = models.BigIntegerField(null=True)
+    former_message_id = models.BigIntegerField(null=True)
+    attempts = models.PositiveIntegerField(default=0)
+    busy_until = models.DateTimeField(null=True)
+    lost_answers = models.PositiveSmallIntegerField(default=0)
+    shown_event = models.BigIntegerField(null=True)
+    restore_at = models.DateTimeField(null=True)
+    announced_at = models.DateTimeField(null=True)
+    repeated_at = models.DateTimeField(null=True)
+    repeats = models.PositiveSmallIntegerField(default=0)
+    repeat_asked = models.BooleanField(default=False)
+    last_error = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        permissions = [("announce_again", "Can have an order announced again")]
+        indexes = [
+            models.Index(
+                name="operators_forwarding_open",
+                fields=["state"],
+                condition=Q(state__in=["waiting", "sending", "announced"]),
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="operators_forwarding_state_is_known",
+                condition=Q(state__in=ForwardingState.values),
+            ),
+            models.CheckConstraint(
+                name="operators_forwarding_announced_has_a_message",
+                condition=~Q(state__in=["announced", "ended"])
+                | Q(
+                    chat_id__isnull=False,
+                    message_id__isnull=False,
+                    announced_at__isnull=False,
+                ),
+            ),
+            models.CheckConstraint(
+                name="operators_forwarding_sending_is_busy",
+                condition=~Q(state="sending") | Q(busy_until__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="operators_forwarding_message_once", fields=["chat_id", "message_id"]
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.fulfilment)
+
+
+class ForwardingChat(models.Model):
+    """What Telegram lets us do in a chat now: what was sent lately, and until when to wait."""
+
+    chat_id = models.BigIntegerField(primary_key=True)
+    window_started_at = models.DateTimeField(null=True)
+    sent = models.PositiveIntegerField(default=0)
+    paused_until = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField(default=0)
+    last_error = models.CharField(max_length=200, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"chat {self.chat_id}"

@@ -270,6 +270,30 @@ CHECKS = [
         """,
     ),
     Check(
+        "a message that shows the end is of an order that ended",
+        """
+        SELECT format('order %s is %s, its message in chat %s shows an end',
+                      order_reference, fulfilment.status, chat_id)
+          FROM operators_forwarding AS forwarding
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
+         WHERE forwarding.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
+        """,
+    ),
+    Check(
+        "what was given up in Telegram is in the audit trail",
+        """
+        SELECT format('the forwarding of order %s was given up, and no audit entry says why',
+                      order_reference)
+          FROM operators_forwarding AS forwarding
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
+         WHERE forwarding.state = 'given_up'
+           AND NOT EXISTS (SELECT FROM operators_auditentry
+                            WHERE object_type = 'operators.forwarding'
+                              AND object_id = forwarding.id::text
+                              AND action = 'forwarding_given_up')
+        """,
+    ),
+    Check(
         "the guards of the database are up",
         """
         SELECT format('trigger %%s on %%s is switched off', tgname, tgrelid::regclass)
@@ -316,6 +340,16 @@ WARNINGS = [
          ORDER BY refund_due_at
         """,
         lambda: {"minutes": REFUND_OVERDUE_MINUTES},
+    ),
+    Check(
+        "orders that the operators' chat was to see are there",
+        """
+        SELECT format('order %s is not announced in Telegram: %s', order_reference, last_error)
+          FROM operators_forwarding AS forwarding
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
+         WHERE forwarding.state = 'given_up' AND fulfilment.status = 'pending'
+         ORDER BY fulfilment.created_at
+        """,
     ),
 ]
 

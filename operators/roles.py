@@ -12,10 +12,17 @@ OPERATOR = "Operator"
 SENIOR_OPERATOR = "Senior operator"
 FINANCE = "Finance"
 CATALOGUE_MANAGER = "Catalogue manager"
+PLATFORM_MANAGER = "Platform manager"
 
 ROLES = {
     OPERATOR: ["topups.fulfil", "topups.view_fulfilment"],
-    SENIOR_OPERATOR: ["topups.fulfil", "topups.decide_review", "topups.view_fulfilment"],
+    SENIOR_OPERATOR: [
+        "operators.announce_again",
+        "operators.view_forwarding",
+        "topups.fulfil",
+        "topups.decide_review",
+        "topups.view_fulfilment",
+    ],
     FINANCE: [
         "accounts.view_account",
         "accounts.view_apiclient",
@@ -38,6 +45,15 @@ ROLES = {
             ("topups", "topupfieldoption"),
         )
         for verb in ("view", "add", "change", "delete")
+    ],
+    PLATFORM_MANAGER: [
+        "operators.announce_again",
+        "operators.change_platformsettings",
+        "operators.delete_telegramlink",
+        "operators.view_forwarding",
+        "operators.view_platformsettings",
+        "operators.view_telegramlink",
+        *(f"operators.{verb}_forwardingroute" for verb in ("view", "add", "change", "delete")),
     ],
 }
 

@@ -65,8 +65,14 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
                 f"--schedule={var / 'celerybeat-schedule'}",
             ],
         ),
+        Service("bot", [*PYTHON, "manage.py", "run_bot"]),
         Service("web", _granian(host, port)),
     ]
+
+
+def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
+    """Without a token there is no bot to run."""
+    return service.name != "bot" or bool(environment.get("TELEGRAM_BOT_TOKEN"))
 
 
 def _granian(host: str, port: int) -> list[str]:
@@ -100,6 +106,7 @@ def run(*, var: Path, host: str, port: int | None) -> None:
             started = [
                 _start(stack, service, environment)
                 for service in services(host=host, port=port, var=var)
+                if _wanted(service, environment)
             ]
             running = [*servers.processes, *started]
             _wait_for_web(host, port, running)

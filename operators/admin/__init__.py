@@ -14,6 +14,7 @@ from operators.admin import (
     packages,
     staff,
     system,
+    telegram,
 )
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "packages",
     "staff",
     "system",
+    "telegram",
 ]
 
 # Second factors are enrolled by their owners (operators/two_factor.py); nobody reads their secrets.

@@ -38,6 +38,7 @@ from operators.admin.base import (
 )
 from operators.admin.menu import show_desk
 from operators.desk import STATES, URGENCIES, age_in_words, summarise_queue, urgency
+from operators.models import Forwarding, ForwardingState
 from topups.fulfilments import (
     MoveRefused,
     Operator,
@@ -142,7 +143,17 @@ class FulfilmentAdmin(RecordAdmin):
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
-    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
+    list_display = (
+        "order_reference",
+        "age",
+        "state",
+        "sold",
+        "player",
+        "given",
+        "held",
+        "account",
+        "announced",
+    )
     list_filter = (
         WorkFilter,
         ("product", AutocompleteSelectFilter),
@@ -150,7 +161,7 @@ class FulfilmentAdmin(RecordAdmin):
         ("created_at", RangeDateTimeFilter),
     )
     list_filter_submit = True
-    list_select_related = ("product", "account", "claimed_by")
+    list_select_related = ("product", "account", "claimed_by", "forwarding")
     search_fields = ("order_reference", "player_id")
     search_help_text = "An order's reference, or a player id"
     list_before_template = "admin/desk_next.html"
@@ -159,6 +170,7 @@ class FulfilmentAdmin(RecordAdmin):
     fieldsets = (
         (None, {"fields": ("order_reference", "now", "held", "waited", "sold", "player", "given")}),
         ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
+        ("Telegram", {"fields": ("telegram",)}),
     )
 
     # Whoever works at the desk sees it, and that is all they need.
@@ -221,6 +233,22 @@ class FulfilmentAdmin(RecordAdmin):
     @admin.display(description="claimed by")
     def held(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
+
+    @display(description="Telegram", label={"given_up": "danger", "shown": "success"})
+    def announced(self, fulfilment: Fulfilment) -> tuple[str, str]:
+        row = _forwarding(fulfilment)
+        if row is None or row.state in (ForwardingState.WAITING, ForwardingState.SENDING):
+            return "", EMPTY
+        given_up = row.state == ForwardingState.GIVEN_UP
+        return ("given_up", "given up") if given_up else ("shown", "announced")
+
+    @admin.display(description="announced")
+    def telegram(self, fulfilment: Fulfilment) -> str:
+        row = _forwarding(fulfilment)
+        if row is None:
+            return EMPTY
+        label = ForwardingState(row.state).label
+        return f"{label}: {row.last_error}" if row.last_error else str(label)
 
     @admin.display(description="price")
     def price(self, fulfilment: Fulfilment) -> str:
@@ -436,15 +464,19 @@ def entrance(request: HttpRequest) -> HttpResponse:
     """The first page of the back office: those who only work at the desk land on their work."""
     user = request.user
     if user.is_active and user.is_staff and user.has_perm(FULFIL):
-        sees = [
+        sees = {
             model
             for model, desk in admin.site._registry.items()
             if desk.has_view_or_change_permission(request)
-        ]
-        if sees == [Fulfilment]:
+        }
+        if sees <= {Fulfilment, Forwarding}:
             return HttpResponseRedirect(_queue_url())
     index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
     return index
+
+
+def _forwarding(fulfilment: Fulfilment) -> Forwarding | None:
+    return getattr(fulfilment, "forwarding", None)
 
 
 def _operator(request: HttpRequest) -> Operator:

@@ -42,6 +42,12 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Orders": [
         ("Orders", "orders.order", "shopping_cart"),
     ],
+    "Telegram": [
+        ("Announcements", "operators.forwarding", "campaign"),
+        ("Routes", "operators.forwardingroute", "alt_route"),
+        ("Linked staff", "operators.telegramlink", "contacts"),
+        ("Platform settings", "operators.platformsettings", "tune"),
+    ],
     "System": [
         ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
         ("Audit trail", "operators.auditentry", "policy"),

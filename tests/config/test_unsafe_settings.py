@@ -50,6 +50,9 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "no requests at all": ({"API_DEFAULT_RATE_LIMIT_PER_MINUTE": "0"}, "voucher.E009"),
     "negative time": ({"IDEMPOTENCY_CLEANUP_EVERY_SECONDS": "-1"}, "voucher.E009"),
     "cache of another kind": ({"REDIS_URL": "http://127.0.0.1"}, "voucher.E009"),
+    "no token": ({"TELEGRAM_BOT_TOKEN": "secret"}, "voucher.E010"),
+    "no address": ({"TELEGRAM_API_URL": "api.telegram.org"}, "voucher.E010"),
+    "too patient": ({"TELEGRAM_TIMEOUT_SECONDS": "13"}, "voucher.E010"),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 STARTS = {

@@ -9,18 +9,23 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from catalogue.models import VoucherCode
 from operators.audit import record_action
-from operators.models import AuditAction
+from operators.models import AuditAction, Forwarding, ForwardingRoute, ForwardingState
+from operators.telegram.links import link_user
 from tests.factories import (
     buy_topup,
     link,
     make_category,
     make_merchant,
+    make_operator,
     make_product,
+    make_topup_product,
     make_variation,
 )
+from topups.models import Fulfilment
 
 _numbers = itertools.count(1)
 
@@ -42,7 +47,18 @@ class World:
             account = merchant.client.account
             assert account is not None
             link(account, "their own name", shelf)
-            buy_topup(merchant)
+            package = make_topup_product(forward=True)
+            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, package))
+            announced = fulfilment.pk
+            Forwarding.objects.create(
+                fulfilment=fulfilment,
+                state=ForwardingState.ANNOUNCED,
+                chat_id=-1001,
+                message_id=announced,
+                announced_at=timezone.now(),
+            )
+            ForwardingRoute.objects.create(product=package, chat_id=-1001)
+            link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
             Group.objects.create(name=f"Group {next(_numbers)}")

@@ -12,13 +12,21 @@ from django.urls import reverse
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from operators.admin.base import CappedPaginator
-from operators.models import AuditEntry
+from operators.models import AuditEntry, Forwarding
 from orders.models import Order
 from tests.operators.desk import World, list_url, signed_in, url
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry, Wallet
 
-NEWEST_FIRST: list[Any] = [Wallet, LedgerEntry, Order, VoucherCode, IdempotencyRecord, AuditEntry]
+NEWEST_FIRST: list[Any] = [
+    Wallet,
+    LedgerEntry,
+    Order,
+    VoucherCode,
+    IdempotencyRecord,
+    AuditEntry,
+    Forwarding,
+]
 # The desk moves its orders by its own buttons, and shows the oldest first.
 ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]
 RECORDS = pytest.mark.parametrize("model", NEWEST_FIRST)
@@ -82,6 +90,9 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.product",
         "catalogue.referencelink",
         "catalogue.shelf",
+        "operators.forwardingroute",
+        "operators.platformsettings",
+        "operators.telegramlink",
         "topups.topupproduct",
     }
     shown = {model._meta.label_lower for model in admin.site._registry}

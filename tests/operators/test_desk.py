@@ -54,8 +54,10 @@ def bought(merchant: Merchant, **fields: Any) -> Fulfilment:
 
 def test_who_has_only_the_desk_lands_on_it(merchant: Merchant) -> None:
     _, browser = operator_browser()
+    senior = signed_in(make_staff(*ROLES[SENIOR_OPERATOR]))
 
     assert browser.get("/admin/").headers["Location"] == QUEUE
+    assert senior.get("/admin/").headers["Location"] == QUEUE
     assert browser.get(QUEUE).status_code == 200
     assert signed_in().get("/admin/").status_code == 200
 

@@ -39,6 +39,10 @@ def busy() -> Merchant:
     return merchant
 
 
+FORWARDED = (
+    "INSERT INTO operators_forwarding (attempts, lost_answers, repeats, repeat_asked, last_error,"
+    " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
+)
 # Each check by name: what somebody did to the data behind the service's back.
 DAMAGE = {
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
@@ -78,6 +82,12 @@ DAMAGE = {
     ),
     "a fulfilment's history leads to where it stands": (
         "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
+    ),
+    "a message that shows the end is of an order that ended": (
+        f"{FORWARDED} 'ended', -1, id, now() FROM topups_fulfilment WHERE status = 'processing'"
+    ),
+    "what was given up in Telegram is in the audit trail": (
+        f"{FORWARDED} 'given_up', NULL, NULL, NULL FROM topups_fulfilment"
     ),
     "the guards of the database are up": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"

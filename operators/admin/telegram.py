@@ -1,0 +1,193 @@
+"""The operators' Telegram: where orders go, who is linked, and what became of each announcement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html_join
+from django.utils.timezone import localtime
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import display
+
+from operators.admin.base import EMPTY, DeskAdmin, RecordAdmin, link_to, staff_of
+from operators.models import (
+    ONLY_ROW,
+    Forwarding,
+    ForwardingChat,
+    ForwardingRoute,
+    ForwardingState,
+    PlatformSettings,
+    TelegramLink,
+)
+from operators.telegram.links import unlink_user
+from operators.telegram.requests import announce_again
+
+MAX_SELECTED = 100
+STATES = {
+    ForwardingState.WAITING: "info",
+    ForwardingState.SENDING: "info",
+    ForwardingState.ANNOUNCED: "success",
+    ForwardingState.ENDED: "success",
+    ForwardingState.GIVEN_UP: "danger",
+}
+CHATS_SHOWN = 20
+
+
+class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_until")
+        if (begin is None) != (end is None) or (begin is not None and begin == end):
+            self.add_error("quiet_until", "Quiet hours have a beginning and another end, or none.")
+        if cleaned.get("topic_id") is not None and cleaned.get("chat_id") is None:
+            self.add_error("topic_id", "A topic is of a chat: give the chat too.")
+        return cleaned
+
+
+@admin.register(PlatformSettings)
+class PlatformSettingsAdmin(DeskAdmin):
+    """One row, so its list is its form. What is saved counts from the next order on."""
+
+    form = SettingsForm
+    readonly_fields = ("chats",)
+    fieldsets = (
+        (None, {"fields": ("forwarding", "chat_id", "topic_id")}),
+        ("Quiet hours", {"fields": ("quiet_from", "quiet_until", "time_zone")}),
+        ("While nobody claims an order", {"fields": ("repeat_minutes", "repeat_times")}),
+        ("How it goes", {"fields": ("chats",)}),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        if object_id == str(ONLY_ROW):
+            PlatformSettings.objects.get_or_create(pk=ONLY_ROW)
+        return super().get_object(request, object_id, from_field)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            answer: HttpResponse = super().changelist_view(request, extra_context)  # refuses
+            return answer
+        return HttpResponseRedirect(
+            reverse("admin:operators_platformsettings_change", args=[ONLY_ROW])
+        )
+
+    @admin.display(description="chats")
+    def chats(self, settings: PlatformSettings) -> str:
+        """What Telegram said lately where something went wrong."""
+        troubled = ForwardingChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
+        rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]
+        return format_html_join("", "<div>{}: {}{}</div>", rows) or "No trouble."
+
+
+@admin.register(ForwardingRoute)
+class ForwardingRouteAdmin(DeskAdmin):
+    list_display = ("thing", "kind", "chat_id", "topic_id")
+    list_select_related = ("product", "category")
+    autocomplete_fields = ("product", "category")
+    search_fields = ("product__name", "category__name")
+    ordering = ("id",)
+    fields = ("product", "category", "chat_id", "topic_id")
+    actions = None
+
+    @admin.display(description="orders of")
+    def thing(self, route: ForwardingRoute) -> str:
+        return str(route)
+
+    @admin.display(description="kind")
+    def kind(self, route: ForwardingRoute) -> str:
+        return "package" if route.product_id else "category"
+
+
+@admin.register(TelegramLink)
+class TelegramLinkAdmin(RecordAdmin):
+    """Links are made by their owners (operators/telegram/pages.py) or by `link_telegram`."""
+
+    list_display = ("user", "telegram_user_id", "linked_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    fields = ("user", "telegram_user_id", "linked_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("operators.delete_telegramlink")
+
+    def delete_model(self, request: HttpRequest, obj: TelegramLink) -> None:
+        unlink_user(user=obj.user, actor=staff_of(request))
+
+
+@admin.register(Forwarding)
+class ForwardingAdmin(RecordAdmin):
+    """Read only, but for having an order announced again."""
+
+    list_display = ("order", "told", "chat_id", "announced_at", "repeats", "lost", "last_error")
+    list_filter = (
+        ("state", ChoicesDropdownFilter),
+        ("fulfilment__product", AutocompleteSelectFilter),
+        ("announced_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("fulfilment",)
+    search_fields = ("fulfilment__order_reference",)
+    search_help_text = "An order's reference"
+    fields = (
+        "order",
+        "state",
+        "chat_id",
+        "topic_id",
+        "message_id",
+        "announced_at",
+        "repeats",
+        "repeated_at",
+        "attempts",
+        "lost",
+        "last_error",
+    )
+    actions = ("announce_again_selected",)  # type: ignore[assignment]
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        actions = super().get_actions(request)
+        return actions if staff_of(request).has_perm("operators.announce_again") else {}
+
+    @admin.action(description="Announce again")
+    def announce_again_selected(self, request: HttpRequest, queryset: QuerySet[Forwarding]) -> None:
+        asked = [
+            announce_again(forwarding=row, actor=staff_of(request))
+            for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
+        ]
+        if any(asked):
+            messages.success(request, f"{sum(asked)} will be announced again.")
+        if not all(asked):
+            left = len(asked) - sum(asked)
+            messages.warning(request, f"{left} do not wait for anybody, or are being announced.")
+
+    @admin.display(description="order")
+    def order(self, row: Forwarding) -> str:
+        return link_to(row.fulfilment)
+
+    @display(description="state", label={state.value: look for state, look in STATES.items()})
+    def told(self, row: Forwarding) -> tuple[str, str]:
+        return row.state, ForwardingState(row.state).label
+
+    @admin.display(description="lost answers")
+    def lost(self, row: Forwarding) -> str:
+        return str(row.lost_answers or EMPTY)
+
+
+def _pause(chat: ForwardingChat) -> str:
+    if chat.paused_until is None or chat.paused_until <= timezone.now():
+        return ""
+    return f"left alone until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "

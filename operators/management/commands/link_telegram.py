@@ -1,0 +1,23 @@
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import CommandParser
+
+from config.commands import JSONCommand
+from config.inputs import InputProblem
+from operators.telegram.links import link_user
+
+
+class Command(JSONCommand):
+    help = "Lets a Telegram account act as this member of staff, instead of any other of theirs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("telegram_user_id", type=int)
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        user = User.objects.filter(username=options["username"]).first()
+        if user is None:
+            raise InputProblem(f"There is no user {options['username']!r}.")
+        link = link_user(user=user, telegram_user_id=options["telegram_user_id"], actor=None)
+        return {"username": user.username, "telegram_user_id": link.telegram_user_id}

@@ -1,0 +1,42 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+
+from config.api.json import dumps
+from config.commands import ServiceCommand
+from operators.telegram.health import SECONDS, read_health
+
+
+class Command(ServiceCommand):
+    """The operators' Telegram bot, until SIGTERM."""
+
+    help = (
+        "Runs the operators' Telegram bot, by long polling or, where TELEGRAM_WEBHOOK_URL is set,"
+        " by webhook. SIGTERM ends it after what it has in hand."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--check", action="store_true", help="only say whether a running bot reaches Telegram"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["check"]:
+            self._check()
+            return
+        if not settings.TELEGRAM_BOT_TOKEN:
+            raise CommandError("TELEGRAM_BOT_TOKEN is not set: ask @BotFather for one.")
+        from operators.telegram import bot  # noqa: PLC0415  45 MB that `--check` does without
+
+        try:
+            bot.run_bot()
+        except (bot.Rejected, OSError) as error:
+            raise CommandError(str(error)) from None
+
+    def _check(self) -> None:
+        health = read_health()
+        if health is None:
+            raise CommandError(f"No bot has reached Telegram for {SECONDS} seconds.")
+        self.stdout.write(dumps({"status": "ok", **health}).decode())

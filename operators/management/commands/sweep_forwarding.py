@@ -1,0 +1,11 @@
+from typing import Any
+
+from config.commands import JSONCommand
+from operators.telegram.forwarding import sweep_forwarding
+
+
+class Command(JSONCommand):
+    help = "Announces and edits in Telegram what was missed, as Celery beat does."
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        return dict(sweep_forwarding())

@@ -1,0 +1,206 @@
+"""The bot's process: gets updates, hands them to the handlers, and confirms what was handled.
+
+python-telegram-bot's own Updater confirms an update when it has fetched it; a process that is
+killed right then loses it. Here the next `offset` is sent only after the whole batch was handled.
+So an update may be handled twice, and never not at all; handling twice is harmless (presses.py).
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import structlog
+from django.conf import settings
+from telegram import BotCommand, Update
+from telegram.error import InvalidToken, RetryAfter, TelegramError
+from telegram.ext import Application, ApplicationBuilder
+from telegram.request import HTTPXRequest
+
+from operators.telegram import health
+from operators.telegram.api import base_url, describe
+from operators.telegram.commands import MENU
+from operators.telegram.handlers import add_handlers, in_database
+from operators.telegram.webhook import Webhook, secret_token
+
+logger = structlog.get_logger(__name__)
+
+Bot = Application[Any, Any, Any, Any, Any, Any]
+Result = TypeVar("Result")
+
+KINDS = [Update.MESSAGE, Update.CALLBACK_QUERY]
+POLL = timedelta(seconds=10)
+HEARTBEAT = 15.0  # seconds, where updates are posted to us
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+CONNECTIONS = 32
+ANSWERING = 4.0  # seconds for one answer, so that there is time for another try
+
+
+class Rejected(Exception):
+    """Telegram does not know this token."""
+
+
+def run_bot() -> None:
+    """Serves until SIGTERM or SIGINT; what is in hand is ended first. Raises Rejected, or OSError
+    where the webhook's port cannot be listened on."""
+    asyncio.run(_run())
+
+
+async def _run() -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    bot = build_bot()
+    try:
+        if await _connect(bot, stop):
+            serve = _serve_webhook if settings.TELEGRAM_WEBHOOK_URL else _poll
+            await serve(bot, stop)
+    finally:
+        await bot.shutdown()
+
+
+def build_bot() -> Bot:
+    """An application without an Updater: this module gives it its updates."""
+    bot = (
+        ApplicationBuilder()
+        .token(settings.TELEGRAM_BOT_TOKEN)
+        .base_url(base_url())
+        .updater(None)
+        .request(_request(connections=CONNECTIONS, seconds=ANSWERING))
+        .get_updates_request(_request(connections=1, seconds=settings.TELEGRAM_TIMEOUT_SECONDS))
+        .build()
+    )
+    add_handlers(bot)
+    return bot
+
+
+def _request(*, connections: int, seconds: float) -> HTTPXRequest:
+    return HTTPXRequest(
+        connection_pool_size=connections,
+        connect_timeout=seconds,
+        read_timeout=seconds,
+        write_timeout=seconds,
+        pool_timeout=seconds,
+    )
+
+
+async def _connect(bot: Bot, stop: asyncio.Event) -> bool:
+    """Introduces itself, for as long as it takes; False where it is to stop before. Telegram may
+    be away when a service starts, and that is no reason to end."""
+    pause = SHORTEST_PAUSE
+    while not stop.is_set():
+        try:
+            await _unless(stop, _introduce(bot))
+        except InvalidToken:
+            raise Rejected("Telegram does not accept TELEGRAM_BOT_TOKEN.") from None
+        except TelegramError as error:
+            pause = await _rest(stop, error, pause)
+        else:
+            return not stop.is_set()
+    return False
+
+
+async def _introduce(bot: Bot) -> None:
+    await bot.initialize()
+    if settings.TELEGRAM_WEBHOOK_URL:
+        await bot.bot.set_webhook(
+            settings.TELEGRAM_WEBHOOK_URL, allowed_updates=KINDS, secret_token=secret_token()
+        )
+    else:
+        await bot.bot.delete_webhook()
+    await bot.bot.set_my_commands([BotCommand(name, text) for name, text in MENU.items()])
+    logger.info("telegram_bot_started", username=bot.bot.username)
+
+
+async def _poll(bot: Bot, stop: asyncio.Event) -> None:
+    """Fetches, handles, and only then confirms."""
+    offset: int | None = None
+    pause = SHORTEST_PAUSE
+    while not stop.is_set():
+        fetch = bot.bot.get_updates(offset, timeout=POLL, allowed_updates=KINDS)
+        try:
+            updates = await _unless(stop, fetch)
+        except TelegramError as error:
+            pause = await _rest(stop, error, pause)
+            continue
+        pause = SHORTEST_PAUSE
+        await _beat("polling")
+        if updates:
+            await asyncio.gather(*(_handle(bot, update) for update in updates))
+            offset = updates[-1].update_id + 1
+    if offset is not None:
+        await _confirm(bot, offset)
+
+
+async def _confirm(bot: Bot, offset: int) -> None:
+    """The last batch, without waiting for another; where it fails, its updates come again."""
+    try:
+        await bot.bot.get_updates(offset, limit=1, timeout=0, allowed_updates=KINDS)
+    except TelegramError as error:
+        logger.warning("telegram_not_confirmed", cause=describe(error))
+
+
+async def _serve_webhook(bot: Bot, stop: asyncio.Event) -> None:
+    webhook = Webhook(bot.bot, partial(_handle, bot))
+    webhook.start(
+        host=settings.TELEGRAM_WEBHOOK_HOST,
+        port=settings.TELEGRAM_WEBHOOK_PORT,
+        path=urlsplit(settings.TELEGRAM_WEBHOOK_URL).path or "/",
+    )
+    pause = SHORTEST_PAUSE
+    while not stop.is_set():
+        try:
+            info = await _unless(stop, bot.bot.get_webhook_info())
+        except TelegramError as error:
+            pause = await _rest(stop, error, pause)
+            continue
+        pause = SHORTEST_PAUSE
+        if info is not None and info.url == settings.TELEGRAM_WEBHOOK_URL:
+            await _beat("webhook")
+        await _wait(stop, HEARTBEAT)
+    await webhook.stop()
+
+
+async def _handle(bot: Bot, update: Update) -> None:
+    """To the end, whatever happens: errors are the error handler's, and logged."""
+    structlog.contextvars.bind_contextvars(request_id=f"telegram-{update.update_id}")
+    await bot.process_update(update)
+
+
+async def _beat(mode: str) -> None:
+    try:
+        await in_database(partial(health.beat, mode))  # the same thread, so it shows that one too
+    except Exception as error:  # a lost cache is no reason to stop working
+        logger.warning("telegram_heartbeat_failed", cause=describe(error))
+
+
+async def _rest(stop: asyncio.Event, error: TelegramError, pause: float) -> float:
+    """Waits after a failure, as long as Telegram asks to; returns the next wait."""
+    logger.warning("telegram_unreachable", cause=describe(error))
+    seconds = pause
+    if isinstance(error, RetryAfter):
+        wait = error.retry_after
+        seconds = wait if isinstance(wait, int) else wait.total_seconds()
+    await _wait(stop, seconds)
+    return min(pause * 2, LONGEST_PAUSE)
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    await asyncio.wait([waiting := asyncio.ensure_future(stop.wait())], timeout=seconds)
+    waiting.cancel()
+
+
+async def _unless(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
+    """The result, or None where it is to stop before; what was fetched is not confirmed then."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.wait([working])
+    return None

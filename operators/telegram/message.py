@@ -1,0 +1,181 @@
+"""How an order looks in Telegram: text in its HTML, and the buttons that its state allows.
+
+Nothing of the merchant is in it, neither name nor money.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from html import escape
+
+from operators.desk import age_in_words
+from operators.telegram.buttons import STEPS, Act, Press, encode
+from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.transitions import OPEN
+
+MAX_LENGTH = 4096  # of a message's text, in UTF-16 units, says the Bot API
+ROOM = 900  # of it for the lines below the fields
+LONGEST_VALUE = 255
+
+BUTTONS: dict[FulfilmentStatus, list[list[Act]]] = {
+    FulfilmentStatus.PENDING: [[Act.CLAIM]],
+    FulfilmentStatus.PROCESSING: [
+        [Act.DONE],
+        [Act.WRONG_ID, Act.NO_STOCK, Act.FAILED],
+        [Act.UNSURE, Act.RELEASE],
+    ],
+    FulfilmentStatus.PENDING_REVIEW: [
+        [Act.DONE],
+        [Act.WRONG_ID, Act.NO_STOCK, Act.FAILED],
+        [Act.UNREFUNDED],
+    ],
+    FulfilmentStatus.COMPLETED: [],
+    FulfilmentStatus.FAILED: [],
+}
+ENDS = {
+    FailureReason.WRONG_ID: "wrong player id",
+    FailureReason.NO_STOCK: "no stock",
+    FailureReason.FULFILMENT_FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class Button:
+    """What a button says, and its callback data."""
+
+    label: str
+    data: str
+
+
+Rows = list[list[Button]]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as the Bot API takes it (parse mode HTML). `version` is the order's last event
+    that it tells of."""
+
+    text: str
+    rows: Rows
+    version: int
+
+
+def render(
+    fulfilment: Fulfilment, *, now: datetime, zone: tzinfo, doubtful: bool = False, repeats: int = 0
+) -> Message:
+    """The order as it is: reads its present events. Never longer than Telegram takes.
+
+    `doubtful` adds that it may be here twice, `repeats` that it is announced again.
+    """
+    last = last_event(fulfilment)
+    head = [
+        f"<b>{_text(fulfilment.product.name)}</b>",
+        *([_text(fulfilment.product.category.name)] if fulfilment.product.category else []),
+        f"Player ID: <code>{_text(fulfilment.player_id)}</code>",
+    ]
+    foot = [
+        "",
+        f"Order <code>{_text(fulfilment.order_reference)}</code>",
+        _ordered(fulfilment, now, zone),
+        f"<b>{_state(fulfilment, last, zone)}</b>",
+    ]
+    if fulfilment.status == FulfilmentStatus.PENDING and repeats:
+        foot.append("Announced again: nobody has claimed it yet.")
+    if fulfilment.status in OPEN and doubtful:
+        foot.append("This order may be in the chat twice. It is one order all the same.")
+    room = MAX_LENGTH - ROOM - _units(head)
+    lines = [*head, *_fit(_fields(fulfilment), room), *foot]
+    return Message("\n".join(lines), _buttons(fulfilment, last.pk), last.pk)
+
+
+def last_event(fulfilment: Fulfilment) -> FulfilmentEvent:
+    """The event that led to the present state; a refund leads nowhere."""
+    event = fulfilment.events.exclude(move="refund").last()
+    assert event is not None, "each fulfilment begins with an event"  # noqa: S101
+    return event
+
+
+def question(press: Press) -> Rows:
+    """The buttons that ask once more before an order ends, for a press that is not sure yet."""
+    yes = Press(press.act, press.fulfilment_id, press.version, sure=True)
+    back = Press(Act.BACK, press.fulfilment_id, press.version)
+    return [
+        [
+            Button(f"Yes: {STEPS[press.act].label}", encode(yes)),
+            Button("Back", encode(back)),
+        ]
+    ]
+
+
+def retired(fulfilment: Fulfilment) -> Message:
+    """What a message becomes when a newer one takes its place."""
+    return Message(
+        f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it.",
+        [],
+        last_event(fulfilment).pk,
+    )
+
+
+def _buttons(fulfilment: Fulfilment, version: int) -> Rows:
+    return [
+        [Button(STEPS[act].label, encode(Press(act, fulfilment.pk, version))) for act in row]
+        for row in BUTTONS[FulfilmentStatus(fulfilment.status)]
+    ]
+
+
+def _ordered(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
+    """An age is out of date as soon as it is written, so it says when it was true."""
+    at = fulfilment.created_at.astimezone(zone)
+    ordered = f"Ordered {at:%d %b %H:%M} ({zone})"
+    if fulfilment.status not in OPEN:
+        return ordered
+    age = age_in_words(now - fulfilment.created_at)
+    return f"{ordered}, {age} old at {now.astimezone(zone):%H:%M}"
+
+
+def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
+    by = f"by {_text(last.actor)}, {last.created_at.astimezone(zone):%d %b %H:%M}"
+    match FulfilmentStatus(fulfilment.status):
+        case FulfilmentStatus.PENDING:
+            return "🟡 Waiting" if last.from_status is None else f"🟡 Waiting: released {by}"
+        case FulfilmentStatus.PROCESSING:
+            return f"🔵 Claimed {by}"
+        case FulfilmentStatus.PENDING_REVIEW:
+            return f"🟠 In review: sent there {by}"
+        case FulfilmentStatus.COMPLETED:
+            return f"✅ Delivered {by}"
+        case FulfilmentStatus.FAILED:
+            why = ENDS[FailureReason(str(fulfilment.failure_reason))]
+            refund = "" if fulfilment.refund_due_at else ", not refunded"
+            return f"❌ Rejected ({why}{refund}) {by}"
+
+
+def _fields(fulfilment: Fulfilment) -> Iterator[str]:
+    for each in fulfilment.inputs:
+        value = f"<code>{_text(each['value'])}</code>"
+        label = each.get("value_label")
+        shown = f"{_text(label)} ({value})" if label and label != each["value"] else value
+        yield f"{_text(each['label'])}: {shown}"
+
+
+def _fit(lines: Iterable[str], room: int) -> Iterator[str]:
+    """The lines that there is room for; the desk shows all of them."""
+    rest = list(lines)
+    while rest and _units(rest[:1]) <= room:
+        line = rest.pop(0)
+        room -= _units([line])
+        yield line
+    if rest:
+        yield f"<i>… and {len(rest)} more, shown at the desk only.</i>"
+
+
+def _units(lines: list[str]) -> int:
+    """How long they are, in UTF-16 units, tags and escapes included: never less than it counts."""
+    return sum(len(line.encode("utf-16-le")) // 2 + 1 for line in lines)
+
+
+def _text(value: object) -> str:
+    """Text without meaning to Telegram, on one line, and of bounded length."""
+    line = re.sub(r"\s+", " ", str(value)).encode("utf-8", "replace").decode()
+    return escape(line[:LONGEST_VALUE], quote=False)

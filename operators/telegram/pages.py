@@ -1,0 +1,69 @@
+"""The page on which staff link their own Telegram account."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from config.inputs import InputProblem
+from operators.admin.base import staff_of
+from operators.models import TelegramLink
+from operators.telegram.links import CODE_LIFETIME, issue_code, unlink_user
+
+
+def link(request: HttpRequest) -> HttpResponse:
+    """Says which account is linked; a POST gives a code, or ends the link."""
+    user = staff_of(request)
+    linked = TelegramLink.objects.filter(user=user).first()
+    if request.method != "POST":
+        return _ask(request, linked)
+    if linked is not None:
+        unlink_user(user=user, actor=user)
+        messages.success(request, "Your Telegram account is not linked any more.")
+        return HttpResponseRedirect(reverse("telegram_link"))
+    try:
+        code = issue_code(user=user)
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+        return HttpResponseRedirect(reverse("admin:index"))
+    minutes = CODE_LIFETIME.total_seconds() // 60
+    return _page(
+        request,
+        "admin/secret.html",
+        title="Link Telegram",
+        warning=f"Send this to the bot, in a private chat, within {minutes:.0f} minutes."
+        " Whoever sends it acts as you: show it to nobody. It works once.",
+        groups=[{"title": "", "parts": {"Message": f"/start {code}"}}],
+        back=reverse("telegram_link"),
+    )
+
+
+def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
+    if linked is None:
+        facts, button = ["No Telegram account is linked to you."], "Get a code"
+    else:
+        facts, button = [f"Linked to the Telegram user {linked.telegram_user_id}."], "Unlink"
+    return _page(
+        request,
+        "admin/confirm.html",
+        title="Link Telegram",
+        question="With a linked account you work on top-ups from the operators' chat.",
+        facts=facts,
+        form=forms.Form(),
+        button=button,
+        danger=linked is not None,
+        back=reverse("admin:index"),
+    )
+
+
+def _page(request: HttpRequest, template: str, **context: object) -> TemplateResponse:
+    request.current_app = admin.site.name
+    return TemplateResponse(
+        request,
+        template,
+        {**admin.site.each_context(request), **context},
+        headers={"Cache-Control": "no-store"},
+    )

@@ -1,0 +1,97 @@
+"""What others ask of the forwarding. Each leaves a mark in the row of the order, so that a sweep
+finds it, and queues the task that sees to it at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Case, Q, Value, When
+from django.db.models.functions import Least
+from django.utils import timezone
+
+from config.queue import enqueue
+from operators import tasks
+from operators.audit import record_action
+from operators.models import AuditAction, Forwarding, ForwardingState
+from topups.models import FulfilmentStatus
+
+QUESTION_STAYS = timedelta(minutes=2)
+SHOWN = [ForwardingState.ANNOUNCED, ForwardingState.ENDED]
+
+# One thread of each process, started by its first order.
+_queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
+
+
+def queue_order(*, fulfilment_id: int, **signal: object) -> None:
+    """Hears of each order that is opened or moved. Neither a merchant who buys nor an operator who
+    decides waits for the broker, not even for the half second that it would get."""
+    if settings.TELEGRAM_BOT_TOKEN:
+        _queueing.submit(enqueue, tasks.show_order, fulfilment_id)
+
+
+def request_refresh(*, fulfilment_id: int) -> None:
+    """The message may show something else than the order as it is: text or buttons."""
+    _restore(fulfilment_id, timedelta())
+    queue_order(fulfilment_id=fulfilment_id)
+
+
+def note_question(*, fulfilment_id: int) -> None:
+    """The message asks Yes or Back; it gets its buttons back after a while."""
+    _restore(fulfilment_id, QUESTION_STAYS)
+
+
+def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
+    """Somebody has pressed a button of a message that the row does not name: posted, but the answer
+    was lost. It becomes the order's message, or points at the one there is."""
+    strays = Forwarding.objects.filter(fulfilment_id=fulfilment_id, chat_id=chat_id)
+    unknown = strays.filter(
+        state__in=[ForwardingState.WAITING, ForwardingState.GIVEN_UP],
+        message_id=None,
+        lost_answers__gt=0,
+    )
+    now = timezone.now()
+    adopted = unknown.update(
+        state=ForwardingState.ANNOUNCED, message_id=message_id, announced_at=now, restore_at=now
+    )
+    if not adopted:
+        strays.filter(state__in=SHOWN, former_message_id=None).exclude(
+            message_id=message_id
+        ).update(state=ForwardingState.ANNOUNCED, former_message_id=message_id)
+    queue_order(fulfilment_id=fulfilment_id)
+
+
+def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
+    """By hand: what was given up is tried anew, what is announced is posted once more. Returns
+    False where the order does not wait for anybody to claim it."""
+    if forwarding.fulfilment.status != FulfilmentStatus.PENDING:
+        return False
+    with transaction.atomic():
+        asked = Forwarding.objects.filter(
+            Q(state__in=[ForwardingState.GIVEN_UP, ForwardingState.ANNOUNCED]), pk=forwarding.pk
+        ).update(
+            state=Case(
+                When(message_id=None, then=Value(ForwardingState.WAITING)),
+                default=Value(ForwardingState.ANNOUNCED),
+            ),
+            lost_answers=Least("lost_answers", Value(1)),  # the doubt stays
+            repeat_asked=True,
+        )
+        if not asked:
+            return False
+        record_action(
+            actor=actor,
+            action=AuditAction.FORWARDING_RESUMED,
+            on=forwarding,
+            reference=forwarding.fulfilment.order_reference,
+        )
+        transaction.on_commit(partial(queue_order, fulfilment_id=forwarding.fulfilment_id))
+    return True
+
+
+def _restore(fulfilment_id: int, after: timedelta) -> None:
+    Forwarding.objects.filter(fulfilment_id=fulfilment_id, state__in=SHOWN).update(
+        state=ForwardingState.ANNOUNCED, restore_at=timezone.now() + after
+    )

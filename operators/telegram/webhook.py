@@ -1,0 +1,82 @@
+"""Updates as Telegram posts them. 200 says that one was handled; the rest Telegram repeats."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+from telegram import Bot, Update
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, RequestHandler
+
+logger = structlog.get_logger(__name__)
+
+MAX_BODY = 1024 * 1024
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+
+
+def secret_token() -> str:
+    """What Telegram shows with each update; it follows from SECRET_KEY, so nobody has to set it."""
+    token = settings.TELEGRAM_BOT_TOKEN
+    return salted_hmac("operators.telegram.webhook", token, algorithm="sha256").hexdigest()
+
+
+class Webhook:
+    """A web server on this process's loop, for the one path that Telegram knows."""
+
+    def __init__(self, bot: Bot, handle: Callable[[Update], Awaitable[None]]) -> None:
+        self._bot = bot
+        self._handle = handle
+        self._in_hand: set[asyncio.Future[None]] = set()
+        self._server: HTTPServer | None = None
+
+    def start(self, *, host: str, port: int, path: str) -> None:
+        """Raises OSError where it cannot listen there."""
+        routes = [(re.escape(path), _Handler, {"webhook": self})]
+        self._server = Application(routes).listen(port, host, max_body_size=MAX_BODY)
+
+    async def stop(self) -> None:
+        """Takes nothing more, and ends what is in hand."""
+        if self._server is not None:
+            self._server.stop()
+            while self._in_hand:
+                await asyncio.wait(self._in_hand)
+            await asyncio.sleep(0)  # the answer leaves
+            await self._server.close_all_connections()
+
+    async def take(self, body: bytes) -> HTTPStatus:
+        """Handles one update, to the end even if Telegram does not wait for it."""
+        try:
+            update = Update.de_json(json.loads(body), self._bot)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            logger.warning("telegram_update_unreadable")
+            return HTTPStatus.BAD_REQUEST
+        handling = asyncio.ensure_future(self._handle(update))
+        self._in_hand.add(handling)
+        handling.add_done_callback(self._in_hand.discard)
+        await asyncio.shield(handling)
+        return HTTPStatus.OK
+
+
+class _Handler(RequestHandler):
+    def initialize(self, webhook: Webhook) -> None:
+        self._webhook = webhook
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+
+    async def post(self) -> None:
+        shown = self.request.headers.get(HEADER, "")
+        if not compare_digest(shown.encode(), secret_token().encode()):
+            self.set_status(HTTPStatus.FORBIDDEN)
+            return
+        self.set_status(await self._webhook.take(self.request.body))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.finish()

@@ -1,0 +1,95 @@
+"""What the tests of forwarding share: an operators' chat, orders for it, and hands of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F
+from django.utils import timezone
+
+from operators.models import Forwarding, ForwardingChat, PlatformSettings
+from operators.telegram.forwarding import show_order, sweep_forwarding
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
+from tests.telegram.server import BotApi, Chat, Message, running_bot_api
+from topups.fulfilments import Operator, move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+
+@dataclass
+class Place:
+    """A chat of operators, and the service that announces there."""
+
+    api: BotApi
+    group: Chat
+    settings: Any
+
+    def order(self, **fields: Any) -> Fulfilment:
+        """A new order of a package that is announced."""
+        product = fields.pop("product", None) or make_topup_product(forward=True, **fields)
+        reference = buy_topup(make_merchant(), product)
+        return Fulfilment.objects.get(order_reference=reference)
+
+    def posted(self, chat: Chat | None = None) -> list[Message]:
+        return self.api.bot_messages(chat or self.group)
+
+    def set(self, **fields: Any) -> None:
+        """Changes the platform settings."""
+        PlatformSettings.objects.filter(pk=1).update(**fields)
+
+
+@contextmanager
+def operators_chat(settings: Any) -> Iterator[Place]:
+    """Forwarding on, to one group, of a Bot API server of the test's own."""
+    with running_bot_api() as api:
+        settings.TELEGRAM_BOT_TOKEN = api.token
+        settings.TELEGRAM_API_URL = api.url
+        settings.TELEGRAM_TIMEOUT_SECONDS = 5
+        group = api.add_group("Operators")
+        PlatformSettings.objects.create(forwarding=True, chat_id=group.id)
+        yield Place(api, group, settings)
+
+
+def move(fulfilment: Fulfilment, move: Move, operator: Operator | None = None) -> None:
+    """Moves the order by the desk."""
+    move_fulfilment(
+        reference=fulfilment.order_reference, move=move, operator=operator or make_operator()
+    )
+
+
+def row_of(fulfilment: Fulfilment) -> Forwarding:
+    return Forwarding.objects.get(fulfilment=fulfilment)
+
+
+def sweep() -> dict[str, int]:
+    return sweep_forwarding()
+
+
+def show(fulfilment: Fulfilment) -> None:
+    show_order(fulfilment_id=fulfilment.pk)
+
+
+def later(**time: float) -> None:
+    """What Telegram asked to wait for, and what a dead process held, is over by so much."""
+    passed = timedelta(**time)
+    ForwardingChat.objects.update(
+        paused_until=F("paused_until") - passed,
+        window_started_at=F("window_started_at") - passed,
+    )
+    Forwarding.objects.update(
+        busy_until=F("busy_until") - passed,
+        restore_at=F("restore_at") - passed,
+        announced_at=F("announced_at") - passed,
+        repeated_at=F("repeated_at") - passed,
+    )
+
+
+def pause_of(chat: Chat) -> float:
+    """For how many seconds from now on the chat is left alone."""
+    until = ForwardingChat.objects.get(chat_id=chat.id).paused_until
+    assert until is not None
+    return (until - timezone.now()).total_seconds()

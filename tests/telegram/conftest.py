@@ -1,0 +1,25 @@
+"""A Bot API server and a worker for each module, a chat for each test."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.telegram.running import Desk, Telegram, open_desk, running_telegram
+
+
+@pytest.fixture(scope="module")
+def telegram(django_db_setup: None) -> Iterator[Telegram]:
+    with running_telegram() as telegram:
+        yield telegram
+
+
+@pytest.fixture
+def desk(
+    telegram: Telegram, transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Desk]:
+    """With a bot that runs, the module's own."""
+    if telegram.bot.exit_code() is not None or not telegram.bot.started:
+        telegram.bot.start()
+    with open_desk(telegram, settings, monkeypatch) as desk:
+        yield desk

@@ -1,0 +1,323 @@
+"""What goes wrong around the bot: Telegram, the network, the database, and the bot itself."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.core.cache.backends.redis import RedisCache
+from django.db import connection, transaction
+
+from config.embedded.environment import PROJECT
+from operators.telegram import health
+from tests.commands import refusal
+from tests.live import database_url
+from tests.tasks.running import wait_until
+from tests.telegram.faults import DROP, ERROR, HANG, TOO_MANY, Fault
+from tests.telegram.running import Desk, Telegram, a_bot
+from topups.models import Fulfilment, FulfilmentEvent
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def moves(fulfilment: Fulfilment) -> list[str]:
+    events = FulfilmentEvent.objects.filter(fulfilment=fulfilment)
+    return list(events.exclude(from_status=None).values_list("move", flat=True))
+
+
+@pytest.mark.parametrize(
+    "fault", [TOO_MANY(1), ERROR(500), ERROR(502, "Bad Gateway"), HANG(6), DROP(), DROP(after=True)]
+)
+def test_an_answer_that_goes_wrong_is_given_again(desk: Desk, fault: Fault) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    desk.api.fault("answerCallbackQuery", fault)
+
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+
+    desk.api.settle()
+    assert moves(fulfilment) == ["claim"]
+    assert len(desk.api.bot_messages(desk.group)) == 1
+
+
+@pytest.mark.parametrize("fault", [TOO_MANY(1), ERROR(500), HANG(3), DROP()])
+def test_fetching_that_goes_wrong_goes_on(desk: Desk, fault: Fault) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.api.fault("getUpdates", fault, times=2)
+    desk.api.end_polls()
+
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+
+
+def test_a_question_that_cannot_be_put_is_put_by_the_next_press(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    desk.press(anna, message, "Claim")
+    desk.shows(message, "Claimed")
+    desk.api.fault("editMessageReplyMarkup", ERROR(400, "Bad Request: nonsense"))
+    desk.press(anna, message, "Done")
+    desk.api.settle()
+    assert "Done" in message.buttons
+    desk.press(anna, message, "Done")
+    desk.press(anna, message, "Yes: Done")
+    assert moves(fulfilment) == ["claim", "complete"]
+
+
+def test_a_press_is_done_once_though_the_bot_is_killed_before_it_answers(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    desk.api.fault("answerCallbackQuery", HANG(60))
+    press = desk.begin(anna, message, "Claim")
+    wait_until(lambda: moves(fulfilment) == ["claim"], "the claim")
+
+    desk.bot.kill()
+    desk.api.clear_faults()
+    assert press.answer is None
+    assert len(desk.api.pending()) == 1  # it was never confirmed
+    desk.bot.start()
+
+    assert press.wait().text == "Done before. The order is claimed by you."
+    desk.api.settle()
+    assert moves(fulfilment) == ["claim"]
+
+
+def test_a_press_is_not_lost_though_the_bot_is_killed_before_it_decides(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    with transaction.atomic():
+        Fulfilment.objects.select_for_update().get(pk=fulfilment.pk)
+        press = desk.begin(anna, message, "Claim")
+        wait_until(_somebody_waits_for_a_lock, "the bot waits for the order")
+        desk.bot.kill()
+    wait_until(lambda: not _somebody_waits_for_a_lock(), "the session is gone")
+    desk.bot.start()
+
+    press.wait()
+    desk.api.settle()
+    assert moves(fulfilment) == ["claim"]
+
+
+def test_sigterm_ends_what_is_in_hand(desk: Desk) -> None:
+    people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
+    orders = [desk.order() for _ in people]
+    with transaction.atomic():
+        Fulfilment.objects.select_for_update().get(pk=orders[0][0].pk)
+        presses = [
+            desk.begin(person, message, "Claim")
+            for person, (_, message) in zip(people, orders, strict=True)
+        ]
+        wait_until(_somebody_waits_for_a_lock, "the bot waits for the order")
+        desk.bot.terminate()
+
+    assert desk.bot.stop() == 0
+    assert all(press.answer for press in presses)
+    assert desk.api.pending() == []  # confirmed, so the next bot does not see them
+    assert [moves(fulfilment) for fulfilment, _ in orders] == [["claim"]] * 3
+
+
+def test_what_comes_while_the_bot_is_away_waits_for_it(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    assert desk.bot.stop() == 0
+    press = desk.begin(anna, message, "Claim")
+    desk.bot.start()
+    assert press.wait().text == "It is yours."
+    assert moves(fulfilment) == ["claim"]
+
+
+def test_old_updates_are_told_the_truth_again_and_change_nothing(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    for label in ("Claim", "Release", "Claim", "Done", "Yes: Done"):
+        desk.press(anna, message, label)
+    desk.shows(message, "Delivered")
+    desk.api.settle()
+    before = moves(fulfilment)
+
+    for _ in range(2):
+        assert len(desk.api.replay(5)) == 5
+        desk.api.settle()
+
+    assert moves(fulfilment) == before == ["claim", "release", "claim", "complete"]
+    desk.shows(message, "Delivered by anna")
+
+
+def test_the_same_press_twice_at_once_is_one_move(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    presses = [desk.api.press(anna, message, "Claim") for _ in range(10)]
+    answers = {press.wait().text for press in presses}
+    assert answers == {"It is yours.", "Done before. The order is claimed by you."}
+    assert moves(fulfilment) == ["claim"]
+
+
+def test_a_press_that_was_too_late_to_answer_is_answered_in_the_chat(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    berta, _ = desk.staff("berta")
+    _, message = desk.order()
+    claim = message.data("Claim")
+    desk.press(berta, message, "Claim")
+    desk.shows(message, "Claimed by berta")
+    assert desk.bot.stop() == 0
+    desk.api.query_seconds = 0.01
+    desk.api.press_data(anna, message, claim)
+    time.sleep(0.02)
+    desk.bot.start()
+
+    desk.api.wait_for(
+        lambda: any(
+            one.text.startswith("anna: ") and "claimed by berta" in one.text
+            for one in desk.api.bot_messages(desk.group)
+        ),
+        "an answer in the chat",
+    )
+
+
+def test_a_slow_database_keeps_nobody_waiting_for_an_answer(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    with transaction.atomic():
+        Fulfilment.objects.select_for_update().get(pk=fulfilment.pk)
+        press = desk.begin(anna, message, "Claim")
+        assert "longer than usual" in press.wait(10).text
+        assert moves(fulfilment) == []
+    desk.shows(message, "Claimed by anna")
+    assert moves(fulfilment) == ["claim"]
+
+
+def test_a_press_while_the_database_is_away_is_answered_and_the_bot_goes_on(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    claim = message.data("Claim")
+    with _no_connections():
+        answer = desk.api.press_data(anna, message, claim).wait()
+        typed = desk.ask(anna, desk.group, "/queue")
+    assert answer.alert
+    assert "press again" in answer.text
+    assert "cannot be reached" in typed.text
+    assert moves(fulfilment) == []
+
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.bot.exit_code() is None
+
+
+def test_a_connection_that_died_is_made_anew(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.press(anna, message, "Claim")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    assert desk.press(anna, message, "Release").text.startswith("Released")
+
+
+def test_health_is_seen_by_others(desk: Desk) -> None:
+    wait_until(lambda: _check(desk).returncode == 0, "a heartbeat")
+    sign = json.loads(_check(desk).stdout)
+    assert (sign["status"], sign["mode"]) == ("ok", "polling")
+    assert sign["seconds_ago"] < health.SECONDS
+
+    desk.bot.kill()
+    theirs = RedisCache(settings.REDIS_URL, {"KEY_PREFIX": ""})
+    assert theirs.delete(health.KEY)  # as time does
+    gone = _check(desk)
+    assert gone.returncode == 1
+    assert "No bot has reached Telegram" in gone.stderr
+
+
+def test_a_token_that_telegram_does_not_know_ends_the_bot_in_one_line(telegram: Telegram) -> None:
+    token = "4711:this-is-not-the-token-at-all"
+    environment = {**telegram.environment, "TELEGRAM_BOT_TOKEN": token}
+    with a_bot(telegram.api, environment) as bot:
+        bot.start(wait=False)
+        wait_until(lambda: bot.exit_code() is not None, "the bot ends")
+        assert bot.exit_code() == 1
+        assert "Telegram does not accept TELEGRAM_BOT_TOKEN" in bot.log
+        assert token not in bot.log
+        assert "Traceback" not in bot.log
+
+
+def test_without_a_token_the_command_says_so(settings: Any) -> None:
+    settings.TELEGRAM_BOT_TOKEN = ""
+    assert "TELEGRAM_BOT_TOKEN is not set" in refusal("run_bot")
+
+
+def test_telegram_may_be_away_when_the_bot_starts(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.bot.stop()
+    desk.api.fault("getMe", DROP(), times=2)
+    desk.api.fault("deleteWebhook", ERROR(502, "Bad Gateway"))
+    desk.bot.start()
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+
+
+def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    with a_bot(desk.api, desk.telegram.environment) as other:
+        other.start()
+        orders = [desk.order() for _ in range(3)]
+        for fulfilment, message in orders:
+            desk.press(anna, message, "Claim")
+            desk.press(anna, message, "Release")
+            assert moves(fulfilment) == ["claim", "release"]
+
+
+def test_the_probe_of_the_bot(client: Any) -> None:
+    cache.delete(health.KEY)
+    assert client.get("/readyz/bot").status_code == 503
+    health.beat("polling")
+    answer = client.get("/readyz/bot")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+    cache.delete(health.KEY)
+
+
+def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "manage.py", "run_bot", "--check"],
+        env={**os.environ, **desk.telegram.environment},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@contextmanager
+def _no_connections() -> Iterator[None]:
+    """Others lose their connections to the test's database and get no new ones."""
+    url = urlsplit(database_url())
+    name = url.path.removeprefix("/")
+    me = connection.connection.info.backend_pid
+    with psycopg.connect(url._replace(path="/postgres").geturl(), autocommit=True) as other:
+        other.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        try:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = %s AND pid <> %s",
+                [name, me],
+            )
+            yield
+        finally:
+            other.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+
+
+def _somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])

@@ -1,0 +1,69 @@
+"""Callback data says one thing, and only we can make it."""
+
+import base64
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.telegram.buttons import (
+    CONTENT,
+    MAX_BYTES,
+    SIGNATURE_BYTES,
+    STEPS,
+    Act,
+    Forged,
+    Press,
+    decode,
+    encode,
+)
+
+LARGE = 2**63 - 1
+
+
+def test_every_button_comes_back_as_it_went() -> None:
+    for act, sure, order in itertools.product(Act, (False, True), (1, LARGE)):
+        press = Press(act, order, LARGE, sure)
+
+        assert decode(encode(press)) == press
+        assert len(encode(press).encode()) <= MAX_BYTES
+
+
+def test_what_ends_an_order_asks_and_nothing_else() -> None:
+    assert {act for act in STEPS if not STEPS[act].asks} == {Act.CLAIM, Act.UNSURE, Act.RELEASE}
+
+
+@given(st.one_of(st.none(), st.text(max_size=80)))
+def test_anything_else_is_forged(data: str | None) -> None:
+    with pytest.raises(Forged):
+        decode(data)
+
+
+def test_no_bit_can_be_changed() -> None:
+    signed = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
+    for bit in range(len(signed) * 8):
+        changed = bytearray(signed)
+        changed[bit // 8] ^= 1 << bit % 8
+
+        with pytest.raises(Forged):
+            decode(base64.urlsafe_b64encode(changed).decode())
+
+
+def test_the_signature_of_one_button_is_of_no_use_to_another() -> None:
+    done = base64.urlsafe_b64decode(encode(Press(Act.DONE, 7, 9)))
+    claim = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
+    assert len(claim) == CONTENT.size + SIGNATURE_BYTES
+
+    mixed = done[: CONTENT.size] + claim[CONTENT.size :]
+
+    with pytest.raises(Forged):
+        decode(base64.urlsafe_b64encode(mixed).decode())
+
+
+def test_another_secret_key_makes_other_buttons(settings: object) -> None:
+    data = encode(Press(Act.CLAIM, 7, 9))
+    settings.SECRET_KEY = "another"  # type: ignore[attr-defined]
+
+    with pytest.raises(Forged):
+        decode(data)

@@ -1,0 +1,115 @@
+"""What the bot answers to words, to whom, and where."""
+
+import pytest
+
+from operators.models import AuditAction, AuditEntry, TelegramLink
+from operators.telegram.links import issue_code, unlink_user
+from tests.factories import make_operator
+from tests.telegram.running import Desk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_queue_is_told_oldest_first(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    first, message = desk.order(name="Gems & <gold>")
+    second, _ = desk.order()
+    desk.press(anna, message, "Claim")
+
+    queue = desk.ask(anna, desk.group, "/queue").text
+    mine = desk.ask(anna, desk.group, "/mine@topups_test_bot").text
+
+    assert queue.index(first.order_reference) < queue.index(second.order_reference)
+    assert "Gems & <gold>" in queue
+    assert "claimed by anna" in queue
+    assert first.order_reference in mine
+    assert second.order_reference not in mine
+
+
+def test_a_long_queue_fits(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    for _ in range(17):
+        desk.order(name="😀" * 200)
+
+    answer = desk.ask(anna, desk.group, "/queue")
+
+    assert answer.text.endswith("… and 2 more.")
+
+
+def test_an_empty_queue_is_told(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    assert desk.ask(anna, desk.group, "/queue").text == "Nothing waits."
+    assert desk.ask(anna, desk.group, "/mine").text == "You have not claimed any order."
+
+
+def test_an_order_is_told_by_its_reference(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    private = desk.api.private(anna)
+    reference = fulfilment.order_reference
+
+    answer = desk.ask(anna, private, f"/order {reference.lower()}")
+
+    assert reference in answer.text
+    assert "0012345" in answer.text
+    assert answer.buttons == []
+    (address,) = [one["url"] for one in answer.entities if one["type"] == "text_link"]
+    assert address.endswith(f"/{message.id}")
+    for words in ("<b>nobody's</b>", "x" * 3000, "'; --", "é"):
+        assert "There is no" in desk.ask(anna, private, f"/order {words}").text
+    assert "Which one?" in desk.ask(anna, private, "/order").text
+
+
+def test_help_names_every_command(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    answer = desk.ask(anna, desk.group, "/help").text
+    commands = [one["command"] for one in desk.api.commands]
+    assert commands == ["queue", "mine", "order", "help"]
+    assert all(f"/{command}" in answer for command in commands)
+
+
+def test_strangers_are_refused(desk: Desk) -> None:
+    eve = desk.api.add_user("Eve")
+    desk.order()
+
+    for chat in (desk.group, desk.api.private(eve)):
+        for text in ("/queue", "/mine", "/order X", "/help", "/queue"):
+            assert desk.ask(eve, chat, text).text.startswith("Sorry")
+
+    assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 4
+
+
+def test_in_other_groups_the_bot_is_silent(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    other = desk.api.add_group("Friends")
+
+    for text in ("/queue", "/start", "/link 123", "/help"):
+        desk.api.type(anna, other, text)
+    desk.api.type(anna, desk.group, "hello there")
+    desk.api.settle()
+
+    assert desk.api.bot_messages(other) == []
+    assert [one for one in desk.api.bot_messages(desk.group) if one.reply_to is None] == []
+
+
+@pytest.mark.parametrize("command", ["/start", "/link"])
+def test_a_code_links_once(desk: Desk, command: str) -> None:
+    user = make_operator(username="anna").user
+    code = issue_code(user=user)
+    anna, eve = desk.api.add_user("Anna"), desk.api.add_user("Eve")
+
+    assert "Hello" in desk.ask(anna, desk.api.private(anna), "/start").text
+    assert "private chat" in desk.ask(anna, desk.group, f"{command} {code}").text
+    answer = desk.ask(anna, desk.api.private(anna), f"{command} {code}")
+    again = desk.ask(anna, desk.api.private(anna), f"{command} {code}")
+    stolen = desk.ask(eve, desk.api.private(eve), f"{command} {code}")
+
+    assert "linked as anna" in answer.text
+    assert "linked as anna" in again.text
+    assert "wrong, used or expired" in stolen.text
+    assert TelegramLink.objects.get().telegram_user_id == anna.id
+    assert code not in desk.bot.log
+    _, message = desk.order()
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+    unlink_user(user=user, actor=user)
+    assert desk.press(anna, message, "Done").text.startswith("Sorry")

@@ -1,0 +1,234 @@
+"""Several processes at once post an order once, and the last edit shows the present state."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from operators.models import Forwarding, ForwardingState
+from operators.telegram import api, forwarding
+from operators.telegram.forwarding import Claim, Due, Outcome
+from operators.telegram.message import render
+from operators.telegram.selectors import Platform, read_platform
+from tests.concurrency.racing import race, start
+from tests.factories import make_operator
+from tests.telegram.announcing import (
+    Place,
+    later,
+    move,
+    operators_chat,
+    row_of,
+    show,
+    sweep,
+)
+from tests.telegram.faults import SLOW, TOO_MANY
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORKERS = 6
+ORDERS = 5
+
+
+@pytest.fixture
+def place(settings: Any) -> Iterator[Place]:
+    with operators_chat(settings) as place:
+        yield place
+
+
+def _in_each_worker(call: Any) -> None:
+    def run() -> None:
+        try:
+            call()
+        finally:
+            connection.close()
+
+    race([run] * WORKERS)
+
+
+def _posts_of_each(place: Place, orders: list[Fulfilment]) -> list[int]:
+    texts = [message.text for message in place.posted()]
+    return [sum(order.order_reference in text for text in texts) for order in orders]
+
+
+def test_of_many_workers_one_announces_each_order(place: Place) -> None:
+    place.api.fault("sendMessage", SLOW(0.05), times=ORDERS)
+    orders = [place.order() for _ in range(ORDERS)]
+
+    _in_each_worker(sweep)
+
+    assert _posts_of_each(place, orders) == [1] * ORDERS
+    assert [row_of(order).attempts for order in orders] == [1] * ORDERS
+
+
+def test_without_the_claim_they_announce_it_more_than_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: with a claim that reads first and writes then, the race is there."""
+    monkeypatch.setattr(forwarding, "_claim", _careless_claim)
+    place.api.fault("sendMessage", SLOW(0.05), times=ORDERS * WORKERS)
+    orders = [place.order() for _ in range(ORDERS)]
+
+    _in_each_worker(sweep)
+
+    assert sum(_posts_of_each(place, orders)) > ORDERS
+
+
+def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
+    row, _ = Forwarding.objects.get_or_create(fulfilment_id=due.fulfilment_id)
+    if row.state != ForwardingState.WAITING:
+        return Outcome.SKIPPED
+    time.sleep(0.05)  # in which somebody else has read the same
+    Forwarding.objects.filter(pk=row.pk).update(
+        state=ForwardingState.SENDING,
+        attempts=F("attempts") + 1,
+        busy_until=timezone.now() + forwarding.LEASE,
+        chat_id=due.target.chat_id,
+    )
+    fulfilment = Fulfilment.objects.select_related("product__category").get(pk=due.fulfilment_id)
+    message = render(fulfilment, now=timezone.now(), zone=platform.zone)
+    return Claim(row, fulfilment, due.target, row.attempts + 1, message)
+
+
+def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
+    orders = [place.order() for _ in range(ORDERS)]
+    sweep()
+    Forwarding.objects.update(repeat_asked=True)
+
+    _in_each_worker(sweep)
+
+    assert _posts_of_each(place, orders) == [2] * ORDERS
+    assert sum("Announced again" in message.text for message in place.posted()) == ORDERS
+
+
+def test_who_found_an_order_due_does_not_post_it_after_somebody_else(place: Place) -> None:
+    order = place.order()
+    platform = read_platform()
+    (due,) = forwarding._not_announced(platform)
+    show(order)
+    Forwarding.objects.update(repeat_asked=True)
+    (again,) = forwarding._not_claimed(platform)
+    sweep()
+
+    assert forwarding._post(due, platform) == Outcome.SKIPPED
+    assert forwarding._post(again, platform) == Outcome.SKIPPED
+
+    assert len(place.posted()) == 2
+
+
+def test_no_more_is_posted_than_the_chat_takes_whoever_posts(place: Place) -> None:
+    place.settings.TELEGRAM_MESSAGES_PER_MINUTE = 3
+    for _ in range(ORDERS):
+        place.order()
+
+    _in_each_worker(sweep)
+
+    assert len(place.posted()) == 3
+
+
+def test_an_order_that_moves_while_it_is_announced_ends_up_true(place: Place) -> None:
+    order = place.order()
+    place.api.fault("sendMessage", SLOW(0.5))
+
+    with ThreadPoolExecutor(1) as pool:
+        posting = start(pool, show, order)
+        place.api.wait_for(place.posted, "the message is there")
+        move(order, Move.COMPLETE)
+        show(order)  # finds it busy, and goes
+        posting.result()
+
+    (message,) = place.posted()
+    assert "Delivered" in message.text
+    assert message.buttons == []
+
+
+def test_edits_that_overtake_each_other_end_with_the_present_state(place: Place) -> None:
+    order, operator = place.order(), make_operator()
+    show(order)
+    place.api.fault("editMessageText", SLOW(0.3), times=2)
+    move(order, Move.CLAIM, operator)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = start(pool, show, order)
+        place.api.wait_for(
+            lambda: "Claimed" in place.posted()[0].text, "the first edit is under way"
+        )
+        move(order, Move.REVIEW, operator)
+        others = [start(pool, show, order) for _ in range(2)]
+        for each in (first, *others):
+            each.result()
+
+    (message,) = place.posted()
+    assert "In review" in message.text
+    assert row_of(order).busy_until is None
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_many_moves_and_many_edits_end_with_the_present_state(place: Place, round_: int) -> None:
+    order, operator = place.order(), make_operator(senior=True)
+    show(order)
+    moves = [Move.CLAIM, Move.RELEASE] * 5 + [Move.COMPLETE]
+
+    with ThreadPoolExecutor(4) as pool:
+        shown = []
+        for each in moves:
+            move(order, each, operator)
+            shown.append(start(pool, show, order))
+        for each_shown in shown:
+            each_shown.result()
+
+    (message,) = place.posted()
+    assert "Delivered" in message.text
+    assert row_of(order).state == ForwardingState.ENDED
+
+
+def test_one_that_was_told_to_wait_stops_all(place: Place) -> None:
+    place.api.fault("sendMessage", TOO_MANY(60), times=100)
+    for _ in range(ORDERS):
+        place.order()
+    sweep()
+    calls = place.api.count("sendMessage")
+
+    _in_each_worker(sweep)
+
+    assert place.api.count("sendMessage") == calls == 1
+    place.api.clear_faults()
+    later(minutes=1)
+    assert sweep()["announced"] == ORDERS
+
+
+def test_a_late_process_does_not_undo_what_another_did_since(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease is over, the order is announced anew, and then it wakes up with an answer."""
+    order = place.order()
+    send = api.send
+
+    def wake_up_late(**arguments: Any) -> int:
+        late: int = send(**arguments)
+        monkeypatch.setattr(api, "send", send)
+        later(minutes=2)
+        assert sweep()["announced"] == 1
+        return late
+
+    monkeypatch.setattr(api, "send", wake_up_late)
+    show(order)
+
+    late, known = place.posted()
+    assert row_of(order).message_id == known.id
+    assert (late.buttons, known.buttons) == ([], ["Claim"])
+    assert "may be in the chat twice" in known.text
+
+
+def test_a_purchase_never_waits_for_telegram(place: Place) -> None:
+    place.order()
+
+    assert place.api.calls == []
+    assert not Forwarding.objects.filter(Q()).exists()
+    assert not transaction.get_connection().in_atomic_block

@@ -1,0 +1,102 @@
+"""Real workers on a real broker announce what is bought and edit what is moved, whatever dies."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from config import queue
+from operators.models import ForwardingState
+from tests.factories import make_merchant, make_topup_product
+from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until
+from tests.telegram.announcing import Place, later, move, operators_chat, row_of
+from tests.telegram.faults import HANG
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    with running_broker() as broker:
+        monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
+        monkeypatch.setattr(queue, "resting", queue.Rest())
+        yield broker
+
+
+@pytest.fixture
+def place(settings: Any, broker: Broker) -> Iterator[Place]:
+    with operators_chat(settings) as place:
+        yield place
+
+
+@pytest.fixture
+def crew(place: Place, broker: Broker) -> Iterator[Crew]:
+    telegram = {"TELEGRAM_BOT_TOKEN": place.api.token, "TELEGRAM_API_URL": place.api.url}
+    with running_crew(broker.url, **telegram) as crew:
+        yield crew
+
+
+def test_buying_announces_and_moving_edits(place: Place, crew: Crew) -> None:
+    crew.worker()
+    order = place.order()
+    wait_until(place.posted, "the order is announced")
+    (message,) = place.posted()
+
+    move(order, Move.COMPLETE)
+    wait_until(lambda: "Delivered" in message.text, "the message says that it is delivered")
+
+    assert place.posted() == [message]
+    assert place.api.token not in crew.logs
+
+
+def test_the_scheduler_finds_what_no_task_told_of(place: Place, crew: Crew) -> None:
+    place.settings.TELEGRAM_BOT_TOKEN = ""  # of this process, so that it queues nothing
+    place.order()
+
+    crew.worker()
+    crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="1")
+
+    wait_until(place.posted, "the order is announced")
+
+
+def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
+    place: Place, crew: Crew, broker: Broker
+) -> None:
+    place.api.fault("sendMessage", HANG(600, after=True))
+    worker = crew.worker(TELEGRAM_TIMEOUT_SECONDS="12")
+    order = place.order()
+    wait_until(place.posted, "the order is posted")
+    worker.kill()
+    assert row_of(order).state == ForwardingState.SENDING
+
+    crew.worker()
+    crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="1")
+    time.sleep(3)  # as long as its lease lasts, nobody posts
+    assert len(place.posted()) == 1
+    later(minutes=2)
+
+    wait_until(lambda: len(place.posted()) == 2, "it is posted again")
+    assert "may be in the chat twice" in place.posted()[1].text
+
+
+def test_a_broker_that_says_nothing_keeps_no_purchase_waiting(place: Place, broker: Broker) -> None:
+    merchant, product = make_merchant(), make_topup_product(forward=True)
+    body: dict[str, Any] = {
+        "delivery_type": "top_up",
+        "system_product_id": product.pk,
+        "player_id": "1",
+    }
+    assert merchant.buy(**body).status_code == 201
+    broker.freeze()
+
+    began = time.monotonic()
+    answers = [merchant.buy(**body).status_code for _ in range(3)]
+    taken = time.monotonic() - began
+
+    assert answers == [201] * 3
+    assert taken < queue.PATIENCE
+    assert Fulfilment.objects.count() == 4
+    broker.thaw()

@@ -1,0 +1,239 @@
+"""A message shows an order whole, safely and within limits, and nothing of the merchant."""
+
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+
+from operators.telegram.buttons import Act, decode
+from operators.telegram.message import MAX_LENGTH, Message, last_event, question, render, retired
+from tests.factories import (
+    buy_topup,
+    make_category,
+    make_field,
+    make_merchant,
+    make_operator,
+    make_topup_product,
+)
+from topups.fulfilments import RejectReason, move_fulfilment
+from topups.models import Channel, Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+ANNA = {"username": "anna", "channel": Channel.TELEGRAM}
+
+
+class Shown(HTMLParser):
+    """What a reader sees, and what one tap copies. Refuses tags that the Bot API does not know."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text = ""
+        self.codes: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        assert tag in ("b", "i", "code"), tag
+        assert not attrs
+        self.open.append(tag)
+        if tag == "code":
+            self.codes.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if "code" in self.open:
+            self.codes[-1] += data
+
+
+def bought(**fields: object) -> Fulfilment:
+    reference = buy_topup(make_merchant(), **fields)  # type: ignore[arg-type]
+    return Fulfilment.objects.get(order_reference=reference)
+
+
+def shown(fulfilment: Fulfilment, **options: object) -> Message:
+    fulfilment = Fulfilment.objects.get(pk=fulfilment.pk)
+    options = {"now": timezone.now(), "zone": ZoneInfo("UTC"), **options}
+    return render(fulfilment, **options)  # type: ignore[arg-type]
+
+
+def labels(message: Message) -> list[list[str]]:
+    return [[button.label for button in row] for row in message.rows]
+
+
+def test_what_an_operator_needs_is_there() -> None:
+    product = make_topup_product(name="Gems 60", category=make_category())
+    field = make_field(product, "dropdown", label="Server", options=["eu"])
+    field.options.update(label="Europe")
+    fulfilment = bought(product=product, player_id="00-12_ab", fields={str(field.number): "eu"})
+
+    message = shown(fulfilment, now=fulfilment.created_at + timedelta(minutes=7))
+
+    seen = Shown(message.text)
+    assert product.category is not None
+    for part in ("Gems 60", product.category.name, "Server: Europe (eu)", "7 min old", "Waiting"):
+        assert part in seen.text
+    assert seen.codes == ["00-12_ab", "eu", fulfilment.order_reference]
+
+
+def test_nothing_of_the_merchant_is_there() -> None:
+    merchant = make_merchant(balance="77.31")
+    reference = buy_topup(merchant)
+    fulfilment = Fulfilment.objects.get(order_reference=reference)
+
+    text = shown(fulfilment).text
+
+    for secret in (
+        merchant.key,
+        merchant.key.split("_")[1],
+        fulfilment.account.name,
+        merchant.client.name,
+        "77.31",
+        "72.32",
+        "4.99",
+    ):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("hostile", ["<b>x", "</code>", "&lt;&amp;", '"><a href="x">', "a & b < c"])
+def test_markup_in_values_is_text(hostile: str) -> None:
+    product = make_topup_product(name=f"Gems {hostile}")
+    field = make_field(product, label=f"Label {hostile}")
+    fulfilment = bought(product=product, fields={str(field.number): hostile})
+
+    seen = Shown(shown(fulfilment).text)
+
+    assert f"Gems {hostile}" in seen.text
+    assert f"Label {hostile}: {hostile}" in seen.text
+    assert hostile in seen.codes
+
+
+@pytest.mark.parametrize("letter", ["x", "<", "🙂", "\u202e"])
+def test_the_largest_order_fits_with_a_mark_of_what_is_left_out(letter: str) -> None:
+    product = make_topup_product(name=letter * 200)
+    fields = [make_field(product, label=letter * 200) for _ in range(20)]
+    values = {str(field.number): letter * 255 for field in fields}
+    fulfilment = bought(product=product, player_id="p" * 64, fields=values)
+    staff = make_operator(username="u" * 150)
+    move_fulfilment(reference=fulfilment.order_reference, move=Move.CLAIM, operator=staff)
+
+    text = shown(fulfilment, doubtful=True, repeats=3).text
+
+    assert len(text.encode("utf-16-le")) // 2 <= MAX_LENGTH
+    seen = Shown(text)
+    assert "more, shown at the desk only" in seen.text
+    assert "p" * 64 in seen.codes
+    assert fulfilment.order_reference in seen.codes
+    assert "Claimed by" in seen.text
+
+
+def test_a_value_on_several_lines_stays_on_one() -> None:
+    product = make_topup_product()
+    field = make_field(product, label="Note")
+    fulfilment = bought(product=product, fields={str(field.number): "a\nOrder: b\r\n\tc"})
+
+    assert "Note: a Order: b c\n" in Shown(shown(fulfilment).text).text
+
+
+def test_the_buttons_follow_the_state() -> None:
+    fulfilment = bought()
+    senior = make_operator(senior=True)
+    work = [["Done"], ["Wrong ID", "No stock", "Failed"]]
+
+    seen = [labels(shown(fulfilment))]
+    for move in (Move.CLAIM, Move.REVIEW, Move.COMPLETE):
+        move_fulfilment(reference=fulfilment.order_reference, move=move, operator=senior)
+        seen.append(labels(shown(fulfilment)))
+
+    assert seen == [
+        [["Claim"]],
+        [*work, ["Unsure", "Release"]],
+        [*work, ["Failed, no refund"]],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        ([Move.CLAIM], "Claimed by anna, "),
+        ([Move.CLAIM, Move.RELEASE], "Waiting: released by anna, "),
+        ([Move.CLAIM, Move.REVIEW], "In review: sent there by anna, "),
+        ([Move.COMPLETE], "Delivered by anna, "),
+        ([Move.REJECT], "Rejected (wrong player id) by anna, "),
+        (
+            [Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED],
+            "Rejected (wrong player id, not refunded) by anna, ",
+        ),
+    ],
+)
+def test_who_did_it_and_when(moves: list[Move], words: str) -> None:
+    fulfilment = bought()
+    anna = make_operator(senior=True, username="anna", channel=Channel.TELEGRAM)
+    for move in moves:
+        move_fulfilment(
+            reference=fulfilment.order_reference,
+            move=move,
+            operator=anna,
+            reason=RejectReason.WRONG_ID,
+        )
+    event = last_event(fulfilment)
+
+    text = Shown(shown(fulfilment, zone=ZoneInfo("Asia/Kolkata")).text).text
+
+    at = event.created_at.astimezone(ZoneInfo("Asia/Kolkata"))
+    assert f"{words}{at:%d %b %H:%M}" in text
+
+
+def test_doubt_and_repetition_are_said_while_they_matter() -> None:
+    fulfilment = bought()
+    doubt, again = "in the chat twice", "Announced again"
+
+    waiting = shown(fulfilment, doubtful=True, repeats=1).text
+    plain = shown(fulfilment).text
+    move_fulfilment(
+        reference=fulfilment.order_reference, move=Move.COMPLETE, operator=make_operator()
+    )
+    ended = shown(fulfilment, doubtful=True, repeats=1).text
+
+    assert [doubt in waiting, again in waiting] == [True, True]
+    assert [doubt in plain, again in plain, doubt in ended, again in ended] == [False] * 4
+
+
+def test_the_version_is_the_event_that_the_message_tells_of() -> None:
+    fulfilment = bought()
+    before = shown(fulfilment)
+    move_fulfilment(reference=fulfilment.order_reference, move=Move.CLAIM, operator=make_operator())
+    after = shown(fulfilment)
+
+    assert before.version < after.version == last_event(fulfilment).pk
+    assert {decode(button.data).version for row in after.rows for button in row} == {after.version}
+
+
+def test_a_question_names_the_same_act_and_version() -> None:
+    message = shown(bought(), now=datetime(2026, 1, 1, tzinfo=UTC))
+    press = decode(message.rows[0][0].data)
+
+    ((yes, back),) = question(press)
+
+    assert [yes.label, back.label] == ["Yes: Claim", "Back"]
+    assert (decode(yes.data).act, decode(yes.data).sure) == (Act.CLAIM, True)
+    assert (decode(back.data).act, decode(back.data).sure) == (Act.BACK, False)
+    assert decode(yes.data).version == decode(back.data).version == message.version
+
+
+def test_a_replaced_message_has_no_buttons() -> None:
+    fulfilment = bought()
+
+    message = retired(fulfilment)
+
+    assert message.rows == []
+    assert fulfilment.order_reference in Shown(message.text).codes

@@ -1,0 +1,192 @@
+"""Who may press a button, what it does, and what whoever pressed is told."""
+
+import base64
+
+import pytest
+
+from operators.models import AuditAction, AuditEntry, TelegramLink
+from operators.telegram.buttons import Act, Press, encode
+from tests.factories import make_operator
+from tests.telegram.running import Desk
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment, FulfilmentEvent
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def status(fulfilment: Fulfilment) -> str:
+    return Fulfilment.objects.values_list("status", flat=True).get(pk=fulfilment.pk)
+
+
+def moves(fulfilment: Fulfilment) -> list[str]:
+    events = FulfilmentEvent.objects.filter(fulfilment=fulfilment)
+    return list(events.exclude(from_status=None).values_list("move", flat=True))
+
+
+def test_an_order_goes_through_every_state(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    senior, _ = desk.staff("sofia", senior=True)
+    fulfilment, message = desk.order()
+
+    desk.press(anna, message, "Claim")
+    desk.press(anna, message, "Release")
+    desk.shows(message, "released by anna")
+    desk.press(senior, message, "Claim")
+    desk.press(senior, message, "Unsure")
+    desk.shows(message, "In review")
+    refused = desk.press(anna, message, "Failed")
+    assert (refused.alert, status(fulfilment)) == (True, "pending_review")
+    assert "only a senior" in refused.text
+    desk.press(senior, message, "Failed, no refund")
+    desk.press(senior, message, "Yes: Failed, no refund")
+
+    desk.shows(message, "not refunded")
+    fulfilment.refresh_from_db()
+    assert (fulfilment.status, fulfilment.failure_reason) == ("failed", "fulfilment_failed")
+    assert fulfilment.refund_due_at is None
+    assert moves(fulfilment) == ["claim", "release", "claim", "review", "reject_unrefunded"]
+    events = FulfilmentEvent.objects.filter(fulfilment=fulfilment).exclude(from_status=None)
+    assert set(events.values_list("channel", flat=True)) == {"telegram"}
+
+
+def test_a_question_can_be_taken_back(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    desk.press(anna, message, "Claim")
+    desk.shows(message, "Claimed")
+    before = message.buttons
+
+    desk.press(anna, message, "Wrong ID")
+    desk.api.wait_for(lambda: message.buttons == ["Yes: Wrong ID", "Back"], "the question")
+    desk.press(anna, message, "Back")
+
+    desk.api.wait_for(lambda: message.buttons == before, "the buttons again")
+    assert status(fulfilment) == "processing"
+
+
+def test_of_two_operators_one_wins_and_the_other_is_told_who(desk: Desk) -> None:
+    people = [desk.staff(name)[0] for name in ("anna", "berta")]
+    for _ in range(5):
+        fulfilment, message = desk.order()
+        presses = [desk.api.press(person, message, "Claim") for person in people]
+        answers = [press.wait() for press in presses]
+
+        fulfilment.refresh_from_db()
+        assert moves(fulfilment) == ["claim"]
+        winner = ["anna", "berta"].index(str(fulfilment.claimed_by))
+        assert answers[winner].text == "It is yours."
+        assert answers[1 - winner].alert
+        assert f"claimed by {fulfilment.claimed_by}" in answers[1 - winner].text
+
+
+def test_another_ones_claim_is_not_touched(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    berta, _ = desk.staff("berta")
+    fulfilment, message = desk.order()
+    desk.press(anna, message, "Claim")
+
+    for label in ("Done", "Release", "Unsure"):
+        answer = desk.press(berta, message, label)
+        assert answer.alert
+        assert "claimed by anna" in answer.text
+    assert status(fulfilment) == "processing"
+    assert "Done" in message.buttons  # no question was put
+
+
+@pytest.mark.parametrize("who", ["stranger", "inactive", "no staff", "no permission", "unlinked"])
+def test_nobody_else_may_press(desk: Desk, who: str) -> None:
+    person, operator = desk.staff("anna")
+    fulfilment, message = desk.order()
+    if who == "stranger":
+        person = desk.api.add_user("Eve")
+    elif who == "unlinked":
+        TelegramLink.objects.all().delete()
+    elif who == "no permission":
+        operator.user.user_permissions.clear()
+    else:
+        setattr(operator.user, "is_active" if who == "inactive" else "is_staff", False)
+        operator.user.save()
+
+    for _ in range(20):
+        answer = desk.press(person, message, "Claim")
+        assert answer.alert
+        assert answer.text.startswith("Sorry")
+
+    assert status(fulfilment) == "pending"
+    (entry,) = AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED)
+    assert entry.reference == fulfilment.order_reference
+    assert str(person.id) in entry.note
+    assert entry.request_id.startswith("telegram-")
+    assert len(desk.api.bot_messages(desk.group)) == 1
+
+
+def test_a_forged_button_does_nothing(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    other, _ = desk.order()
+    good = message.data("Claim")
+    raw = bytearray(base64.urlsafe_b64decode(good))
+    raw[0] = Act.DONE
+    other_act = base64.urlsafe_b64encode(bytes(raw)).decode()
+    raw = bytearray(base64.urlsafe_b64decode(good))
+    raw[9] = other.pk % 256
+    other_order = base64.urlsafe_b64encode(bytes(raw)).decode()
+    forged = [
+        other_act,
+        other_order,
+        good[:-2],
+        good[4:],
+        "",
+        "claim",
+        "é" * 30,
+        "\x00",
+    ]
+
+    for data in forged:
+        answer = desk.api.press_data(anna, message, data).wait()
+        assert "does not work any more" in answer.text, data
+        assert answer.alert
+
+    assert {status(fulfilment), status(other)} == {"pending"}
+    assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 1
+
+
+def test_a_button_of_an_order_that_is_unknown_is_answered(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+
+    answer = desk.api.press_data(anna, message, encode(Press(Act.CLAIM, 2**40, 1))).wait()
+
+    assert answer.text == "There is no such order."
+
+
+def test_an_old_button_tells_the_truth(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    claim = message.data("Claim")
+    move_fulfilment(
+        reference=fulfilment.order_reference,
+        move=Move.COMPLETE,
+        operator=make_operator(username="dora"),
+    )
+    desk.shows(message, "Delivered by dora")
+
+    answer = desk.api.press_data(anna, message, claim).wait()
+
+    assert answer.alert
+    assert answer.text == "Nothing was changed: the order is delivered by dora."
+
+
+def test_a_claim_that_was_released_is_not_claimed_again_by_a_late_duplicate(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+    claim = message.data("Claim")
+    desk.press(anna, message, "Claim")
+    desk.press(anna, message, "Release")
+    desk.shows(message, "released by anna")
+
+    answer = desk.api.press_data(anna, message, claim).wait()
+
+    assert answer.text == "Done before. The order is waiting, released by you."
+    assert moves(fulfilment) == ["claim", "release"]

@@ -1,0 +1,135 @@
+"""Where orders go is set in the back office, and counts from the next order on."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from operators.models import ForwardingRoute, PlatformSettings
+from operators.roles import PLATFORM_MANAGER, ROLES
+from operators.telegram.selectors import Target, platform_settings, read_platform
+from tests.factories import make_category, make_topup_product
+from tests.operators.desk import form_of, list_url, make_staff, signed_in, url
+
+pytestmark = pytest.mark.django_db
+
+PAGE = reverse("admin:operators_platformsettings_change", args=[1])
+VIEW = "operators.view_platformsettings"
+
+
+def save(browser: Any, **fields: Any) -> Any:
+    return browser.post(PAGE, {**form_of(browser, PAGE), **fields})
+
+
+def test_before_anybody_saved_anything_nothing_is_forwarded() -> None:
+    assert platform_settings().forwarding is False
+    assert PlatformSettings.objects.count() == 0
+
+
+def test_the_menu_leads_to_the_form() -> None:
+    answer = signed_in().get(list_url(PlatformSettings), follow=True)
+
+    assert answer.redirect_chain == [(PAGE, 302)]
+    assert "Announce orders of packages" in answer.content.decode()
+    assert PlatformSettings.objects.count() == 1
+
+
+def test_what_is_saved_counts_at_once() -> None:
+    browser = signed_in()
+
+    answer = save(
+        browser,
+        forwarding="on",
+        chat_id="-1001234567890",
+        topic_id="7",
+        quiet_from="22:00",
+        quiet_until="06:30",
+        time_zone="Asia/Dubai",
+        repeat_minutes="5",
+        repeat_times="1",
+    )
+
+    assert answer.status_code == 302
+    platform = read_platform()
+    assert platform.settings.forwarding
+    assert platform.zone.key == "Asia/Dubai"
+    assert platform.target_of(product_id=1, category_id=None) == Target(-1001234567890, 7)
+    assert (platform.settings.repeat_minutes, platform.settings.repeat_times) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("time_zone", "Mars/Olympus"),
+        ("time_zone", ""),
+        ("time_zone", "../../etc/passwd"),
+        ("chat_id", "@operators"),
+        ("chat_id", "9" * 30),
+        ("chat_id", "1\x00"),
+        ("topic_id", "1"),
+        ("topic_id", "7"),  # without a chat
+        ("quiet_from", "22:00"),  # without an end
+        ("quiet_until", "25:00"),
+        ("repeat_minutes", "0"),
+        ("repeat_minutes", "1441"),
+        ("repeat_times", "21"),
+        ("repeat_times", "-1"),
+    ],
+)
+def test_what_means_nothing_is_told_at_the_field(field: str, value: str) -> None:
+    answer = save(signed_in(), **{field: value})
+
+    assert answer.status_code == 200
+    errors = answer.context["adminform"].form.errors
+    assert set(errors) in ({field}, {"quiet_until"})
+    assert PlatformSettings.objects.get().chat_id is None
+
+
+def test_quiet_hours_have_two_different_ends() -> None:
+    answer = save(signed_in(), quiet_from="22:00", quiet_until="22:00")
+
+    assert answer.status_code == 200
+    assert "another end" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "permissions", [[], [VIEW], ["topups.fulfil"]], ids=["nobody", "viewer", "operator"]
+)
+def test_others_change_nothing(permissions: list[str]) -> None:
+    PlatformSettings.objects.create()
+
+    answer = signed_in(make_staff(*permissions)).post(PAGE, {"forwarding": "on"})
+
+    assert answer.status_code == 403
+    assert not platform_settings().forwarding
+
+
+def test_a_platform_manager_does_all_of_it() -> None:
+    browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
+
+    assert save(browser, forwarding="on").status_code == 302
+    for page in (list_url(ForwardingRoute), reverse("admin:operators_forwardingroute_add")):
+        assert browser.get(page).status_code == 200
+
+
+def test_nobody_adds_a_second_row_or_deletes_the_one() -> None:
+    row = PlatformSettings.objects.create()
+    browser = signed_in()
+
+    assert browser.get(reverse("admin:operators_platformsettings_add")).status_code == 403
+    assert browser.post(url(row, "delete"), {"post": "yes"}).status_code == 403
+
+
+def test_a_route_is_of_one_thing() -> None:
+    browser, add = signed_in(), reverse("admin:operators_forwardingroute_add")
+    product, category = make_topup_product(), make_category()
+
+    neither = browser.post(add, {"chat_id": "-5"})
+    both = browser.post(add, {"chat_id": "-5", "product": product.pk, "category": category.pk})
+    one = browser.post(add, {"chat_id": "-5", "product": product.pk})
+    twice = browser.post(add, {"chat_id": "-6", "product": product.pk})
+
+    statuses = [answer.status_code for answer in (neither, both, one, twice)]
+    assert statuses == [200, 200, 302, 200]
+    assert "of a package or of a category" in neither.content.decode()
+    assert ForwardingRoute.objects.get().chat_id == -5

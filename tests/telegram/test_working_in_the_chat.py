@@ -1,0 +1,94 @@
+"""From a purchase over HTTP to its outcome, worked on in the operators' chat."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_field,
+    make_topup_product,
+)
+from tests.live import LiveServer, live_server
+from tests.tasks.running import wait_until
+from tests.telegram.running import Desk, Telegram
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def web(telegram: Telegram) -> Iterator[LiveServer]:
+    with live_server(telegram.environment, workers=1) as server:
+        yield server
+
+
+@pytest.fixture
+def merchant(web: LiveServer, transactional_db: None) -> Merchant:
+    return Merchant(make_client(make_account()), http=web.http)
+
+
+def read(merchant: Merchant, reference: str) -> dict[str, object]:
+    answer = merchant.get(f"/orders/{reference}")
+    data: dict[str, object] = answer.json()["data"]
+    return data
+
+
+def balance(merchant: Merchant) -> Decimal:
+    return Decimal(str(merchant.get("/balance").json()["data"]["balance"]))
+
+
+def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
+    anna, _ = desk.staff("anna")
+    product = make_topup_product(name="Gems <60> & more", forward=True)
+    server = make_field(product, "dropdown", label="Server", options=["eu", "us"])
+    reference = buy_topup(merchant, product, player_id="0012345", fields={str(server.number): "eu"})
+
+    message = desk.announcement(reference)
+    assert "Gems <60> & more" in message.text
+    assert "Server: eu" in message.text
+    assert message.buttons == ["Claim"]
+    codes = [one for one in message.entities if one["type"] == "code"]
+    assert "0012345" in [message.text[one["offset"] :][: one["length"]] for one in codes]
+
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+    desk.shows(message, "Claimed by anna")
+    assert read(merchant, reference)["fulfilment_status"] == "processing"
+    assert desk.press(anna, message, "Done").text == "Done? Please confirm."
+    assert read(merchant, reference)["fulfilment_status"] == "processing"
+    assert desk.press(anna, message, "Yes: Done").text.startswith("Delivered")
+
+    desk.shows(message, "Delivered by anna")
+    assert message.buttons == []
+    order = read(merchant, reference)
+    assert (order["status"], order["fulfilment_status"]) == ("completed", "completed")
+    assert (order["refunded"], order["failure_reason"]) == (False, None)
+    assert balance(merchant) == Decimal("95.01")
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        ("Wrong ID", "wrong_id"),
+        ("No stock", "no_stock"),
+        ("Failed", "fulfilment_failed"),
+    ],
+)
+def test_an_order_is_rejected(desk: Desk, merchant: Merchant, label: str, reason: str) -> None:
+    anna, _ = desk.staff("anna")
+    reference = buy_topup(merchant, make_topup_product(forward=True))
+    assert balance(merchant) == Decimal("95.01")
+    message = desk.announcement(reference)
+
+    desk.press(anna, message, "Claim")
+    desk.press(anna, message, label)
+    assert "Rejected" in desk.press(anna, message, f"Yes: {label}").text
+
+    desk.shows(message, "by anna")
+    wait_until(lambda: read(merchant, reference)["refunded"], "the refund")
+    order = read(merchant, reference)
+    assert (order["status"], order["failure_reason"]) == ("failed", reason)
+    assert balance(merchant) == Decimal("100.00")
