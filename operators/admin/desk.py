@@ -143,17 +143,7 @@ class FulfilmentAdmin(RecordAdmin):
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
-    list_display = (
-        "order_reference",
-        "age",
-        "state",
-        "sold",
-        "player",
-        "given",
-        "held",
-        "account",
-        "announced",
-    )
+    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
     list_filter = (
         WorkFilter,
         ("product", AutocompleteSelectFilter),
@@ -216,7 +206,11 @@ class FulfilmentAdmin(RecordAdmin):
 
     @display(description="state", label=COLOURS)
     def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
-        return fulfilment.status, FulfilmentStatus(fulfilment.status).label
+        label = str(FulfilmentStatus(fulfilment.status).label)
+        row = _forwarding(fulfilment)
+        if row and row.state == ForwardingState.GIVEN_UP and fulfilment.status in OPEN:
+            label += ", not in Telegram"
+        return fulfilment.status, label
 
     # The same on an order's own page, where the theme draws no labels by itself.
 
@@ -233,14 +227,6 @@ class FulfilmentAdmin(RecordAdmin):
     @admin.display(description="claimed by")
     def held(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
-
-    @display(description="Telegram", label={"given_up": "danger", "shown": "success"})
-    def announced(self, fulfilment: Fulfilment) -> tuple[str, str]:
-        row = _forwarding(fulfilment)
-        if row is None or row.state in (ForwardingState.WAITING, ForwardingState.SENDING):
-            return "", EMPTY
-        given_up = row.state == ForwardingState.GIVEN_UP
-        return ("given_up", "given up") if given_up else ("shown", "announced")
 
     @admin.display(description="announced")
     def telegram(self, fulfilment: Fulfilment) -> str:

@@ -159,7 +159,9 @@ def _tls() -> SSLContext:
 
 def describe(error: BaseException) -> str:
     """What an error says, in one short line, without the token."""
-    text = f"{type(error).__name__}: {error}"
+    kind, text = type(error).__name__, str(error)
+    if not text.startswith(kind):
+        text = f"{kind}: {text}"
     if settings.TELEGRAM_BOT_TOKEN:
         text = text.replace(settings.TELEGRAM_BOT_TOKEN, "***")
     return " ".join(text.split())[:MAX_DESCRIPTION]

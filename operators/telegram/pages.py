@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -52,7 +51,6 @@ def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
         title="Link Telegram",
         question="With a linked account you work on top-ups from the operators' chat.",
         facts=facts,
-        form=forms.Form(),
         button=button,
         danger=linked is not None,
         back=reverse("admin:index"),

@@ -311,7 +311,7 @@ def test_an_order_that_cannot_be_announced_is_given_up_with_a_mark(
     assert error in row.last_error.lower()
     assert given_up() == [order.order_reference]
     desk = signed_in().get(list_url(Fulfilment)).content.decode()
-    assert "given up" in desk
+    assert "not in Telegram" in desk
     assert error in signed_in().get(url(order)).content.decode().lower()
     result = reconcile()
     assert result["ok"] is True
