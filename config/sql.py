@@ -48,7 +48,7 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
     """
     kept = connection.connection is not None and not connection.in_atomic_block
     if kept:
-        connection.health_check_done = True
+        connection.health_check_done = True  # type: ignore[attr-defined]  # of Django's
     try:
         return _rows(function, arguments)
     except (OperationalError, InterfaceError):
