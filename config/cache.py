@@ -1,36 +1,52 @@
-"""The cache that counts requests: Django's Redis cache with fewer round trips per count."""
+"""The cache that counts requests: Django's Redis cache, counting in one round trip.
+
+django-ratelimit adds a counter and, where it is there already, counts it up. Django's client makes
+three round trips of that: SET, EXISTS, INCR. Here one process remembers which counters it knows to
+be there, and INCR itself tells when one is not.
+"""
 
 from functools import cached_property
 from typing import Any
 
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 
+MOST_REMEMBERED = 10_000
+
 
 class CountingClient(RedisCacheClient):
-    """Keeps its client, which Django makes anew for every command, and asks once to count."""
+    """Only for counters: `add` may say of one that it is there when it was just lost."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._timeouts: dict[str, int] = {}  # of the counters that were there
 
     @cached_property
     def _kept(self) -> Any:
         return super().get_client(write=True)
 
     def get_client(self, key: Any = None, *, write: bool = False) -> Any:
+        """Always the same; Django makes one for each command."""
         return self._kept
 
-    def incr(self, key: Any, delta: int) -> int:
-        """Raises ValueError where nobody had begun to count: counts begin at one, by `add`.
+    def add(self, key: Any, value: Any, timeout: Any) -> bool:
+        if key in self._timeouts:
+            return False
+        added = bool(super().add(key, value, timeout))
+        if len(self._timeouts) >= MOST_REMEMBERED:
+            self._timeouts.clear()
+        self._timeouts[key] = timeout
+        return added
 
-        Django asks for that first, in a round trip of its own, and then counts in another.
-        """
-        client = self.get_client(write=True)
-        count: int = client.incr(key, delta)
+    def incr(self, key: Any, delta: int) -> int:
+        """Begins anew where the counter was lost."""
+        count: int = self._kept.incr(key, delta)
         if count == delta:
-            client.delete(key)  # it would count for ever
-            raise ValueError(f"{key!r} is not there")
+            self._kept.expire(key, self._timeouts.get(key, 1))
         return count
 
 
 class CountingRedisCache(RedisCache):
-    """Redis or Valkey."""
+    """Redis or Valkey, for counters."""
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)

@@ -132,19 +132,21 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Cache: the rate limit, and nothing that money depends on.
 REDIS_URL = env.redis("REDIS_URL")
 if REDIS_URL:
-    CACHES = {
-        "default": {
-            "BACKEND": "config.cache.CountingRedisCache",
-            "LOCATION": REDIS_URL,
-            # A lost cache may cost a request a moment, never the seconds of the default back-off;
-            # the one retry is for a connection that a cache restart left stale.
-            "OPTIONS": {
-                "socket_connect_timeout": 0.25,
-                "socket_timeout": 0.25,
-                "retry": Retry(NoBackoff(), 1),
-            },
-        }
+    _redis = {
+        "LOCATION": REDIS_URL,
+        # A lost cache may cost a request a moment, never the seconds of the default back-off;
+        # the one retry is for a connection that a cache restart left stale.
+        "OPTIONS": {
+            "socket_connect_timeout": 0.25,
+            "socket_timeout": 0.25,
+            "retry": Retry(NoBackoff(), 1),
+        },
     }
+    CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", **_redis},
+        "counters": {"BACKEND": "config.cache.CountingRedisCache", **_redis},
+    }
+    RATELIMIT_USE_CACHE = "counters"
 else:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 # How many web processes run on this host; granian reads the same variable.

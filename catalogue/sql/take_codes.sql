@@ -5,7 +5,7 @@
 -- here, the last code goes to one of them, and whoever waited sees the true stock: codes taken by
 -- a purchase that then fails are back before the next one looks.
 CREATE OR REPLACE FUNCTION catalogue_take_codes(p_shelf bigint, p_quantity integer, p_order bigint)
-RETURNS bytea[] LANGUAGE plpgsql AS $$
+RETURNS bytea[] LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     codes bytea[];
 BEGIN
@@ -17,19 +17,19 @@ BEGIN
     END IF;
 
     -- ORDER BY position, not id: only the index of unsold codes can serve it. By id the planner
-    -- walks the primary key past every code that was ever sold.
-    WITH next_codes AS (
-        SELECT id FROM catalogue_vouchercode
-         WHERE shelf_id = p_shelf AND order_id IS NULL
-         ORDER BY position
-         LIMIT p_quantity
-         FOR UPDATE
-    ), taken AS (
-        UPDATE catalogue_vouchercode AS code
+    -- walks the primary key past every code that was ever sold. And by an array, not a join: a plan
+    -- that is kept does not know how few codes p_quantity is, and might join by reading them all.
+    WITH taken AS (
+        UPDATE catalogue_vouchercode
            SET order_id = p_order
-          FROM next_codes
-         WHERE code.id = next_codes.id
-        RETURNING code.position, code.sealed
+         WHERE id = ANY (ARRAY(
+                   SELECT id FROM catalogue_vouchercode
+                    WHERE shelf_id = p_shelf AND order_id IS NULL
+                    ORDER BY position
+                    LIMIT p_quantity
+                    FOR UPDATE
+               ))
+        RETURNING position, sealed
     )
     SELECT array_agg(sealed ORDER BY position) INTO codes FROM taken;
 

@@ -34,8 +34,8 @@ NO_LOCK = [
     ),
     ("         FOR UPDATE\n", ""),
     (
-        "        RETURNING code.position, code.sealed\n",
-        "          AND pg_sleep(0.2) IS NOT NULL\n        RETURNING code.position, code.sealed\n",
+        "        RETURNING position, sealed\n",
+        "          AND pg_sleep(0.2) IS NOT NULL\n        RETURNING position, sealed\n",
     ),
 ]
 

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import VoucherCode
+from operators.models import PlatformSettings
 from orders.models import Order
 from tests.factories import buy_topup, make_merchant
 from tests.operators.desk import World, list_url, shown_models, signed_in, url
@@ -35,6 +36,7 @@ def is_guarded(answer: Any) -> bool:
 def test_every_page_of_the_back_office_is_guarded_and_kept_nowhere() -> None:
     World().grow(1)
     browser = signed_in()
+    browser.get(list_url(PlatformSettings), follow=True)  # the one row is made when it is shown
     fulfilment = Fulfilment.objects.latest("pk")
     pages = [reverse(f"admin:{name}") for name in ("index", "login", "password_change")]
     pages += [reverse("two_factor_enrol"), reverse("admin:autocomplete")]

@@ -1,0 +1,68 @@
+"""What PostgreSQL really did, statement by statement, also inside of functions (auto_explain)."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+
+from tests.concurrency.racing import execute
+
+SETTINGS = {
+    "log_min_duration": "0",
+    "log_nested_statements": "on",
+    "log_analyze": "on",
+    "log_buffers": "on",
+    "log_timing": "off",
+    "log_format": "json",
+}
+
+
+@contextmanager
+def watched() -> Iterator[list[dict[str, Any]]]:
+    """The plans of everything that runs inside the block, filled when it ends."""
+    plans: list[dict[str, Any]] = []
+
+    def note(notice: Any) -> None:
+        _, found, text = (notice.message_primary or "").partition("plan:\n")
+        if found:
+            plans.append(json.loads(text))
+
+    connection.ensure_connection()
+    psycopg: Any = connection.connection
+    execute("LOAD 'auto_explain'")
+    for name, value in SETTINGS.items():
+        execute(f"SET auto_explain.{name} = {value}")
+    execute("SET client_min_messages = log")
+    psycopg.add_notice_handler(note)
+    try:
+        yield plans
+    finally:
+        psycopg.remove_notice_handler(note)
+        execute("SET client_min_messages = warning")
+        execute("SET auto_explain.log_min_duration = -1")
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every step of a plan."""
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def read_in_full(plans: list[dict[str, Any]], tables: set[str]) -> list[str]:
+    """The statements that read one of these tables from one end to the other."""
+    return [
+        plan["Query Text"]
+        for plan in plans
+        if any(
+            node["Node Type"] == "Seq Scan" and node["Relation Name"] in tables
+            for node in nodes(plan["Plan"])
+        )
+    ]
+
+
+def pages(plan: dict[str, Any]) -> int:
+    """How many pages a statement looked at, with the triggers it set off."""
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

@@ -1,0 +1,130 @@
+"""What a purchase and a poll read does not grow with what was sold before."""
+
+from typing import Any
+
+import pytest
+
+from catalogue.models import Product
+from tests.concurrency.racing import execute, rows, scalar
+from tests.factories import Merchant, make_merchant, make_product, own_shelf
+from tests.performance.plans import pages, read_in_full, watched
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SOLD, IN_STOCK = 100_000, 5_000
+LARGE = {
+    "accounts_apikey",
+    "catalogue_vouchercode",
+    "idempotency_idempotencyrecord",
+    "orders_order",
+    "wallets_ledgerentry",
+}
+# A function's plans are custom ones five times, and may then become one that is kept.
+AGAIN = 8
+# Paths down some indexes and the rows themselves, never a part of a table: a whole purchase of two
+# codes looks at 110 pages, the table of codes has thousands.
+FEW_PAGES = 160
+FOR_EACH_ORDER = 16
+
+
+@pytest.fixture
+def history() -> tuple[Merchant, Product]:
+    """A merchant with a long history of one product, written behind the triggers' back."""
+    merchant, product = make_merchant(balance="10000"), make_product(price="0.10", codes=1)
+    client, shelf = merchant.client, own_shelf(product)
+    execute("BEGIN")
+    execute("SET LOCAL session_replication_role = replica")
+    execute(
+        "INSERT INTO orders_order (reference, client_id, number, shelf_id, quantity,"
+        " units_per_sale, unit_price, total_price, currency)"
+        " SELECT 'OLD' || lpad(n::text, 23, '0'), %s, n, %s, 1, 1, 0.1, 0.1, 'USD'"
+        "   FROM generate_series(1, %s) n",
+        client.pk, shelf.pk, SOLD,
+    )  # fmt: skip
+    execute("INSERT INTO orders_clientcounter (client_id, orders) VALUES (%s, %s)", client.pk, SOLD)
+    execute(
+        "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest, order_id)"
+        " SELECT %s, (SELECT sealed FROM catalogue_vouchercode LIMIT 1),"
+        " sha256(reference::bytea), id FROM orders_order ORDER BY number",
+        shelf.pk,
+    )
+    execute(
+        "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
+        " SELECT %s, (SELECT sealed FROM catalogue_vouchercode LIMIT 1), sha256(n::text::bytea)"
+        "   FROM generate_series(1, %s) n",
+        shelf.pk, IN_STOCK,
+    )  # fmt: skip
+    execute("UPDATE catalogue_shelf SET available_stock = available_stock + %s", IN_STOCK)
+    execute(
+        "INSERT INTO wallets_ledgerentry"
+        " (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor)"
+        " SELECT %s, 'purchase', 'sales', -0.1, 1, reference, 'client' FROM orders_order",
+        client.account_id,
+    )
+    execute(
+        "INSERT INTO idempotency_idempotencyrecord"
+        " (client_id, key, fingerprint, attempt, order_reference, response)"
+        " SELECT %s, reference, '', 1, reference, '' FROM orders_order",
+        client.pk,
+    )
+    execute(
+        "INSERT INTO accounts_apikey (client_id, prefix, digest)"
+        " SELECT %s, 'x' || n, '' FROM generate_series(1, %s) n",
+        client.pk, SOLD,
+    )  # fmt: skip
+    execute("COMMIT")
+    execute("ANALYZE")
+    return merchant, product
+
+
+def test_a_purchase_reads_a_few_pages_whatever_was_sold_before(
+    history: tuple[Merchant, Product],
+) -> None:
+    merchant, product = history
+    merchant.buy(product_id=product.pk, quantity=2)  # at first plans are made, from the catalogue
+    with watched() as plans:
+        for _ in range(AGAIN):
+            assert merchant.buy(product_id=product.pk, quantity=2).status_code == 201
+
+    assert any("catalogue_vouchercode" in plan["Query Text"] for plan in plans)
+    assert read_in_full(plans, LARGE) == []
+    assert costly(plans) == []
+
+
+def test_reading_orders_reads_a_few_pages_whatever_was_sold_before(
+    history: tuple[Merchant, Product],
+) -> None:
+    merchant, _ = history
+    reference = scalar("SELECT reference FROM orders_order WHERE number = %s", SOLD // 2)
+    paths = [f"/orders/{reference}", f"/orders?page={SOLD // 25}&per_page=25", "/products"]
+    for path in paths:
+        merchant.get(path)  # at first plans are made, from the catalogue
+    with watched() as plans:
+        for path in paths * AGAIN:
+            assert merchant.get(path).status_code == 200
+
+    assert read_in_full(plans, LARGE) == []
+    assert costly(plans, orders=25) == []
+
+
+def test_control_a_sale_in_another_order_walks_past_what_was_sold(
+    history: tuple[Merchant, Product],
+) -> None:
+    """That the figure above would show it: by id, the primary key is read from its beginning."""
+    _, product = history
+    with watched() as plans:
+        rows(
+            "SELECT id FROM catalogue_vouchercode"
+            " WHERE shelf_id = %s AND coalesce(order_id, 0) = 0 ORDER BY id LIMIT 2",
+            own_shelf(product).pk,
+        )
+    assert costly(plans) != []
+
+
+def costly(plans: list[dict[str, Any]], orders: int = 0) -> list[str]:
+    """Statements that looked at more than a few pages, and some for each order they show."""
+    return [
+        f"{pages(plan)} pages: {plan['Query Text']}"
+        for plan in plans
+        if pages(plan) > FEW_PAGES + FOR_EACH_ORDER * orders
+    ]

@@ -1,0 +1,93 @@
+"""How often an endpoint asks the database: pinned, and the same for one item as for many."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_field,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    make_variation,
+)
+
+pytestmark = pytest.mark.django_db
+
+Shop = tuple[Merchant, str]
+
+
+@pytest.fixture(params=[1, 7])
+def shop(request: pytest.FixtureRequest) -> Shop:
+    """A merchant with so many products and orders of each kind, and a reference of an order."""
+    merchant = make_merchant(balance="1000")
+    for _ in range(request.param):
+        product = make_product(codes=5)
+        make_variation(product, codes=1)
+        make_field(make_topup_product(), "dropdown", options=["eu", "us"])
+        bought = merchant.buy(product_id=product.pk, quantity=2)
+        buy_topup(merchant)
+    return merchant, bought.json()["data"]["reference"]
+
+
+def count(call: Callable[[], Any], status: int = 200) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert call().status_code == status
+    return len(queries)
+
+
+@pytest.mark.parametrize(
+    ("path", "queries"),
+    [
+        ("/ping", 1),
+        ("/balance", 2),
+        ("/products", 5),
+        ("/orders", 3),
+        ("/orders/{reference}", 2),
+        ("/topup-products", 5),
+    ],
+)
+def test_reads(shop: Shop, path: str, queries: int) -> None:
+    """One of each asks who is calling."""
+    merchant, reference = shop
+    assert count(lambda: merchant.get(path.format(reference=reference))) == queries
+
+
+def test_a_purchase_of_codes(shop: Shop) -> None:
+    """Who is calling, claim, purchase, store."""
+    merchant, _ = shop
+    product = make_product(codes=9)
+    assert count(lambda: merchant.buy(product_id=product.pk, quantity=7), 201) == 4
+
+
+def test_a_purchase_of_a_topup(shop: Shop) -> None:
+    """Who is calling, claim, what does the game ask for, purchase, store."""
+    merchant, _ = shop
+    product = make_topup_product()
+    fields = {str(make_field(product, "dropdown", options=["eu"]).number): "eu" for _ in range(5)}
+    body: dict[str, Any] = {
+        "delivery_type": "top_up",
+        "system_product_id": product.pk,
+        "player_id": "1",
+    }
+    assert count(lambda: merchant.buy(fields=fields, **body), 201) == 5
+
+
+def test_a_replay(shop: Shop) -> None:
+    """Who is calling, and the claim that finds the stored answer."""
+    merchant, _ = shop
+    product = make_product(codes=1)
+    merchant.buy("one key", product_id=product.pk, quantity=1)
+    assert count(lambda: merchant.buy("one key", product_id=product.pk, quantity=1), 201) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refusal(merchant: Merchant) -> None:
+    """Who is calling, claim, purchase, release."""
+    product = make_product(codes=0)
+    assert count(lambda: merchant.buy(product_id=product.pk, quantity=1), 409) == 4
