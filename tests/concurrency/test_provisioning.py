@@ -53,8 +53,8 @@ def test_an_import_does_not_undo_that_a_package_is_switched_off(guarded: bool) -
 
     switching_off = "UPDATE topups_topupproduct SET active = false WHERE id = %s"
     with (
-        in_background(lambda: save_topup_products(products=[row])) as importing,
         held(switching_off, product.pk) as edit,
+        in_background(lambda: save_topup_products(products=[row])) as importing,
     ):
         wait_for_waiting()
         edit.commit()
@@ -71,8 +71,8 @@ def test_an_import_does_not_undo_a_new_step(guarded: bool) -> None:
     row = {"id": product.pk, "name": product.name, "currency": "USD", "price": Decimal("8.99")}
 
     with (
-        in_background(lambda: save_catalogue(categories=[], products=[row])) as importing,
         held("UPDATE catalogue_shelf SET quantity_step = 5 WHERE id = %s", shelf.pk) as edit,
+        in_background(lambda: save_catalogue(categories=[], products=[row])) as importing,
     ):
         wait_for_waiting()
         edit.commit()
