@@ -13,6 +13,7 @@ from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
 from tests.live import LiveServer, live_server
+from tests.scaling.pgbouncer import find_pgbouncer
 from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
@@ -20,7 +21,11 @@ hypothesis.settings.load_profile("shared machine")
 
 
 # What some tests need beside Python, by their marker, and where it was found on this machine.
-PROGRAMS = {"browser": find_browser(), "rabbitmq": find_rabbitmq()}
+PROGRAMS = {
+    "browser": find_browser(),
+    "pgbouncer": find_pgbouncer(),
+    "rabbitmq": find_rabbitmq(),
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

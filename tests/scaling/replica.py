@@ -1,0 +1,55 @@
+"""A streaming replica of a durable PostgreSQL: reads that are not money may go there."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from config.embedded.binaries import postgres_binary, postgres_runner
+from config.embedded.locks import FileLock
+from config.embedded.postgres import running_postgres
+from config.embedded.processes import free_port
+from tests.tasks.running import wait_until
+
+
+@contextmanager
+def replica_of(primary: str, folder: Path) -> Iterator[str]:
+    """Copies the primary and follows it; its URL. From the main thread only."""
+    at = urlsplit(primary)
+    assert at.hostname
+    data, port = folder / "postgres", free_port()
+    subprocess.run(
+        [
+            *postgres_runner().prefix,
+            postgres_binary("pg_basebackup"),
+            f"--pgdata={data}",
+            f"--dbname={primary}",
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with FileLock(folder / "servers.lock") as lock:
+        assert lock.acquire()
+        with running_postgres(data, port=port, password=at.password or "", lock=lock):
+            yield primary.replace(f":{at.port}/", f":{port}/")
+
+
+def wait_until_caught_up(primary: str, replica: str) -> None:
+    """Returns when the replica shows all that the primary had committed when this was called."""
+    with psycopg.connect(primary) as connection:
+        row = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
+    assert row
+    with psycopg.connect(replica, autocommit=True) as connection:
+
+        def caught_up() -> bool:
+            seen = connection.execute(
+                "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [row[0]]
+            ).fetchone()
+            return bool(seen and seen[0])
+
+        wait_until(caught_up, "the replica has caught up")

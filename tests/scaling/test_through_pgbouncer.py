@@ -1,0 +1,90 @@
+"""More web processes than database connections: everything holds through PgBouncer as well."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import outcome, race, scalar
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_client,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+)
+from tests.live import live_server
+from tests.scaling.pgbouncer import pgbouncer
+from tests.tasks.running import running_broker, running_crew, wait_until
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.pgbouncer]
+
+POOL = 2  # connections to PostgreSQL
+
+
+@pytest.fixture
+def pool(transactional_db: None) -> Iterator[str]:
+    with pgbouncer(POOL) as url:
+        yield url
+
+
+def test_one_key_and_the_last_codes_are_sold_once(pool: str) -> None:
+    merchant = make_merchant(balance="100.00", rate_limit_per_minute=100_000)
+    product = make_product(price="1.00", codes=9)
+    with live_server({"DATABASE_URL": pool}, workers=4) as server:
+        callers = [Merchant(merchant.client, http=server.http) for _ in range(24)]
+
+        def buy(number: int) -> str:
+            key = "one" if number % 2 else f"own-{number}"
+            return outcome(callers[number].buy(key, product_id=product.pk, quantity=1))
+
+        told = Counter(race([lambda number=number: buy(number) for number in range(24)]))
+        again = Merchant(merchant.client, http=server.http).buy(
+            "one", product_id=product.pk, quantity=1
+        )
+
+    assert told["bought"] == 9
+    assert told["bought"] + told["replayed"] + told["request_in_progress"] + told[
+        "insufficient_stock"
+    ] == sum(told.values())
+    assert outcome(again) in ("replayed", "insufficient_stock")
+    assert_books_balance()
+    behind = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    assert scalar(behind) <= POOL + 1  # and ours
+
+
+def test_a_topup_is_bought_rejected_and_refunded_by_a_worker(
+    pool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    with running_broker() as broker, live_server({"DATABASE_URL": pool}) as server:
+        monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
+        with running_crew(broker.url, DATABASE_URL=pool) as crew:
+            crew.worker()
+            buyer = Merchant(make_client(merchant.client.account), http=server.http)
+            reference = buy_topup(buyer, make_topup_product(price="4.99"))
+            move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+            wait_until(
+                lambda: Fulfilment.objects.get(order_reference=reference).refunded, "refunded"
+            )
+            assert buyer.get(f"/orders/{reference}").json()["data"]["refunded"] is True
+            assert buyer.get("/balance").json()["data"]["balance"] == 100
+    assert_books_balance()
+
+
+def test_the_role_gives_what_the_settings_ask_of_a_session(pool: str) -> None:
+    """PgBouncer drops what a client asks for when it connects."""
+    with psycopg.connect(pool, options="-c statement_timeout=1s") as connection:
+        for name, expected in [
+            ("statement_timeout", "20s"),
+            ("lock_timeout", "10s"),
+            ("idle_in_transaction_session_timeout", "20s"),
+        ]:
+            assert connection.execute(f"SHOW {name}".encode()).fetchone() == (expected,)

@@ -1,0 +1,69 @@
+"""A read replica takes the long read (`reconcile`); money is read and moved on the primary only."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.embedded.environment import PROJECT
+from tests.e2e.durable import DurablePostgres, durable_postgres
+from tests.factories import Merchant, buy_topup, make_merchant, make_product
+from tests.live import live_server
+from tests.scaling.replica import replica_of, wait_until_caught_up
+
+
+@pytest.fixture(scope="module")
+def primary(django_db_blocker: Any) -> Iterator[DurablePostgres]:
+    with django_db_blocker.unblock(), durable_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def replica(primary: DurablePostgres, tmp_path: Path) -> Iterator[str]:
+    tmp_path.chmod(0o755)
+    with replica_of(primary.url, tmp_path) as url:
+        yield url
+
+
+def test_reconcile_proves_the_books_on_a_replica(primary: DurablePostgres, replica: str) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="1.00", codes=5)
+    for number in range(5):
+        assert merchant.buy(f"k{number}", product_id=product.pk, quantity=1).status_code == 201
+    buy_topup(merchant)
+    wait_until_caught_up(primary.url, replica)
+
+    proof = subprocess.run(
+        [sys.executable, "manage.py", "reconcile"],
+        cwd=PROJECT,
+        env={**os.environ, "DATABASE_URL": replica},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert proof.returncode == 0, proof.stderr
+    assert json.loads(proof.stdout)["findings"] == []
+
+
+def test_a_web_server_set_to_a_replica_by_mistake_sells_nothing(
+    primary: DurablePostgres, replica: str
+) -> None:
+    """Reads answer; a purchase is a server_error that changed nothing, and can be tried again."""
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="1.00", codes=1)
+    wait_until_caught_up(primary.url, replica)
+
+    with live_server({"DATABASE_URL": replica}) as server:
+        mistaken = Merchant(merchant.client, http=server.http)
+        mistaken.key = merchant.key
+        assert mistaken.get("/balance").json()["data"]["balance"] == 100
+        refused = mistaken.buy("one", product_id=product.pk, quantity=1)
+    assert refused.json()["error"]["code"] == "server_error"
+
+    assert merchant.buy("one", product_id=product.pk, quantity=1).status_code == 201
