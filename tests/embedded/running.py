@@ -15,7 +15,7 @@ from config.embedded.environment import FILE_NAME, PROJECT, read_env_file
 from config.embedded.locks import FileLock
 from config.embedded.servers import kept_servers, only_run
 
-PATIENCE = 30
+PATIENCE = 120
 
 
 def command(*arguments: str | Path) -> list[str | Path]:
