@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
@@ -593,3 +594,27 @@ def test_a_repetition_that_is_refused_leaves_the_known_message_true(place: Place
     show(order)
 
     assert "Delivered" in place.posted()[0].text
+
+
+# A network that swallows everything.
+
+
+def test_a_connection_that_is_never_made_is_no_lost_answer(place: Place) -> None:
+    """Packets that a firewall drops: nobody says no, and nothing was sent."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        address = server.getsockname()
+        full = []  # of connections that nobody takes, so that the next one is not answered
+        for _ in range(4):
+            each = socket.socket()
+            each.setblocking(False)
+            each.connect_ex(address)
+            full.append(each)
+        place.settings.TELEGRAM_API_URL = f"http://127.0.0.1:{address[1]}"
+        order = place.order()
+
+        show(order)
+        for each in full:
+            each.close()
+
+    row = row_of(order)
+    assert (row.state, row.lost_answers) == (ForwardingState.WAITING, 0)
