@@ -47,12 +47,14 @@ ROLES = {
         for verb in ("view", "add", "change", "delete")
     ],
     PLATFORM_MANAGER: [
+        "catalogue.view_category",
         "operators.announce_again",
         "operators.change_platformsettings",
         "operators.delete_telegramlink",
         "operators.view_forwarding",
         "operators.view_platformsettings",
         "operators.view_telegramlink",
+        "topups.view_topupproduct",
         *(f"operators.{verb}_forwardingroute" for verb in ("view", "add", "change", "delete")),
     ],
 }

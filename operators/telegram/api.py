@@ -139,11 +139,12 @@ def base_url() -> str:
 
 
 def make_request() -> HTTPXRequest:
-    """A connection with our patience, which the caller shuts down."""
+    """A connection with our patience, which the caller shuts down. Getting one (TCP, then TLS) ends
+    well before all patience does: what was not connected to was surely not sent."""
     seconds = settings.TELEGRAM_TIMEOUT_SECONDS
     return HTTPXRequest(
         connection_pool_size=1,
-        connect_timeout=seconds,
+        connect_timeout=seconds / 3,
         read_timeout=seconds,
         write_timeout=seconds,
         pool_timeout=seconds,

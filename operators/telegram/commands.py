@@ -14,7 +14,13 @@ from django.utils import timezone
 from config.inputs import InputProblem
 from operators.desk import age_in_words
 from operators.models import Forwarding, ForwardingRoute, PlatformSettings
-from operators.telegram.links import NotAnOperator, consume_code, operator_of, record_refusal
+from operators.telegram.links import (
+    NotAnOperator,
+    consume_code,
+    operator_of,
+    record_refusal,
+    void_code,
+)
 from operators.telegram.message import render
 from operators.telegram.selectors import platform_settings, read_platform
 from topups.fulfilments import Operator
@@ -40,7 +46,7 @@ UNLINKED = (
     "Hello. To work with this bot, link your Telegram account: open the back office, choose"
     " Telegram below your name, and send me the code that you get."
 )
-IN_PRIVATE = "Send this to me in a private chat. If you have shown a code here, get a new one."
+IN_PRIVATE = "Send this to me in a private chat. A code that was shown here is void: get a new one."
 STATES = {
     FulfilmentStatus.PENDING: "🟡 waiting",
     FulfilmentStatus.PROCESSING: "🔵 claimed by {}",
@@ -61,6 +67,8 @@ class Typed:
 
 def answer(typed: Typed) -> str | None:
     """What to say, in HTML; None where the bot keeps silent: a group that is not the operators'."""
+    if not typed.private and typed.name in ("start", "link"):
+        void_code(typed.words)  # others have read it
     if not typed.private and typed.chat_id not in _our_chats():
         return None
     if typed.name in ("start", "link"):

@@ -82,6 +82,7 @@ def show_order(*, fulfilment_id: int) -> None:
     if not settings.TELEGRAM_BOT_TOKEN:
         return
     platform = read_platform()
+    _try_anew(fulfilment_id)
     refresh(fulfilment_id=fulfilment_id, platform=platform)
     if Fulfilment.objects.filter(pk=fulfilment_id, status=FulfilmentStatus.PENDING).exists():
         announce_due(platform, end=time.monotonic() + SECONDS)
@@ -354,6 +355,16 @@ def refresh(*, fulfilment_id: int, platform: Platform) -> bool:
     return edited
 
 
+def _try_anew(fulfilment_id: int) -> None:
+    """Whatever was given up, a message that is there is edited once for each news of its order:
+    what was wrong may be over, or have been about posting only."""
+    given_up = Forwarding.objects.filter(
+        fulfilment_id=fulfilment_id, state=ForwardingState.GIVEN_UP, message_id__isnull=False
+    )
+    stale = given_up.annotate(latest=_latest_event("pk")).exclude(shown_event=F("latest"))
+    stale.update(state=ANNOUNCED)
+
+
 def _take_for_edit(fulfilment_id: int) -> Forwarding | None:
     """The row, ours for as long as its lease; None where there is nothing to edit, or not now."""
     row = _stale().filter(fulfilment_id=fulfilment_id).first()
@@ -389,7 +400,7 @@ def _edit(row: Forwarding, platform: Platform) -> bool:
     chats.note_success(row.chat_id)
     untouched = Q(restore_at=row.restore_at) if row.restore_at else Q(restore_at=None)
     ended = ANNOUNCED if fulfilment.status in OPEN else ENDED
-    _mine(row).update(
+    mine = _mine(row).update(
         busy_until=None,
         shown_event=message.version,
         former_message_id=None,
@@ -398,7 +409,17 @@ def _edit(row: Forwarding, platform: Platform) -> bool:
         state=Case(When(untouched, then=Value(ended)), default=Value(ANNOUNCED)),
         last_error="",
     )
+    if not mine:
+        _distrust(row)
     return True
+
+
+def _distrust(row: Forwarding) -> None:
+    """An edit that came after its lease may have undone a newer one: it is made once more."""
+    shown = Forwarding.objects.filter(
+        pk=row.pk, message_id=row.message_id, state__in=[ANNOUNCED, ENDED]
+    )
+    shown.update(state=ANNOUNCED, restore_at=timezone.now())
 
 
 def _leave(row: Forwarding, fulfilment: Fulfilment, trouble: api.Trouble) -> None:
@@ -416,7 +437,8 @@ def _leave(row: Forwarding, fulfilment: Fulfilment, trouble: api.Trouble) -> Non
         case _:
             wait = trouble.wait if isinstance(trouble, api.NotNow) else None
             chats.pause(row.chat_id, error=error, wait=wait)
-            _mine(row).update(busy_until=None, last_error=error)
+            if not _mine(row).update(busy_until=None, last_error=error):
+                _distrust(row)
 
 
 def _let_go(row: Forwarding, fulfilment: Fulfilment, error: str) -> None:

@@ -153,5 +153,10 @@ def consume_code(*, code: str, telegram_user_id: int) -> TelegramLink:
         return link_user(user=found.user, telegram_user_id=telegram_user_id, actor=found.user)
 
 
+def void_code(code: str) -> None:
+    """Whoever has seen the code shall not use it."""
+    TelegramLinkCode.objects.filter(digest=_digest(code)).delete()
+
+
 def _digest(code: str) -> str:
     return hashlib.sha256(code.strip().lower().encode(errors="replace")).hexdigest()

@@ -7,6 +7,9 @@ nothing. The message itself follows from the order's signal, whoever moved it.
 
 from dataclasses import dataclass
 
+from django.db import transaction
+from django.db.models import Q
+
 from operators.models import Forwarding, PlatformSettings
 from operators.telegram.buttons import STEPS, Act, Forged, Press, decode
 from operators.telegram.links import NotAnOperator, operator_of, record_refusal
@@ -99,18 +102,30 @@ def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
             return Verdict(_why_not(fulfilment), True, name)
         return Verdict(f"{step.label}? Please confirm.", name=name, ask=press)
     try:
+        moved = _move_as_shown(fulfilment, press, operator)
+    except MoveRefused as refused:
+        return Verdict(str(refused), True, name)
+    if not moved:
+        fulfilment.refresh_from_db()
+        return _too_late(fulfilment, press, operator)
+    return Verdict(DONE[press.act], name=name)
+
+
+def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> bool:
+    """Makes the move; False where the order has another version by now. The row is locked, so that
+    it cannot be released between the look and the move, and be delivered by nobody's claim."""
+    step = STEPS[press.act]
+    with transaction.atomic():
+        Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
+        if last_event(fulfilment).pk != press.version:
+            return False
         move_fulfilment(
             reference=fulfilment.order_reference,
             move=step.move,
             operator=operator,
             reason=step.reason,
         )
-    except MoveRefused as refused:
-        fulfilment.refresh_from_db()
-        if last_event(fulfilment).pk != press.version:
-            return _too_late(fulfilment, press, operator)
-        return Verdict(str(refused), True, name)
-    return Verdict(DONE[press.act], name=name)
+    return True
 
 
 def _too_late(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
@@ -150,12 +165,13 @@ def _why_not(fulfilment: Fulfilment) -> str:
 
 
 def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:
-    """Tells the forwarding of a message that it lost sight of."""
+    """Tells the forwarding of a message that it lost sight of. A button names its order, and need
+    not come from that order's message: one that is known, of whichever order, stays what it is."""
     chat_id, message_id = pressed.chat_id, pressed.message_id
     if chat_id is None or message_id is None:
         return
-    known = Forwarding.objects.filter(fulfilment=fulfilment, chat_id=chat_id)
-    if known.exists() and not known.filter(message_id=message_id).exists():
+    named = Q(message_id=message_id) | Q(former_message_id=message_id)
+    if not Forwarding.objects.filter(named, chat_id=chat_id).exists():
         note_stray(fulfilment_id=fulfilment.pk, chat_id=chat_id, message_id=message_id)
 
 

@@ -92,6 +92,7 @@ def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
 
 
 def _restore(fulfilment_id: int, after: timedelta) -> None:
-    Forwarding.objects.filter(fulfilment_id=fulfilment_id, state__in=SHOWN).update(
+    given_up = Q(state=ForwardingState.GIVEN_UP, message_id__isnull=False)  # and yet it is there
+    Forwarding.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id).update(
         state=ForwardingState.ANNOUNCED, restore_at=timezone.now() + after
     )

@@ -54,7 +54,14 @@ class Webhook:
         """Handles one update, to the end even if Telegram does not wait for it."""
         try:
             update = Update.de_json(json.loads(body), self._bot)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (
+            ArithmeticError,
+            AttributeError,
+            KeyError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):
             logger.warning("telegram_update_unreadable")
             return HTTPStatus.BAD_REQUEST
         handling = asyncio.ensure_future(self._handle(update))

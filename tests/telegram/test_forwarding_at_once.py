@@ -232,3 +232,27 @@ def test_a_purchase_never_waits_for_telegram(place: Place) -> None:
     assert place.api.calls == []
     assert not Forwarding.objects.filter(Q()).exists()
     assert not transaction.get_connection().in_atomic_block
+
+
+def test_an_edit_that_comes_after_its_lease_is_put_right(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stood still takes back what another has shown since; and then nobody edits."""
+    order, anna = place.order(), make_operator()
+    show(order)
+    edit = api.edit
+
+    def wake_up_late(**arguments: Any) -> None:
+        monkeypatch.setattr(api, "edit", edit)
+        later(minutes=2)
+        move(order, Move.COMPLETE, anna)
+        sweep()
+        edit(**arguments)
+
+    monkeypatch.setattr(api, "edit", wake_up_late)
+    move(order, Move.CLAIM, anna)
+    show(order)
+    sweep()
+
+    assert "Delivered" in place.posted()[0].text
+    assert place.posted()[0].buttons == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
@@ -28,7 +29,7 @@ from operators.telegram.message import Message
 from operators.telegram.message import render as real_render
 from operators.telegram.requests import note_stray, request_refresh
 from operators.telegram.selectors import Target
-from tests.factories import make_topup_product
+from tests.factories import make_operator, make_topup_product
 from tests.live import database_url
 from tests.operators.desk import list_url, make_staff, signed_in, url
 from tests.telegram.announcing import (
@@ -543,3 +544,77 @@ def test_the_chats_in_trouble_are_shown_with_the_settings(place: Place) -> None:
     shown = page.content.decode()
     assert str(place.group.id) in shown
     assert "asks to wait for 37 s" in shown
+
+
+# What was given up, and is there.
+
+
+def test_a_message_that_was_given_up_is_true_again_once_telegram_takes_edits(place: Place) -> None:
+    order, anna = place.order(), make_operator()
+    show(order)
+    place.group.kicked = True
+    move(order, Move.CLAIM, anna)
+    show(order)
+    assert row_of(order).state == ForwardingState.GIVEN_UP
+    place.group.kicked = False
+
+    move(order, Move.COMPLETE, anna)
+    show(order)
+
+    (message,) = place.posted()
+    assert "Delivered" in message.text
+    assert message.buttons == []
+    assert row_of(order).state == ForwardingState.ENDED
+
+
+def test_a_press_on_a_message_that_was_given_up_makes_it_true(place: Place) -> None:
+    order = place.order()
+    show(order)
+    place.group.kicked = True
+    move(order, Move.COMPLETE)
+    show(order)
+    place.group.kicked = False
+
+    request_refresh(fulfilment_id=order.pk)
+    sweep()
+
+    assert "Delivered" in place.posted()[0].text
+
+
+def test_a_repetition_that_is_refused_leaves_the_known_message_true(place: Place) -> None:
+    """A topic that was closed takes no messages, but edits of those that are there."""
+    order = place.order()
+    show(order)
+    place.api.fault("sendMessage", ERROR(400, "Bad Request: TOPIC_CLOSED"))
+    Forwarding.objects.update(repeat_asked=True)
+    sweep()
+    assert row_of(order).state == ForwardingState.GIVEN_UP
+
+    move(order, Move.COMPLETE)
+    show(order)
+
+    assert "Delivered" in place.posted()[0].text
+
+
+# A network that swallows everything.
+
+
+def test_a_connection_that_is_never_made_is_no_lost_answer(place: Place) -> None:
+    """Packets that a firewall drops: nobody says no, and nothing was sent."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        address = server.getsockname()
+        full = []  # of connections that nobody takes, so that the next one is not answered
+        for _ in range(4):
+            each = socket.socket()
+            each.setblocking(False)
+            each.connect_ex(address)
+            full.append(each)
+        place.settings.TELEGRAM_API_URL = f"http://127.0.0.1:{address[1]}"
+        order = place.order()
+
+        show(order)
+        for each in full:
+            each.close()
+
+    row = row_of(order)
+    assert (row.state, row.lost_answers) == (ForwardingState.WAITING, 0)

@@ -15,7 +15,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from config.inputs import InputProblem
-from operators.models import AuditAction, AuditEntry, TelegramLink, TelegramLinkCode
+from operators.models import (
+    AuditAction,
+    AuditEntry,
+    PlatformSettings,
+    TelegramLink,
+    TelegramLinkCode,
+)
+from operators.telegram.commands import Typed, answer
 from operators.telegram.links import (
     NotAnOperator,
     consume_code,
@@ -235,3 +242,15 @@ def test_a_platform_manager_ends_a_link() -> None:
 
     assert not TelegramLink.objects.exists()
     assert actions()[-1] == AuditAction.TELEGRAM_UNLINKED
+
+
+@pytest.mark.parametrize("chat_id", [-5, -6], ids=["ours", "another"])
+def test_a_code_that_was_shown_in_a_group_links_nobody(chat_id: int) -> None:
+    """Everybody there could send it, and act as its owner."""
+    PlatformSettings.objects.create(chat_id=-5)
+    code = issue_code(user=staff())
+
+    answer(Typed(telegram_user_id=77, chat_id=chat_id, private=False, name="link", words=code))
+
+    with pytest.raises(InputProblem):
+        consume_code(code=code, telegram_user_id=78)

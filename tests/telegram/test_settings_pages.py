@@ -133,3 +133,11 @@ def test_a_route_is_of_one_thing() -> None:
     assert statuses == [200, 200, 302, 200]
     assert "of a package or of a category" in neither.content.decode()
     assert ForwardingRoute.objects.get().chat_id == -5
+
+
+@pytest.mark.parametrize("field", ["product", "category"])
+def test_a_platform_manager_finds_what_a_route_is_of(field: str) -> None:
+    browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
+    asked = {"app_label": "operators", "model_name": "forwardingroute", "field_name": field}
+
+    assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

@@ -1,0 +1,103 @@
+"""A press acts on the order in the version that its message showed, and on no other message."""
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import pytest
+
+from operators.models import Forwarding, ForwardingState, TelegramLink
+from operators.telegram import presses
+from operators.telegram.buttons import Act, Press, encode
+from operators.telegram.message import last_event
+from operators.telegram.presses import Pressed, Verdict, carry_out
+from tests.concurrency.racing import start
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
+from topups.fulfilments import Operator, move_fulfilment
+from topups.models import Channel, Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHAT = -1001
+GRACE = 1.0  # seconds; with the guard somebody else waits for longer than that
+
+
+def order() -> Fulfilment:
+    reference = buy_topup(make_merchant(), make_topup_product(forward=True))
+    return Fulfilment.objects.get(order_reference=reference)
+
+
+def linked(number: int, **fields: Any) -> Operator:
+    operator = make_operator(channel=Channel.TELEGRAM, **fields)
+    TelegramLink.objects.create(user=operator.user, telegram_user_id=number)
+    return operator
+
+
+def press(person: int, act: Act, fulfilment: Fulfilment, message_id: int = 1) -> Verdict:
+    version = last_event(fulfilment).pk
+    data = encode(Press(act, fulfilment.pk, version, sure=True))
+    return carry_out(Pressed(person, data, CHAT, message_id))
+
+
+def test_an_order_that_is_released_in_between_is_not_delivered_by_that_press(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    anna, senior = linked(1), linked(2, senior=True)
+    fulfilment = order()
+    reference = fulfilment.order_reference
+    move_fulfilment(reference=reference, move=Move.CLAIM, operator=anna)
+    released: list[Future[Any]] = []
+
+    def release() -> None:
+        move_fulfilment(reference=reference, move=Move.RELEASE, operator=senior)
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def move_late(**arguments: Any) -> Fulfilment:
+            """The version was looked at, and now somebody else wants to move the order."""
+            released.append(start(pool, release))
+            wait(released, GRACE)
+            return move_fulfilment(**arguments)
+
+        monkeypatch.setattr(presses, "move_fulfilment", move_late)
+        press(1, Act.DONE, fulfilment)
+
+    events = fulfilment.events.values_list("from_status", "move")
+    assert ("pending", "complete") not in list(events)
+
+
+def announced(fulfilment: Fulfilment, message_id: int, **fields: Any) -> Forwarding:
+    shown = last_event(fulfilment)
+    return Forwarding.objects.create(
+        fulfilment=fulfilment,
+        state=ForwardingState.ANNOUNCED,
+        chat_id=CHAT,
+        message_id=message_id,
+        announced_at=shown.created_at,
+        shown_event=shown.pk,
+    )
+
+
+def test_a_button_that_is_sent_from_another_orders_message_leaves_that_one_alone() -> None:
+    """Whoever writes their own Telegram client can do that."""
+    linked(1)
+    one, other = order(), order()
+    row = announced(one, 11)
+    announced(other, 12)
+
+    press(1, Act.CLAIM, one, message_id=12)
+
+    row.refresh_from_db()
+    assert (row.message_id, row.former_message_id) == (11, None)
+
+
+def test_it_is_carried_out_though_the_message_of_its_own_order_is_not_known() -> None:
+    linked(1)
+    one, other = order(), order()
+    Forwarding.objects.create(fulfilment=one, chat_id=CHAT, lost_answers=1)
+    announced(other, 12)
+
+    verdict = press(1, Act.CLAIM, one, message_id=12)
+
+    assert verdict.text == "It is yours."
+    assert Forwarding.objects.get(fulfilment=one).message_id is None
