@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from django.contrib.admin import ShowFacets
+from django.contrib.admin.utils import get_fields_from_path
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -20,6 +23,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.timezone import localtime
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.views import ChangeList
 
@@ -27,6 +31,7 @@ from config.sql import name_actor
 
 MASK = "••••••••"
 EMPTY = "-"
+ID_DIGITS = 18  # any number of so many digits fits into a bigint
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
@@ -54,6 +59,15 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
         return self._found > self.cap
 
 
+class SearchSelect(AutocompleteSelect):
+    """A choice of another row, found by typing. It shows again only what can be a row's id: what
+    else was sent is refused by the field, and must not reach the database on the way."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        ids = [one for one in value if str(one).isascii() and str(one).isdecimal()]
+        return super().optgroups(name, [one for one in ids if len(str(one)) <= ID_DIGITS], attr)
+
+
 class DeskAdmin(ModelAdmin):
     """A page of the back office. Saving writes the changed columns and no others, so that a form
     which was open for a while does not undo what a sale, a command or a colleague did meanwhile."""
@@ -65,6 +79,20 @@ class DeskAdmin(ModelAdmin):
     list_fullwidth = True
     warn_unsaved_form = True
     list_disable_select_all = True
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        """Those whose choices this person may see: a search for them would be refused."""
+        return [
+            one
+            for one in super().get_list_filter(request)
+            if not (isinstance(one, tuple) and one[1] is AutocompleteSelectFilter)
+            or _may_search(self, one[0], request)
+        ]
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            options.setdefault("widget", SearchSelect(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -85,6 +113,12 @@ class DeskAdmin(ModelAdmin):
             save_changed(obj, form)
         else:
             super().save_model(request, obj, form, change)
+
+
+def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
+    related = get_fields_from_path(page.model, path)[-1].related_model
+    found = page.admin_site._registry.get(related)
+    return bool(found and found.has_view_permission(request))
 
 
 class RecordList(ChangeList):

@@ -22,6 +22,7 @@ from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
     RangeDateTimeFilter,
+    RelatedDropdownFilter,
 )
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -146,7 +147,7 @@ class FulfilmentAdmin(RecordAdmin):
     list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
     list_filter = (
         WorkFilter,
-        ("product", AutocompleteSelectFilter),
+        ("product", RelatedDropdownFilter),
         ("account", AutocompleteSelectFilter),
         ("created_at", RangeDateTimeFilter),
     )

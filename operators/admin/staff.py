@@ -44,7 +44,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
 
 @admin.register(Group)
-class GroupAdmin(BaseGroupAdmin, DeskAdmin):
+class GroupAdmin(BaseGroupAdmin, DeskAdmin):  # type: ignore[misc]  # of one mind when it runs
     list_display = ("name",)
     actions = None
 

@@ -14,9 +14,9 @@ from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.timezone import localtime
 from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
     ChoicesDropdownFilter,
     RangeDateTimeFilter,
+    RelatedDropdownFilter,
 )
 from unfold.decorators import display
 
@@ -137,7 +137,7 @@ class ForwardingAdmin(RecordAdmin):
     list_display = ("order", "told", "chat_id", "announced_at", "repeats", "lost", "last_error")
     list_filter = (
         ("state", ChoicesDropdownFilter),
-        ("fulfilment__product", AutocompleteSelectFilter),
+        ("fulfilment__product", RelatedDropdownFilter),
         ("announced_at", RangeDateTimeFilter),
     )
     list_select_related = ("fulfilment",)

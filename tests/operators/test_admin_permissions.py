@@ -1,11 +1,13 @@
 """What staff see follows from their permissions."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from operators.admin import menu
+from operators.roles import FINANCE, OPERATOR, PLATFORM_MANAGER, SENIOR_OPERATOR
 from tests.factories import make_product, own_shelf
 from tests.operators.desk import form_of, list_url, make_staff, shown_models, signed_in, url
 
@@ -75,3 +77,30 @@ def test_staff_are_never_deleted(db: None) -> None:
     person = make_staff()
 
     assert signed_in().post(url(person, "delete"), {"post": "yes"}).status_code == 403
+
+
+@pytest.mark.parametrize("role", [OPERATOR, SENIOR_OPERATOR, PLATFORM_MANAGER, FINANCE])
+def test_each_role_may_use_every_filter_it_is_offered(role: str, db: None) -> None:
+    """A filter that searches asks for the permission to see what it searches."""
+    staff = make_staff()
+    staff.groups.add(Group.objects.get(name=role))
+    browser = signed_in(staff)
+    for model in shown_models():
+        page = browser.get(list_url(model))
+        for spec in page.context["cl"].filter_specs if page.status_code == 200 else []:
+            if isinstance(spec, AutocompleteSelectFilter):
+                search = {
+                    "app_label": spec.field.model._meta.app_label,
+                    "model_name": spec.field.model._meta.model_name,
+                    "field_name": spec.field.name,
+                }
+                assert browser.get(reverse("admin:autocomplete"), search).status_code == 200, search
+
+
+@pytest.mark.parametrize("sent", ["²", "1\x00", "9" * 30, "-1", "x", ""])
+def test_an_odd_choice_of_another_row_is_refused_in_the_form(sent: str, db: None) -> None:
+    answer = signed_in().post(
+        reverse("admin:topups_topupproduct_add"), {"name": "Gems", "category": sent}
+    )
+    assert answer.status_code == 200
+    assert answer.context["adminform"].form.errors
