@@ -29,7 +29,7 @@ servers: $(VENV)/run.stamp ## only the two servers, for manage.py in another ter
 test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
 
-bench: $(VENV)/dev.stamp ## how fast, compared with what; needs wrk [ARGS="--quick"]
+bench: $(VENV)/bench.stamp ## how fast, compared with what; needs wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)
 
 lint: $(VENV)/dev.stamp ## style, types, and who imports whom
@@ -48,6 +48,7 @@ openapi: $(VENV)/dev.stamp ## docs/openapi.yaml from the code
 lock: $(UV_STAMP) ## requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -o requirements/run.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/run.txt -o requirements/dev.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv needs no ensurepip, which Debian keeps in a package of its own; pip reads settings uv does not
 # know, so it has the second word on where packages come from.

@@ -9,7 +9,8 @@
     floor       the limit: the same writes by pgbench and nothing else
     peers/      the same purchase by other hands
     machine     what it ran on
-    report      docs/benchmarks.md and its charts
+    report      the table, and docs/benchmarks.md
+    charts      its charts
 
 Only ratios mean anything beyond one machine, and only of runs that took turns: whatever disturbs
 the machine then disturbs both sides. So every round runs each subject once, a measure is the ratio

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
             rounds = run_rounds(world, measures)
     except BenchError as error:
         return str(error)
-    print(show_table(measures, rounds))  # noqa: T201
+    print(show_table(measures, rounds, sizes=sizes))  # noqa: T201
     if options.report:
         write_report(options.report, measures, rounds, sizes=sizes, machine=machine)
         screen.line(f"\nWritten: {options.report}")

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.world import Sizes
+
 VOUCHERS = "voucher purchases/s"
 PING = "GET /ping/s"
 Rounds = Mapping[str, Sequence[float]]
@@ -26,7 +28,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Measure:
-    """`name` is what `--only` takes."""
+    """`name` is what `--only` takes; `what` names sizes as {s.aged_orders:,}."""
 
     name: str
     what: str
@@ -38,6 +40,10 @@ class Measure:
     @property
     def figures(self) -> set[str]:
         return {self.figure} | ({self.over} if self.over else set())
+
+    def title(self, sizes: Sizes) -> str:
+        """What is measured, with the sizes that were really used."""
+        return self.what.format(s=sizes)
 
     def result(self, rounds: Rounds) -> Spread:
         """The figure, or the ratio round by round."""
@@ -59,22 +65,24 @@ MEASURES = [
     Measure("drf", "voucher purchases ÷ ordinary DRF and ORM", VOUCHERS,
             "DRF peer purchases/s", ">=", 6),
     Measure("replays", "replays ÷ GET /ping", "replays/s", PING, ">=", 0.8),
-    Measure("order", "GET /orders/{reference} ÷ GET /ping", "GET /orders/{reference}/s", PING,
+    Measure("order", "GET /orders/{{reference}} ÷ GET /ping", "GET /orders/{reference}/s", PING,
             ">=", 0.8),
     Measure("hot-wallet", "purchases of one wallet ÷ of 100 wallets",
             "one hot wallet, purchases/s", VOUCHERS, ">=", 0.7),
     Measure("hot-shelf", "purchases from one shelf ÷ from 50 shelves",
             "one hot shelf, purchases/s", VOUCHERS, ">=", 0.7),
-    Measure("aged", "purchases after 1,000,000 sales ÷ at the start",
+    Measure("aged", "purchases after {s.aged_orders:,} sales ÷ at the start",
             "purchases/s after many sales", VOUCHERS, ">=", 0.9),
-    Measure("products", "GET /products p50 with 10,000,000 codes ÷ with 10,000",
+    Measure("products", "GET /products p50 with {s.aged_codes:,} codes ÷ with {s.little_codes:,}",
             "GET /products p50, much stock, ms", "GET /products p50, little stock, ms", "<=", 1.2),
-    Measure("orders", "GET /orders p50 with 1,000,000 orders ÷ with 1,000",
+    Measure("orders", "GET /orders p50 with {s.aged_orders:,} orders ÷ with {s.little_orders:,}",
             "GET /orders p50, many orders, ms", "GET /orders p50, few orders, ms", "<=", 1.2),
-    Measure("orders-far", "GET /orders p50, page 10,000 of 1,000,000 orders ÷ page 1 of 1,000",
+    Measure("orders-far",
+            "GET /orders p50, page {s.far_page:,} of {s.aged_orders:,} orders ÷ page 1 of"
+            " {s.little_orders:,}",
             "GET /orders p50, many orders, far page, ms", "GET /orders p50, few orders, ms",
             "<=", 1.2),
-    Measure("import", "import_codes of 1,000,000 rows ÷ COPY of the file into a bare table",
+    Measure("import", "import_codes of {s.imported:,} rows ÷ COPY of the file into a bare table",
             "import_codes, s", "bare COPY, s", "<=", 8),
     Measure("import-memory", "import_codes, peak memory in MB", "import_codes, peak MB", None,
             "<=", 200),
@@ -82,6 +90,7 @@ MEASURES = [
             ">=", 0.9),
     Measure("half-rate", "p99 ÷ p50 of purchases at half of the top rate", "p99 at half rate, ms",
             "p50 at half rate, ms", "<=", 4),
-    Measure("memory", "a worker's memory after 100,000 purchases ÷ after 1,000",
+    Measure("memory",
+            "a worker's memory after {s.remembered[1]:,} purchases ÷ after {s.remembered[0]:,}",
             "worker memory late, MB", "worker memory early, MB", "<=", 1.1),
 ]  # fmt: skip

@@ -64,6 +64,11 @@ class Sizes:
     imported: int
     remembered: tuple[int, int]  # purchases between which a worker's memory is compared
 
+    @property
+    def far_page(self) -> int:
+        """Page 10,000 of a million orders; of fewer, one as deep in the list."""
+        return max(1, self.aged_orders // 100)
+
 
 FULL = Sizes(
     8, 5, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.migrations import RunSQL
+from psycopg.rows import dict_row
 
 from config.errors import ApiError
 
@@ -61,9 +62,11 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
 def _rows(function: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
     places = ", ".join(["%s"] * len(arguments))
     with connection.cursor() as cursor:
+        fetched = cursor.cursor  # psycopg's own: Django's wraps every look at it
+        fetched.row_factory = dict_row
         cursor.execute(f"SELECT * FROM {function}({places})", arguments)  # noqa: S608  names of ours
-        names = [column.name for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        rows: list[dict[str, Any]] = fetched.fetchall()
+        return rows
 
 
 def name_actor(actor: str) -> None:

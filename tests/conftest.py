@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache, caches
 from django.db.backends.postgresql.operations import DatabaseOperations
 
+from bench.load import find_wrk
 from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
@@ -25,6 +26,7 @@ PROGRAMS = {
     "browser": find_browser(),
     "pgbouncer": find_pgbouncer(),
     "rabbitmq": find_rabbitmq(),
+    "wrk": find_wrk(),
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import os
 import threading
 import time
 from collections import deque
@@ -23,7 +24,8 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.telegram.faults import Disorder, Fault
 from tests.telegram.markup import BadMarkup, read_html, units
 
-TOKEN = "4711:AAF-a-token-that-only-tests-know"
+# Of a bot of its own in each process: bots leave signs of life where others see them.
+TOKEN = f"{os.getpid()}:AAF-a-token-that-only-tests-know"
 BOT_ID = 4711
 MAX_TEXT = 4096
 MAX_ANSWER = 200
@@ -327,6 +329,10 @@ class BotApi:
                 assert left > 0, f"not within {patience} s: {what}"
                 self.changed.wait(min(left, 0.05 if poll else left))
         return found
+
+    def pause(self, seconds: float) -> None:
+        """Lets the bot have its turn."""
+        self.stopped.wait(seconds)
 
     def _post_astray(self, payload: dict[str, Any]) -> None:
         self._late = [(left - 1, late) for left, late in self._late]

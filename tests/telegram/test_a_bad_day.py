@@ -231,7 +231,7 @@ def test_health_is_seen_by_others(desk: Desk) -> None:
 
     desk.bot.kill()
     theirs = RedisCache(settings.REDIS_URL, {"KEY_PREFIX": ""})
-    assert theirs.delete(health.KEY)  # as time does
+    assert theirs.delete(health.key())  # as time does
     gone = _check(desk)
     assert gone.returncode == 1
     assert "No bot has reached Telegram" in gone.stderr
@@ -276,12 +276,12 @@ def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:
 
 
 def test_the_probe_of_the_bot(client: Any) -> None:
-    cache.delete(health.KEY)
+    cache.delete(health.key())
     assert client.get("/readyz/bot").status_code == 503
     health.beat("polling")
     answer = client.get("/readyz/bot")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    cache.delete(health.KEY)
+    cache.delete(health.key())
 
 
 def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":

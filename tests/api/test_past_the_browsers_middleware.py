@@ -1,0 +1,40 @@
+"""Sessions, log-in, forms and messages are for browsers; requests of the API pass them by."""
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.factories import Merchant
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_request_of_the_api_has_no_session(merchant: Merchant) -> None:
+    answer = Client().get("/api/v1/ping", headers={"Authorization": f"Bearer {merchant.key}"})
+    assert answer.status_code == 200
+    assert not hasattr(answer.wsgi_request, "session")
+    assert not answer.cookies
+
+
+def test_who_is_logged_in_as_staff_is_nobody_to_the_api(staff: Client) -> None:
+    answer = staff.get("/api/v1/ping")
+    assert settings.SESSION_COOKIE_NAME in answer.wsgi_request.COOKIES
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "missing_token"
+
+
+def test_a_page_of_the_back_office_has_a_session(staff: Client) -> None:
+    answer = staff.get("/admin/")
+    assert answer.wsgi_request.session.session_key
+    assert answer.wsgi_request.user.is_authenticated
+
+
+@pytest.fixture
+def staff() -> Client:
+    """A browser of the superuser."""
+    browser = Client()
+    browser.force_login(
+        User.objects.create_superuser("boss"), backend=settings.AUTHENTICATION_BACKENDS[-1]
+    )
+    return browser

@@ -1,0 +1,133 @@
+"""A thousand orders through the chat while presses get lost, come twice and out of turn."""
+
+import os
+import random
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+
+from operators.models import Forwarding
+from tests.commands import run
+from tests.factories import buy_topup, make_merchant, make_topup_product
+from tests.tasks.running import wait_until
+from tests.telegram.faults import Disorder
+from tests.telegram.running import Desk
+from tests.telegram.server import Message, Person, Press
+from topups.models import Fulfilment, FulfilmentEvent
+from wallets.models import EntryKind, LedgerEntry, Wallet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ORDERS = int(os.environ.get("STRESS_TELEGRAM_ORDERS", "1000"))
+PRICE = Decimal("4.99")
+AT_ONCE = 30  # orders that the operators work on side by side
+PATIENCE = 4.0  # seconds after which a person presses again
+LIMIT = 900.0
+ENDS = {"Done": 6, "Wrong ID": 2, "No stock": 1, "Failed": 1}
+REASONS = {"Wrong ID": "wrong_id", "No stock": "no_stock", "Failed": "fulfilment_failed"}
+
+
+@dataclass
+class Work:
+    """One order in the hands of an operator, who wants it to end like this."""
+
+    person: Person
+    message: Message
+    end: str
+    press: Press | None = None
+    pressed: str = ""
+
+    def step(self, desk: Desk) -> bool:
+        """Presses what there is to press; returns whether the order has ended."""
+        labels = self.message.buttons
+        if not labels:
+            return True
+        wanted = next(
+            one for one in (f"Yes: {self.end}", "Back", self.end, "Claim") if one in labels
+        )
+        if self.press is not None:
+            just_now = time.monotonic() - self.press.at < PATIENCE
+            if just_now and (self.press.answer is None or wanted == self.pressed):
+                return False
+        self.press, self.pressed = desk.api.press(self.person, self.message, wanted), wanted
+        return False
+
+
+def test_each_order_ends_once(desk: Desk) -> None:
+    dice = random.Random(7)
+    desk.telegram.crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="2")  # finds what no task told of
+    people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
+    product = make_topup_product(forward=True, price=str(PRICE), available_stock=ORDERS)
+    merchant = make_merchant(balance=str(PRICE * ORDERS), rate_limit_per_minute=1_000_000)
+    begun = time.monotonic()
+    references = [buy_topup(merchant, product) for _ in range(ORDERS)]
+    bought = time.monotonic()
+
+    desk.api.disorder = Disorder(lost=0.1, duplicated=0.1, reordered=0.1)
+    messages: dict[str, Message] = {}
+    waiting, working = list(reversed(references)), list[Work]()
+    while waiting or working:
+        assert time.monotonic() - begun < LIMIT, _stuck(waiting, working)
+        for message in desk.api.bot_messages(desk.group)[len(messages) :]:
+            messages[_reference(message) or f"reply {message.id}"] = message
+        while waiting and waiting[-1] in messages and len(working) < AT_ONCE:
+            message = messages[waiting.pop()]
+            (end,) = dice.choices(list(ENDS), list(ENDS.values()))
+            working.append(Work(dice.choice(people), message, end))
+            if dice.random() < 0.1:  # two want it, and not the same
+                other = dice.choice([one for one in people if one is not working[-1].person])
+                working.append(Work(other, message, dice.choice(list(ENDS))))
+        working = [work for work in working if not work.step(desk)]
+        desk.api.pause(0.02)
+    desk.api.settle()
+    ended = time.monotonic()
+    print(f"bought in {bought - begun:.0f} s, ended in {ended - begun:.0f} s")  # noqa: T201
+    print(desk.api.disorder.seen, Counter(call.method for call in desk.api.calls))  # noqa: T201
+
+    orders = list(Fulfilment.objects.all())
+    assert sorted(one.order_reference for one in orders) == sorted(references)
+    assert {one.status for one in orders} == {"completed", "failed"}
+    final = FulfilmentEvent.objects.filter(to_status__in=["completed", "failed"])
+    last_moves = Counter(final.exclude(move="refund").values_list("fulfilment_id", flat=True))
+    assert set(last_moves.values()) == {1}
+    assert len(last_moves) == ORDERS
+    failed = [one for one in orders if one.status == "failed"]
+    wait_until(
+        lambda: LedgerEntry.objects.filter(kind=EntryKind.REFUND).count() == len(failed),
+        "the refunds",
+    )
+    account = merchant.client.account
+    assert Wallet.objects.get(account=account).balance == PRICE * len(failed)
+    refunded = LedgerEntry.objects.filter(kind=EntryKind.REFUND)
+    assert len(set(refunded.values_list("order_reference", flat=True))) == len(failed)
+    for one in orders:
+        message = messages[one.order_reference]
+        if one.status == "failed":
+            label = next(key for key, reason in REASONS.items() if reason == one.failure_reason)
+            words = {"Wrong ID": "wrong player id", "No stock": "no stock"}.get(label, "failed")
+            assert f"Rejected ({words})" in message.text
+        else:
+            assert "Delivered" in message.text
+    announced = [one for one in desk.api.bot_messages(desk.group) if _reference(one)]
+    assert len(announced) == ORDERS
+    run("reconcile")
+
+
+def _stuck(waiting: list[str], working: list[Work]) -> str:
+    """What to look at where the work does not come to an end."""
+    rows = Forwarding.objects.filter(fulfilment__order_reference__in=waiting[-3:])
+    lines = [f"{len(waiting)} are not begun, {len(working)} are open:"]
+    lines += [f"{row.state} {row.attempts} {row.lost_answers} {row.last_error}" for row in rows]
+    for work in working[:5]:
+        answer = work.press.answer if work.press else None
+        lines.append(f"{work.message.text!r} {work.message.buttons} {work.pressed} {answer}")
+    return "\n".join(lines)
+
+
+def _reference(message: Message) -> str:
+    found = re.search(r"^Order (\w{26})$", message.text, re.M)
+    return found[1] if found else ""
