@@ -73,7 +73,7 @@ MIDDLEWARE = [
     "config.outside_api.WhiteNoiseMiddleware",
     "config.outside_api.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "config.outside_api.CsrfViewMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "config.outside_api.AuthenticationMiddleware",
     "config.outside_api.OTPMiddleware",
     "operators.two_factor.TwoFactorMiddleware",
