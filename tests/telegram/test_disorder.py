@@ -1,4 +1,4 @@
-"""A thousand orders through the chat while presses get lost, come twice and out of turn."""
+"""Many orders through the chat while presses get lost, come twice and out of turn."""
 
 import os
 import random
@@ -22,7 +22,7 @@ from wallets.models import EntryKind, LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ORDERS = int(os.environ.get("STRESS_TELEGRAM_ORDERS", "1000"))
+ORDERS = int(os.environ.get("STRESS_TELEGRAM_ORDERS", "100"))
 PRICE = Decimal("4.99")
 AT_ONCE = 30  # orders that the operators work on side by side
 PATIENCE = 4.0  # seconds after which a person presses again
