@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from config.embedded.binaries import postgres_binary
@@ -20,9 +20,17 @@ def describe_machine() -> dict[str, str]:
         "database": _first_line(str(postgres_binary("postgres")), "--version"),
         "load generator": _first_line("wrk", "--version").split(" Copyright")[0],
         "Python": platform.python_version(),
-        "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "packages": ", ".join(filter(None, map(_installed, PACKAGES))),
         "load average before": " ".join(f"{load:.1f}" for load in os.getloadavg()),
     }
+
+
+def _installed(package: str) -> str | None:
+    """None without the peer's packages, which only `make bench` installs."""
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:
