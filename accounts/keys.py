@@ -47,6 +47,12 @@ def revoke_key(*, prefix: str) -> bool:
     )
 
 
+def prefix_of(key: str) -> str:
+    """The part of a key that may be shown; empty for what is no key."""
+    match = KEY_PATTERN.fullmatch(key)
+    return match["prefix"] if match else ""
+
+
 def live_keys(client: ApiClient) -> QuerySet[ApiKey]:
     """The keys of a client that work now."""
     return client.keys.filter(_live())

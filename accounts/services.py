@@ -7,8 +7,9 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.keys import issue_key, rotate_key
+from accounts.keys import issue_key, prefix_of, rotate_key
 from accounts.models import Account, ApiClient, ApiKey
+from accounts.signals import key_issued, key_revoked, key_rotated
 from config.inputs import InputProblem, clean_text, find_row
 
 MAX_NAME_LENGTH = 200
@@ -33,7 +34,9 @@ def create_client(
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)
     with transaction.atomic():
         client.save()
-        return client, issue_key(client=client)
+        key = issue_key(client=client)
+        key_issued.send(sender=ApiKey, client=client, prefix=prefix_of(key))
+    return client, key
 
 
 @transaction.atomic
@@ -66,6 +69,7 @@ def change_account(*, account_id: int, enabled: bool | None = None) -> Account:
     return account
 
 
+@transaction.atomic
 def rotate_client_key(*, client_id: int, overlap_hours: int) -> str:
     """A new key for the same client; those before it work for `overlap_hours` more at most.
 
@@ -74,7 +78,9 @@ def rotate_client_key(*, client_id: int, overlap_hours: int) -> str:
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise InputProblem(f"The overlap is from 0 to {MAX_OVERLAP_HOURS} hours.")
     client = find_row(ApiClient.objects.all(), client_id)
-    return rotate_key(client=client, overlap=timedelta(hours=overlap_hours))
+    key = rotate_key(client=client, overlap=timedelta(hours=overlap_hours))
+    key_rotated.send(sender=ApiKey, client=client, prefix=prefix_of(key))
+    return key
 
 
 @transaction.atomic
@@ -92,6 +98,7 @@ def revoke_key_by_prefix(*, prefix: str) -> ApiKey:
     if key.revoked_at is None:
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
+        key_revoked.send(sender=ApiKey, client=key.client, prefix=key.prefix)
     return key
 
 

@@ -77,6 +77,19 @@ def revoke_key(*, key: ApiKey, actor: User, note: str = "") -> bool:
 
 
 def _record(action: AuditAction, *, client: ApiClient, key: str, actor: User, note: str) -> None:
-    match = keys.KEY_PATTERN.fullmatch(key)
-    prefix = match["prefix"] if match else ""
-    record_action(actor=actor, action=action, on=client, reference=prefix, note=note)
+    record_action(actor=actor, action=action, on=client, reference=keys.prefix_of(key), note=note)
+
+
+def record_issued(*, client: ApiClient, prefix: str, **_signal: object) -> None:
+    """A command on the server issued a key."""
+    record_action(actor=None, action=AuditAction.KEY_ISSUED, on=client, reference=prefix)
+
+
+def record_rotated(*, client: ApiClient, prefix: str, **_signal: object) -> None:
+    """A command on the server gave the client a new key."""
+    record_action(actor=None, action=AuditAction.KEY_ROTATED, on=client, reference=prefix)
+
+
+def record_revoked(*, client: ApiClient, prefix: str, **_signal: object) -> None:
+    """A command on the server ended a key."""
+    record_action(actor=None, action=AuditAction.KEY_REVOKED, on=client, reference=prefix)

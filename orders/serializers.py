@@ -40,8 +40,11 @@ class VoucherPurchaseSerializer(StrictSerializer):
     )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Raises `product_reference_ambiguous` where the product is named twice."""
-        if "product_id" in data and "merchant_reference" in data:
+        """Raises `product_reference_ambiguous` where the product is named twice.
+
+        A null names nothing; it is refused as any other bad value.
+        """
+        if data.get("product_id") is not None and data.get("merchant_reference") is not None:
             raise ApiError(ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS)
         return super().to_internal_value(data)
 

@@ -2,6 +2,9 @@
 --
 -- Refuses with VT001, in this order: product_reference_not_found, product_reference_ambiguous,
 -- product_unknown, variation_mismatch, product_inactive, quantity_step, price_unavailable.
+--
+-- The statement that finds the shelf locks its row until commit, and the next one reads the offer.
+-- So whoever waited for the shelf sells at the price, step and state that were committed meanwhile.
 CREATE OR REPLACE FUNCTION catalogue_offer(
     p_account bigint, p_product bigint, p_variation bigint, p_merchant_reference text,
     p_quantity integer,
@@ -18,7 +21,8 @@ BEGIN
         SELECT shelf.id, shelf.variation_id INTO shelf_id, variation_id
           FROM catalogue_referencelink link
           JOIN catalogue_shelf shelf ON shelf.id = link.shelf_id
-         WHERE link.account_id = p_account AND link.reference = p_merchant_reference;
+         WHERE link.account_id = p_account AND link.reference = p_merchant_reference
+           FOR NO KEY UPDATE OF shelf;
         IF NOT FOUND THEN
             RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_reference_not_found';
         END IF;
@@ -32,10 +36,12 @@ BEGIN
         END IF;
         IF p_variation IS NULL THEN
             SELECT id INTO shelf_id FROM catalogue_shelf
-             WHERE product_id = p_product AND variation_id IS NULL;
+             WHERE product_id = p_product AND variation_id IS NULL
+               FOR NO KEY UPDATE;
         ELSE
             SELECT id INTO shelf_id FROM catalogue_shelf
-             WHERE product_id = p_product AND variation_id = p_variation;
+             WHERE product_id = p_product AND variation_id = p_variation
+               FOR NO KEY UPDATE;
         END IF;
         IF NOT FOUND THEN
             RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'variation_mismatch';

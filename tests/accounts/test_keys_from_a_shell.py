@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.models import ApiKey
+from operators.models import AuditAction, AuditEntry
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_product
 
@@ -108,3 +110,34 @@ def test_a_bad_overlap_changes_nothing(merchant: Merchant, hours: str) -> None:
 
     assert ApiKey.objects.count() == 1
     assert works(merchant, merchant.key)
+
+
+def test_each_change_of_a_key_is_in_the_audit_trail(merchant: Merchant) -> None:
+    made = run("create_client", "Web shop", "--account", merchant.client.account_id)
+    rotated = run("rotate_key", made["client_id"])
+    for _ in range(2):  # the second ends nothing
+        run("revoke_key", prefix_of(rotated["api_key"]))
+
+    entries = AuditEntry.objects.filter(object_id=str(made["client_id"])).order_by("pk")
+    assert [(entry.action, entry.actor, entry.reference) for entry in entries] == [
+        (AuditAction.KEY_ISSUED, None, prefix_of(made["api_key"])),
+        (AuditAction.KEY_ROTATED, None, prefix_of(rotated["api_key"])),
+        (AuditAction.KEY_REVOKED, None, prefix_of(rotated["api_key"])),
+    ]
+
+
+def test_a_key_that_cannot_be_recorded_is_not_issued(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = ApiKey.objects.count()
+    monkeypatch.setattr(AuditEntry.objects, "create", _fail)
+
+    with pytest.raises(DatabaseError):
+        run("rotate_key", merchant.client.pk, "--overlap-hours", 0)
+
+    assert ApiKey.objects.count() == before
+    assert works(merchant, merchant.key)
+
+
+def _fail(**fields: object) -> None:
+    raise DatabaseError("the trail cannot be written")

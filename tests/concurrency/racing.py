@@ -139,6 +139,14 @@ def without(file: str, *guards: tuple[str, str]) -> Iterator[None]:
         execute(original)
 
 
+@contextmanager
+def unlocked_shelves() -> Iterator[None]:
+    """Purchases find their shelf without locking it: each reads its offer before it has to wait."""
+    locks = ("FOR NO KEY UPDATE OF shelf", ""), ("FOR NO KEY UPDATE", "")
+    with without("catalogue/sql/offer.sql", *locks):
+        yield
+
+
 def of_own(merchant: Merchant) -> Merchant:
     """The same merchant from another of its programs, so that threads share no cookies."""
     twin = copy.copy(merchant)

@@ -15,6 +15,7 @@ from tests.concurrency.racing import (
     outcome,
     race,
     spending,
+    unlocked_shelves,
     wait_for_waiting,
     waiting,
     without,
@@ -36,6 +37,15 @@ NO_LOCK = [
     (
         "        RETURNING position, sealed\n",
         "          AND pg_sleep(0.2) IS NOT NULL\n        RETURNING position, sealed\n",
+    ),
+]
+# Passes over codes in somebody's hand, and takes none left for none there.
+SKIP_LOCKED = [
+    (NO_LOCK[0][0], "PERFORM 1;"),
+    ("FOR UPDATE\n", "FOR UPDATE SKIP LOCKED\n"),
+    (
+        "RAISE EXCEPTION 'shelf % counts more codes than it holds; run reconcile', p_shelf;",
+        "RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';",
     ),
 ]
 
@@ -86,7 +96,7 @@ def test_without_the_lock_the_database_still_sells_no_code_twice() -> None:
     product = make_product(codes=1)
     merchants = [make_merchant() for _ in range(4)]
 
-    with without(TAKE_CODES, *NO_LOCK):
+    with unlocked_shelves(), without(TAKE_CODES, *NO_LOCK):
         answers = race(
             [partial(of_own(one).buy, product_id=product.pk, quantity=1) for one in merchants]
         )
@@ -101,7 +111,7 @@ def test_control_without_lock_and_trigger_one_code_is_sold_twice() -> None:
 
     execute("ALTER TABLE catalogue_vouchercode DISABLE TRIGGER catalogue_code_is_sold_once")
     try:
-        with without(TAKE_CODES, *NO_LOCK):
+        with unlocked_shelves(), without(TAKE_CODES, *NO_LOCK):
             answers = race(
                 [partial(of_own(one).buy, product_id=product.pk, quantity=1) for one in merchants]
             )
@@ -120,15 +130,7 @@ def test_a_purchase_that_fails_on_its_balance_leaves_the_code_to_the_one_waiting
 
 
 def test_control_skipping_locked_codes_reports_a_shortage_that_is_not_there() -> None:
-    with without(
-        TAKE_CODES,
-        (NO_LOCK[0][0], "PERFORM 1;"),
-        ("FOR UPDATE\n", "FOR UPDATE SKIP LOCKED\n"),
-        (
-            "RAISE EXCEPTION 'shelf % counts more codes than it holds; run reconcile', p_shelf;",
-            "RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';",
-        ),
-    ):
+    with unlocked_shelves(), without(TAKE_CODES, *SKIP_LOCKED):
         assert race_of_poor_and_rich() == ("insufficient_balance", "insufficient_stock")
 
 

@@ -140,6 +140,14 @@ def test_a_bad_value_names_its_field_and_changes_nothing(field: str) -> None:
     assert money() == before
 
 
+@pytest.mark.parametrize("field", ["product_id", "merchant_reference"])
+def test_a_null_beside_the_other_name_is_a_bad_value_and_no_second_name(field: str) -> None:
+    shop, _ = _linked()
+    answer = shop.buy(**{"merchant_reference": "mine", field: None})
+    assert refusal(answer)[:2] == (422, "validation_failed")
+    assert list(error(answer)["fields"]) == [field]
+
+
 @pytest.mark.parametrize("reference", ["a", "7", "\u00e9\u00df\u4e2d\u0663", "a" * 64, "0 ._-/:#Z"])
 def test_a_merchant_reference_may_be(reference: str) -> None:
     shop = make_shop()

@@ -79,23 +79,20 @@ class Burst:
                 over.set()
                 wait(buyers)
         for buyer in buyers:
-            self.sent += buyer.result()
+            buyer.result()
 
-    def _buy_until(self, over: threading.Event) -> list[Sent]:
-        sent = []
+    def _buy_until(self, over: threading.Event) -> None:
         while not over.is_set():
-            sent.append(
-                Sent(
-                    merchant=random.choice(self.merchants),
-                    key=str(uuid.uuid4()),
-                    product_id=random.choice(self.products),
-                    quantity=random.choice([1, 1, 3]),
-                )
+            sent = Sent(
+                merchant=random.choice(self.merchants),
+                key=str(uuid.uuid4()),
+                product_id=random.choice(self.products),
+                quantity=random.choice([1, 1, 3]),
             )
-            answer = sent[-1].send()
+            self.sent.append(sent)
+            answer = sent.send()
             if answer is None or answer.status_code >= 500:
                 over.wait(0.05)  # something is down: a moment, then the next purchase
-        return sent
 
     def send_in_background(self, pool: ThreadPoolExecutor) -> Future[Answer | None]:
         """One purchase of the first merchant, to be settled with the others."""

@@ -1,5 +1,9 @@
 -- What a top-up costs, or why it cannot be bought.
 -- Refuses with VT001, in this order: product_unknown, product_inactive, price_unavailable.
+--
+-- Where stock is counted, purchases queue up at the product's row anyway: it is locked before it is
+-- read, so whoever waited buys at the price and state that were committed meanwhile. Where it is
+-- not, nobody waits.
 CREATE OR REPLACE FUNCTION topups_offer(
     p_account bigint, p_product bigint, OUT price numeric, OUT currency text
 ) LANGUAGE plpgsql AS $$
@@ -8,6 +12,10 @@ DECLARE
     sold boolean;
     account_currency text;
 BEGIN
+    PERFORM 1 FROM topups_topupproduct
+      WHERE id = p_product AND available_stock IS NOT NULL
+        FOR NO KEY UPDATE;
+
     SELECT product.price, product.currency, account.currency,
            product.active AND product.published AND product.external_provider IS NULL
            AND coalesce(category.active, true)
