@@ -61,37 +61,46 @@ class ApiOverHttpsMiddleware:
         return self.get_response(request)
 
 
-class BackOfficeHeadersMiddleware:
-    """Tells browsers that pages of the back office load nothing from elsewhere, send nothing there,
-    stand in no frame and are kept nowhere: they show players, money and codes.
+class PageHeadersMiddleware:
+    """Tells browsers that pages for people load nothing from elsewhere, send nothing there, stand
+    in no frame and are kept nowhere: they show players, money, codes and keys.
 
-    The theme's Alpine evaluates the expressions in its templates, and the theme's colours are a
-    style in the page: hence the two `unsafe`.
+    In the back office the theme's Alpine evaluates the expressions in its templates, and the
+    theme's colours are a style in the page: hence the two `unsafe`. The merchants' page needs
+    neither.
     """
 
-    POLICY = "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self' 'unsafe-eval'",
-            "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data:",
-            "font-src 'self'",
-            "connect-src 'self'",
-            "form-action 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
+    STRICT = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data:",
+        "font-src": "'self'",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    POLICIES = {
+        "/admin/": STRICT
+        | {"script-src": "'self' 'unsafe-eval'", "style-src": "'self' 'unsafe-inline'"},
+        "/merchant/": STRICT,
+    }
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+        self.headers = {
+            prefix: "; ".join(f"{name} {sources}" for name, sources in policy.items())
+            for prefix, policy in self.POLICIES.items()
+        }
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if request.path_info.startswith("/admin/"):  # wherever the service is mounted
-            response["Content-Security-Policy"] = self.POLICY
-            response["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
-            add_never_cache_headers(response)
+        for prefix, policy in self.headers.items():
+            if request.path_info.startswith(prefix):  # wherever the service is mounted
+                response["Content-Security-Policy"] = policy
+                response["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
+                add_never_cache_headers(response)
         return response
 
 

@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "topups",
     "orders",
     "operators",
+    "merchants",
 ]
 
 MIDDLEWARE = [
@@ -69,7 +70,7 @@ MIDDLEWARE = [
     "config.middleware.ApiOverHttpsMiddleware",
     "config.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "config.middleware.BackOfficeHeadersMiddleware",
+    "config.middleware.PageHeadersMiddleware",
     "config.outside_api.WhiteNoiseMiddleware",
     "config.outside_api.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -188,6 +189,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
         "options": _ONLY_LATELY,
     },
+    "sweep-mail": {
+        "task": "merchants.tasks.sweep_mail",
+        "schedule": env.int("MAIL_SWEEP_EVERY_SECONDS", 60),
+        "options": _ONLY_LATELY,
+    },
     "sweep-forwarding": {
         "task": "operators.tasks.sweep_forwarding",
         "schedule": env.int("FORWARDING_SWEEP_EVERY_SECONDS", 10),
@@ -223,6 +229,17 @@ TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
 TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
 TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
 TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
+
+# Mail to merchants. Without EMAIL_URL letters are files in var/mail. PUBLIC_URL is where people and
+# programs reach the service: links in letters and the merchants' documentation begin with it.
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
+PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
+if "EMAIL_URL" in os.environ:
+    vars().update(env.email_url("EMAIL_URL"))
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = VAR_DIR / "mail"
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024

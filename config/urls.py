@@ -40,6 +40,7 @@ urlpatterns = [
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/", entrance),  # in front of the admin's own first page
     path("admin/", admin.site.urls),
+    path("merchant/", include("merchants.urls")),
     path("healthz", healthz),
     path("readyz", readyz),
     path("readyz/bot", readyz_bot),

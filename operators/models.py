@@ -29,6 +29,16 @@ class AuditAction(models.TextChoices):
     FORWARDING_GIVEN_UP = "forwarding_given_up", "Forwarding given up"
     FORWARDING_RESUMED = "forwarding_resumed", "Announced again by hand"
     CHAT_MOVED = "chat_moved", "Chat moved"
+    CLIENT_CREATED = "client_created", "Client created"
+    CLIENT_CHANGED = "client_changed", "Client changed"
+    REFERENCE_LINKED = "reference_linked", "Reference linked"
+    REFERENCE_UNLINKED = "reference_unlinked", "Reference unlinked"
+    MEMBER_INVITED = "member_invited", "Member invited"
+    INVITATION_WITHDRAWN = "invitation_withdrawn", "Invitation withdrawn"
+    MEMBER_JOINED = "member_joined", "Member joined"
+    MEMBER_CHANGED = "member_changed", "Member changed"
+    MEMBER_REMOVED = "member_removed", "Member removed"
+    ALERT_CHANGED = "alert_changed", "Balance alert changed"
 
 
 class AuditEntry(models.Model):

@@ -79,8 +79,12 @@ def _is_api(request: HttpRequest) -> bool:
 
 
 def _is_page(request: HttpRequest) -> bool:
-    """Only the back office is read by people; everything else answers programs."""
-    return request.path.startswith("/admin/")
+    """People read the back office and the merchants' page; everything else answers programs."""
+    return _is_merchants(request) or request.path.startswith("/admin/")
+
+
+def _is_merchants(request: HttpRequest) -> bool:
+    return request.path.startswith("/merchant/")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -90,6 +94,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler403"""
+    if _is_merchants(request):
+        return defaults.permission_denied(request, exception, "merchants/403.html")
     if _is_page(request):
         return defaults.permission_denied(request, exception)
     return message_response(403, "Forbidden.")
@@ -97,6 +103,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404"""
+    if _is_merchants(request):
+        return defaults.page_not_found(request, exception, "merchants/404.html")
     if _is_page(request):
         return defaults.page_not_found(request, exception)
     return message_response(404, "There is nothing at this path.")

@@ -1,0 +1,137 @@
+"""People of a merchant's account, how they come in, and the mail that is due to them."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower, Now
+
+from accounts.models import Account
+
+
+class Role(models.TextChoices):
+    """What somebody may do on the page; each may do all that those after it may.
+
+    An owner also invites people; a developer manages clients, keys and references; a viewer reads.
+    """
+
+    OWNER = "owner", "Owner"
+    DEVELOPER = "developer", "Developer"
+    VIEWER = "viewer", "Viewer"
+
+    def includes(self, other: Role) -> bool:
+        """Whether this role may do what `other` may."""
+        ranks = list(Role)
+        return ranks.index(self) <= ranks.index(other)
+
+
+class Membership(models.Model):
+    """A person's place in one account. Staff have none: they use the back office.
+
+    The person's user is switched off when they leave, never deleted: the audit trail names them.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="membership"
+    )
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="memberships")
+    role = models.CharField(max_length=16, choices=Role)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_membership_role_is_known", condition=Q(role__in=Role.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role})"
+
+
+class Invitation(models.Model):
+    """Asks somebody into an account, once, until it expires or is taken back.
+
+    What its mail carries is signed when it is sent (merchants/invitations.py): nothing here opens
+    the door.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=16, choices=Role)
+    invited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="invitations_sent"
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, editable=False)
+    withdrawn_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_invitation_role_is_known", condition=Q(role__in=Role.values)
+            ),
+            models.CheckConstraint(
+                name="merchants_invitation_ends_once",
+                condition=Q(accepted_at=None) | Q(withdrawn_at=None),
+            ),
+            models.UniqueConstraint(
+                Lower("email"),
+                "account",
+                name="merchants_invitation_one_open",
+                condition=Q(accepted_at=None, withdrawn_at=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"invitation {self.pk}"
+
+
+class MailKind(models.TextChoices):
+    """Which letter; each is a template in templates/merchants/mail/."""
+
+    INVITATION = "invitation"
+    PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a letter
+    CHANGE = "change"
+    LOW_BALANCE = "low_balance"
+
+
+class Mail(models.Model):
+    """A letter that is due, written in the transaction of what it tells of and sent afterwards.
+
+    `facts` fill its template and hold no secret. `about` is the row that a secret link is made for
+    when it is sent: an invitation's id, a user's.
+    """
+
+    kind = models.CharField(max_length=16, choices=MailKind)
+    to = models.EmailField()
+    facts = models.JSONField(default=dict)
+    about = models.BigIntegerField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(db_default=Now())
+    sent_at = models.DateTimeField(null=True)
+    given_up_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "mail"
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_mail_kind_is_known", condition=Q(kind__in=MailKind.values)
+            ),
+            models.CheckConstraint(
+                name="merchants_mail_ends_once", condition=Q(sent_at=None) | Q(given_up_at=None)
+            ),
+        ]
+        indexes = [
+            models.Index(
+                name="merchants_mail_due",
+                fields=["due_at"],
+                condition=Q(sent_at=None, given_up_at=None),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"

@@ -1,0 +1,17 @@
+"""What Celery runs for this app; each is safe to run twice."""
+
+from celery import shared_task
+
+from merchants import posting
+
+
+@shared_task
+def send_mail(mail_id: int) -> bool:
+    """Sends one letter; where that fails the sweep tries again."""
+    return posting.send_mail(mail_id=mail_id)
+
+
+@shared_task
+def sweep_mail() -> dict[str, int]:
+    """Sends what was missed or had to wait."""
+    return posting.sweep_mail()
