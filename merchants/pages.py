@@ -11,6 +11,8 @@ from merchants.access import Member
 # The menu: a word and the name of its page.
 MENU = {
     "Overview": "merchants:overview",
+    "Wallet": "merchants:wallet",
+    "Orders": "merchants:orders",
 }
 
 
