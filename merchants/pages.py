@@ -13,6 +13,7 @@ MENU = {
     "Overview": "merchants:overview",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
+    "Docs": "merchants:docs",
 }
 
 

@@ -17,11 +17,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from config.sql import ask
+from config.sql import ask, patience
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
@@ -29,7 +28,7 @@ from topups.transitions import OPEN
 from wallets.models import EntryKind
 from wallets.selectors import MARGIN, entries_of
 
-SPEND_PATIENCE = "5s"
+SPEND_PATIENCE = 5  # seconds
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,6 @@ def count_open_topups(account: Account) -> int:
     return Fulfilment.objects.filter(account=account, status__in=OPEN).count()
 
 
-class SpendTooLong(Exception):
-    """There are too many orders to add them up while somebody waits."""
-
-
 @dataclass(frozen=True)
 class Spend:
     """What one day's orders of one product cost."""
@@ -99,19 +94,12 @@ class Spend:
 
 
 def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
-    """What was spent from this moment on, by day (UTC) and product. Raises SpendTooLong.
+    """What was spent from this moment on, by day (UTC) and product. Raises TookTooLong.
 
     It costs as much as there are orders since then, so keep that close.
     """
-    try:
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = '{SPEND_PATIENCE}'")
-            rows = ask("orders_spend_of_account", account.pk, since, since - MARGIN)
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != "57014":  # query_canceled
-            raise
-        raise SpendTooLong from None
+    with patience(SPEND_PATIENCE):
+        rows = ask("orders_spend_of_account", account.pk, since, since - MARGIN)
     return [Spend(**row) for row in rows]
 
 

@@ -1,6 +1,7 @@
 """Shared by every test. Real servers come from `python -m config.embedded exec` (`make test`)."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ hypothesis.settings.load_profile("shared machine")
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
+    "node": shutil.which("node"),
     "pgbouncer": find_pgbouncer(),
     "rabbitmq": find_rabbitmq(),
     "wrk": find_wrk(),

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from decimal import Decimal
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 
 from accounts.models import Account
 from config.sql import ask
@@ -35,6 +36,12 @@ def entries_of(
             pk__lt=_entries_since(account, until + MARGIN), created_at__lt=until
         )
     return entries
+
+
+def spent_since(account: Account, moment: datetime) -> Decimal:
+    """What purchases took from the wallet from this moment on; refunds are not counted."""
+    purchases = entries_of(account, kind=EntryKind.PURCHASE, since=moment)
+    return -(purchases.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
 def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[LedgerEntry]:

@@ -25,8 +25,8 @@ def book_many(
             "INSERT INTO wallets_ledgerentry"
             " (wallet_id, kind, counterpart, amount, balance_after, actor, created_at)"
             " SELECT %s, 'deposit', 'bank', %s, %s::numeric * (n + 1), 'test',"
-            "        %s::timestamptz + n * %s::interval"
+            "        %s::timestamptz + n * %s::float * interval '1 s'"
             " FROM generate_series(0, %s - 1) n",
-            [account.pk, amount, amount, begin, apart, number],
+            [account.pk, amount, amount, begin, str(apart.total_seconds()), number],
         )
         cursor.execute("SET LOCAL session_replication_role = origin")

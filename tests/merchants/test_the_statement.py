@@ -267,7 +267,7 @@ def test_a_hundred_thousand_entries_are_streamed_in_little_memory() -> None:
     browser = viewer_of(account)
 
     for path, ends in ((CSV, b"\n"), (JSON, b"\n]}\n")):
-        answer = browser.get(path)
+        answer: Any = browser.get(path)
         parts = iter(answer.streaming_content)
         next(parts)
         reset_queries()
@@ -301,7 +301,7 @@ def test_a_page_costs_the_same_deep_in_history() -> None:
         {"kind": EntryKind.ADJUSTMENT},
         {"since": BEGIN + timedelta(days=5), "until": BEGIN + timedelta(days=6)},
     ):
-        entries = entries_of(account, **filters)  # type: ignore[arg-type]
+        entries = entries_of(account, **filters)
         for place in (entries, entries.filter(pk__lt=oldest + 30)):
             assert _rows_read(place.order_by("-pk")[:51]) <= 250, filters
 
