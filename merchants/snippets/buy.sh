@@ -13,29 +13,31 @@ pause=${VOUCHER_PAUSE_SECONDS:-3}
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-# call [curl's options] PATH: the answer goes to the file; prints the status, 000 for no answer.
+# call [curl's options] URL: the answer goes to the file, its status to $status; 000 where none came,
+# or only a part of it.
 call() {
     : >"$answer"
-    printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-        curl --config - --silent --max-time 30 --output "$answer" --write-out '%{http_code}' "$@" ||
-        true
+    status=$(
+        printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
+            curl --config - --silent --max-time 30 --output "$answer" --write-out '%{http_code}' "$@"
+    ) || status=000
 }
 
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1; }
 
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
-    status=$(call "$VOUCHER_BASE_URL/orders" --data "$body" \
-        --header "Content-Type: application/json" --header "Idempotency-Key: $key")
+    call "$VOUCHER_BASE_URL/orders" --data "$body" \
+        --header "Content-Type: application/json" --header "Idempotency-Key: $key"
     if [ "$status" = 201 ]; then
         cat "$answer"
         exit 0
     fi
-    case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # unknown: the outcome
+    case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # the outcome is
     case $code in
         unknown | request_in_progress) sleep "$pause" ;;
         rate_limited) sleep "$(field retry_after_seconds)" ;;
         request_abandoned)
-            status=$(call "$VOUCHER_BASE_URL/orders/$(field reference)")
+            call "$VOUCHER_BASE_URL/orders/$(field reference)"
             if [ "$status" = 200 ]; then
                 cat "$answer"
                 exit 0
