@@ -320,6 +320,7 @@ AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+PASSWORD_RESET_TIMEOUT = 3600
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

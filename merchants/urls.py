@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from merchants.views import overview, sign_in
+from merchants.views import overview, people, sign_in
 
 app_name = "merchants"
 
@@ -10,4 +10,12 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("sign-in/", sign_in.SignIn.as_view(), name="sign_in"),
     path("sign-out/", sign_in.sign_out, name="sign_out"),
+    path("join/", sign_in.join, name="join"),
+    path("password/forgotten/", sign_in.ask_reset, name="ask_reset"),
+    path("password/new/", sign_in.reset, name="reset"),
+    path("people/", people.people, name="people"),
+    path("people/invite/", people.invite, name="invite"),
+    path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
+    path("people/<int:membership_id>/role/", people.role, name="role"),
+    path("people/<int:membership_id>/remove/", people.remove, name="remove"),
 ]

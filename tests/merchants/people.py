@@ -1,42 +1,31 @@
-"""What the tests of the merchants' page share: people of an account, and their browsers."""
+"""People of merchants' accounts, for tests of their page."""
 
 import itertools
 
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Page
 
 from accounts.models import Account
-from merchants.access import Member
 from merchants.models import Membership, Role
-from tests.browsing import PASSWORD
 from tests.factories import make_account
 
+PASSWORD = "correct horse battery staple"
 _numbers = itertools.count(1)
 
 
 def make_member(
-    account: Account | None = None, role: Role = Role.OWNER, *, email: str = ""
-) -> Member:
-    """Somebody of this account, with the password of the tests; of a new account unless given."""
-    email = email or f"{role.value}{next(_numbers)}@example.com"
-    account = account or make_account()
+    account: Account | None = None, role: Role = Role.OWNER, *, email: str | None = None
+) -> Membership:
+    """A member of this account, or of a new one, who signs in with PASSWORD."""
+    email = email or f"{role}-{next(_numbers)}@merchant.example"
     user = User.objects.create_user(email, email, PASSWORD)
-    Membership.objects.create(user=user, account=account, role=role)
-    return Member(user, account, role)
+    return Membership.objects.create(user=user, account=account or make_account(), role=role)
 
 
-def sign_in_as(member: Member) -> Client:
-    """The browser of this person, signed in."""
-    browser = Client()
-    browser.force_login(member.user, "django.contrib.auth.backends.ModelBackend")
+def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -> Client:
+    """A browser in which this person is signed in; nobody, where none is named."""
+    browser = Client(enforce_csrf_checks=csrf)
+    user = member.user if isinstance(member, Membership) else member
+    if user is not None:
+        browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return browser
-
-
-def sign_in(page: Page, member: Member) -> None:
-    """Signs in with a real browser, as a person does."""
-    page.goto("/merchant/sign-in/")
-    page.fill("[name=username]", member.user.email)
-    page.fill("[name=password]", PASSWORD)
-    page.click("main button")
-    page.wait_for_url("**/merchant/")

@@ -1,0 +1,54 @@
+"""Forms of the doors: signing in, joining, passwords, people."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+
+from merchants.models import Membership, Role
+
+MAX_EMAIL_LENGTH = 150  # it is the person's username too
+
+
+class EmailField(forms.EmailField):
+    """An address, in small letters."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("label", "E-mail")
+        options.setdefault("max_length", MAX_EMAIL_LENGTH)
+        super().__init__(
+            widget=forms.EmailInput(attrs={"autocomplete": "username", "spellcheck": "false"}),
+            **options,
+        )
+
+    def clean(self, value: Any) -> str:
+        return str(super().clean(value)).lower()
+
+
+class SignInForm(AuthenticationForm):
+    """Whatever is wrong (no such person, the password, no member), the answer is the same."""
+
+    username = EmailField()
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if user.is_staff or not Membership.objects.filter(user=user).exists():
+            raise self.get_invalid_login_error()
+
+
+class AskResetForm(forms.Form):
+    email = EmailField()
+
+
+class InviteForm(forms.Form):
+    email = EmailField()
+    role = forms.ChoiceField(
+        choices=Role.choices,
+        initial=Role.DEVELOPER,
+        help_text="Owners do everything, and invite people. Developers manage API access and"
+        " references. Viewers read.",
+    )
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices)
