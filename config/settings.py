@@ -321,6 +321,8 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
+# Whoever signs in to the merchants' page does it again after a working day.
+MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

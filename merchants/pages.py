@@ -13,6 +13,7 @@ from merchants.models import Role
 MENU = {
     "Overview": "merchants:overview",
     "People": "merchants:people",
+    "Account": "merchants:account",
 }
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from merchants.views import overview, people, sign_in
+from merchants.views import account, overview, people, sign_in
 
 app_name = "merchants"
 
@@ -18,4 +18,11 @@ urlpatterns = [
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
     path("people/<int:membership_id>/role/", people.role, name="role"),
     path("people/<int:membership_id>/remove/", people.remove, name="remove"),
+    path("two-factor/", account.two_factor, name="two_factor"),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.password, name="password"),
+    path("account/two-factor/on/", account.two_factor_on, name="two_factor_on"),
+    path("account/two-factor/off/", account.two_factor_off, name="two_factor_off"),
+    path("account/sessions/end/", account.end_sessions, name="end_sessions"),
+    path("account/sessions/<int:visit_id>/end/", account.end_session, name="end_session"),
 ]
