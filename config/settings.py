@@ -241,6 +241,9 @@ else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = VAR_DIR / "mail"
 
+# How often a web process writes down what was used lately (accounts/usage.py).
+USE_WRITTEN_EVERY_SECONDS = env.int("USE_WRITTEN_EVERY_SECONDS", 10)
+
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)

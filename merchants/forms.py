@@ -1,11 +1,14 @@
-"""Forms of the doors: signing in, joining, passwords, people."""
+"""What people type on the merchants' page."""
 
 from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 
+from accounts.services import MAX_NAME_LENGTH
+from merchants.clients import MAX_OVERLAP_HOURS
 from merchants.models import Membership, Role
+from operators.admin.fields import NetworksField
 
 MAX_EMAIL_LENGTH = 150  # it is the person's username too
 
@@ -65,3 +68,27 @@ class CodeForm(forms.Form):
 
     def clean_code(self) -> str:
         return str(self.cleaned_data["code"]).replace(" ", "").lower()
+
+
+class NameForm(forms.Form):
+    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+
+
+class RotateForm(forms.Form):
+    overlap_hours = forms.IntegerField(
+        label="Overlap in hours",
+        min_value=0,
+        max_value=MAX_OVERLAP_HOURS,
+        initial=24,
+        help_text="For so long the present keys work next to the new one; 0 ends them at once.",
+    )
+
+
+class AllowlistField(NetworksField):
+    widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"})
+
+
+class AllowlistForm(forms.Form):
+    networks = AllowlistField(label="Addresses and networks that may call")
+    # The warning that the person has read, word for word: another one is shown first.
+    sure = forms.CharField(required=False, widget=forms.HiddenInput)

@@ -12,6 +12,7 @@ from merchants.models import Role
 # The menu: a word and the name of its page.
 MENU = {
     "Overview": "merchants:overview",
+    "API access": "merchants:clients",
     "People": "merchants:people",
     "Account": "merchants:account",
 }

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from merchants.views import account, overview, people, sign_in
+from merchants.views import account, clients, overview, people, sign_in
 
 app_name = "merchants"
 
@@ -13,6 +13,15 @@ urlpatterns = [
     path("join/", sign_in.join, name="join"),
     path("password/forgotten/", sign_in.ask_reset, name="ask_reset"),
     path("password/new/", sign_in.reset, name="reset"),
+    path("clients/", clients.client_list, name="clients"),
+    path("clients/new/", clients.add_client, name="add_client"),
+    path("clients/<int:client_id>/", clients.client_page, name="client"),
+    path("clients/<int:client_id>/rename/", clients.rename, name="rename_client"),
+    path("clients/<int:client_id>/switch/", clients.switch, name="switch_client"),
+    path("clients/<int:client_id>/allowlist/", clients.allowlist, name="allowlist"),
+    path("clients/<int:client_id>/keys/issue/", clients.issue, name="issue_key"),
+    path("clients/<int:client_id>/keys/rotate/", clients.rotate, name="rotate_keys"),
+    path("clients/<int:client_id>/keys/<int:key_id>/revoke/", clients.revoke, name="revoke_key"),
     path("people/", people.people, name="people"),
     path("people/invite/", people.invite, name="invite"),
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
