@@ -80,6 +80,7 @@ def find_live_key(key: str) -> ApiClient | None:
             found["allowed_networks"],
         ],
     )
+    client.key_prefix = match["prefix"]
     if found["account_id"] is not None:
         client.account = Account.from_db(
             DEFAULT_DB_ALIAS,

@@ -76,6 +76,8 @@ class ApiClient(models.Model):
 
     # DRF asks the user of a request whether it is one.
     is_authenticated = True
+    # Of the key by which a request was made; not stored.
+    key_prefix = ""
 
     class Meta:
         constraints = [
@@ -101,6 +103,21 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # Within some seconds; see accounts/usage.py.
+    last_used_at = models.DateTimeField(null=True, editable=False)
 
     def __str__(self) -> str:
         return self.prefix
+
+
+class ClientUse(models.Model):
+    """How many requests a client has made on its last day of use, in UTC; see accounts/usage.py."""
+
+    client = models.OneToOneField(
+        ApiClient, on_delete=models.CASCADE, primary_key=True, related_name="use"
+    )
+    day = models.DateField()
+    requests = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"use of client {self.pk}"

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from accounts.authentication import caller
+from accounts.usage import note_use
 from config.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:  # rest_framework.views imports this module through its settings
@@ -25,6 +26,7 @@ class ClientRateThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         """Raises `rate_limited` with `retry_after_seconds`; otherwise True."""
         client = caller(request)
+        note_use(client)
         try:
             usage = get_usage(
                 request,

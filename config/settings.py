@@ -247,6 +247,9 @@ else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = VAR_DIR / "mail"
 
+# How often a web process writes down what was used lately (accounts/usage.py).
+USE_WRITTEN_EVERY_SECONDS = env.int("USE_WRITTEN_EVERY_SECONDS", 10)
+
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
@@ -326,6 +329,9 @@ AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+PASSWORD_RESET_TIMEOUT = 3600
+# Whoever signs in to the merchants' page does it again after a working day.
+MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

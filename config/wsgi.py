@@ -6,6 +6,7 @@ import os
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
+from accounts.usage import write_now_and_then
 from config.bodies import measured_bodies
 from config.checks import refuse_unsafe_start
 
@@ -13,6 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 application = measured_bodies(get_wsgi_application())
 refuse_unsafe_start()
+write_now_and_then()
 
 # What is loaded stays as long as the process: load it before the first request, and let the garbage
 # collector, which would walk all of it again and again in the middle of one, leave it alone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower, Now
@@ -160,3 +161,19 @@ class BalanceAlert(models.Model):
 
     def __str__(self) -> str:
         return f"balance alert of {self.account}"
+
+
+class Visit(models.Model):
+    """Where a session was last seen, for its owner to recognise; it goes with the session."""
+
+    session = models.OneToOneField(Session, on_delete=models.CASCADE)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="visits"
+    )
+    address = models.CharField(max_length=45, blank=True)
+    device = models.CharField(max_length=200, blank=True)
+    began_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"visit {self.pk}"

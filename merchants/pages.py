@@ -2,18 +2,22 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from merchants.access import Member
+from merchants.models import Role
 
 # The menu: a word and the name of its page.
 MENU = {
     "Overview": "merchants:overview",
+    "API access": "merchants:clients",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
+    "People": "merchants:people",
     "Docs": "merchants:docs",
+    "Account": "merchants:account",
 }
 
 
@@ -26,8 +30,22 @@ def show(
         for label, name in MENU.items()
     ]
     return TemplateResponse(
-        request, template, {"member": member, "menu": menu, **context}, status=status
+        request,
+        template,
+        {
+            "member": member,
+            "menu": menu,
+            "may_own": member.may(Role.OWNER),
+            "may_develop": member.may(Role.DEVELOPER),
+            **context,
+        },
+        status=status,
     )
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What a form is filled with: nothing where it is only looked at."""
+    return request.POST if request.method == "POST" else None
 
 
 def confirm(

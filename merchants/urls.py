@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from merchants.views import docs, orders, overview, sign_in, wallet
+from merchants.views import account, clients, docs, orders, overview, people, sign_in, wallet
 
 app_name = "merchants"
 
@@ -21,4 +21,28 @@ urlpatterns = [
     path("docs/top-ups/", docs.topups, name="docs_topups"),
     path("docs/request-abandoned/", docs.abandoned, name="docs_abandoned"),
     path("docs/snippets/<str:name>", docs.snippet_file, name="docs_snippet"),
+    path("join/", sign_in.join, name="join"),
+    path("password/forgotten/", sign_in.ask_reset, name="ask_reset"),
+    path("password/new/", sign_in.reset, name="reset"),
+    path("clients/", clients.client_list, name="clients"),
+    path("clients/new/", clients.add_client, name="add_client"),
+    path("clients/<int:client_id>/", clients.client_page, name="client"),
+    path("clients/<int:client_id>/rename/", clients.rename, name="rename_client"),
+    path("clients/<int:client_id>/switch/", clients.switch, name="switch_client"),
+    path("clients/<int:client_id>/allowlist/", clients.allowlist, name="allowlist"),
+    path("clients/<int:client_id>/keys/issue/", clients.issue, name="issue_key"),
+    path("clients/<int:client_id>/keys/rotate/", clients.rotate, name="rotate_keys"),
+    path("clients/<int:client_id>/keys/<int:key_id>/revoke/", clients.revoke, name="revoke_key"),
+    path("people/", people.people, name="people"),
+    path("people/invite/", people.invite, name="invite"),
+    path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
+    path("people/<int:membership_id>/role/", people.role, name="role"),
+    path("people/<int:membership_id>/remove/", people.remove, name="remove"),
+    path("two-factor/", account.two_factor, name="two_factor"),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.password, name="password"),
+    path("account/two-factor/on/", account.two_factor_on, name="two_factor_on"),
+    path("account/two-factor/off/", account.two_factor_off, name="two_factor_off"),
+    path("account/sessions/end/", account.end_sessions, name="end_sessions"),
+    path("account/sessions/<int:visit_id>/end/", account.end_session, name="end_session"),
 ]

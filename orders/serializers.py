@@ -120,19 +120,14 @@ class TopUpOrderSerializer(serializers.Serializer[Any]):
     codes = CodeSerializer(many=True)
 
 
-# Made once: making a serializer copies all its fields, and these keep nothing of a request.
-_SHOW_VOUCHER_ORDER = VoucherOrderSerializer()
-_SHOW_TOPUP_ORDER = TopUpOrderSerializer()
-
-
 class OrderSerializer(OneOfSerializer):
-    """A voucher order or a top-up order, each with its own fields."""
+    """A voucher order or a top-up order, each with its own fields.
+
+    For the OpenAPI document: an order is written as `orders.purchase` and `orders.selectors` build
+    it, and tests hold each answer against the document.
+    """
 
     shapes = (VoucherOrderSerializer, TopUpOrderSerializer)
-
-    def to_representation(self, instance: dict[str, Any]) -> Any:
-        shape = _SHOW_TOPUP_ORDER if "fulfilment_status" in instance else _SHOW_VOUCHER_ORDER
-        return shape.to_representation(instance)
 
 
 class PurchaseSerializer(OneOfSerializer):
@@ -141,6 +136,7 @@ class PurchaseSerializer(OneOfSerializer):
     shapes = (VoucherPurchaseSerializer, TopUpPurchaseSerializer)
 
 
+# Made once: making a serializer copies all its fields, and these keep nothing of a request.
 _READ_VOUCHER_PURCHASE = VoucherPurchaseSerializer()
 _READ_TOPUP_PURCHASE = TopUpPurchaseSerializer()
 

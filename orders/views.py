@@ -89,7 +89,7 @@ class OrderViewSet(ApiViewSet):
             buy = purchase_topup if topup else purchase_vouchers
             order = buy(client=caller(request), claim=claim, **asked)
 
-        answer = dumps(success(OrderSerializer().to_representation(order)))
+        answer = dumps(success(order))
         store_response(claim=claim, body=answer)
         return _created(answer)
 
@@ -102,8 +102,7 @@ class OrderViewSet(ApiViewSet):
         """This client's orders, newest first, each with its codes."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
-        items = OrderSerializer(orders, many=True).data
-        return ok(page_data(items, page=page, total=total))
+        return ok(page_data(orders, page=page, total=total))
 
     @extend_schema(
         operation_id="get_order",
@@ -117,7 +116,7 @@ class OrderViewSet(ApiViewSet):
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) also for an order of another key."""
         order = selectors.get_order(client=caller(request), reference=reference)
-        return ok(OrderSerializer(order).data)
+        return ok(order)
 
 
 def _created(body: bytes, *, replay: bool = False) -> HttpResponse:

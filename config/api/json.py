@@ -19,8 +19,9 @@ MAX_DEPTH = 32
 
 
 def dumps(value: Any) -> bytes:
-    """Encodes as UTF-8 JSON; a Decimal becomes a JSON number with every digit it has."""
-    return orjson.dumps(value, default=_encode)
+    """Encodes as UTF-8 JSON; a Decimal becomes a JSON number with every digit it has, a time in UTC
+    ends with Z."""
+    return orjson.dumps(value, default=_encode, option=orjson.OPT_UTC_Z)
 
 
 def _encode(value: Any) -> Any:

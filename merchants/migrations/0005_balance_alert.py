@@ -6,8 +6,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0003_find_key"),
-        ("merchants", "0001_initial"),
+        ("accounts", "0004_use"),
+        ("merchants", "0003_sessions"),
     ]
 
     operations = [

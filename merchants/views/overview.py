@@ -35,14 +35,15 @@ class Step:
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
     """What matters at a glance."""
     account = member.account
-    steps = _steps(account)
+    balance, alert = balance_of(account), alert_of(account)
+    steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
     return show(
         request,
         member,
         "merchants/overview.html",
         title="Overview",
-        balance=balance_of(account),
-        alert=alert_of(account),
+        balance=balance,
+        alert=alert,
         may_set_alert=member.may(Role.OWNER),
         spent_today=_spent_today(account),
         open_topups=count_open_topups(account),
@@ -60,18 +61,19 @@ def _spent_today(account: Account) -> Decimal | None:
         return None
 
 
-def _steps(account: Account) -> list[Step]:
+def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[Step]:
     wallet, docs = reverse("merchants:wallet"), reverse("merchants:docs")
+    clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [
         Step(
             bool(balance_of(account)), "Money is in the wallet. Ask support how to pay in", wallet
         ),
-        Step(keys.exists(), "A client has a key", docs),
+        Step(keys.exists(), "A client has a key", clients),
         Step(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
             "The first order is bought, as the quick start shows",
             docs,
         ),
-        Step(alert_of(account) is not None, "A level is set for the balance alert", wallet),
+        Step(alert, "A level is set for the balance alert", wallet),
     ]

@@ -12,7 +12,7 @@ SQL = Path(__file__).resolve().parent.parent / "sql"
 class Migration(migrations.Migration):
     dependencies = [
         ("orders", "0006_storage"),
-        ("topups", "0008_failed_of_account"),
+        ("topups", "0009_failed_of_account"),
         ("wallets", "0007_statement"),
     ]
     operations = [run_sql_file(SQL / "spend_of_account.sql")]

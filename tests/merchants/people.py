@@ -1,4 +1,4 @@
-"""Members of accounts for tests."""
+"""People of merchants' accounts, for tests of their page."""
 
 import itertools
 
@@ -7,20 +7,25 @@ from django.test import Client
 
 from accounts.models import Account
 from merchants.models import Membership, Role
+from tests.factories import make_account
 
+PASSWORD = "correct horse battery staple"
 _numbers = itertools.count(1)
 
 
-def make_member(account: Account, role: Role = Role.OWNER) -> User:
-    """A person of the account."""
-    email = f"person{next(_numbers)}@example.com"
-    user = User.objects.create_user(email, email)
-    Membership.objects.create(user=user, account=account, role=role)
-    return user
+def make_member(
+    account: Account | None = None, role: Role = Role.OWNER, *, email: str | None = None
+) -> Membership:
+    """A member of this account, or of a new one, who signs in with PASSWORD."""
+    email = email or f"{role}-{next(_numbers)}@merchant.example"
+    user = User.objects.create_user(email, email, PASSWORD)
+    return Membership.objects.create(user=user, account=account or make_account(), role=role)
 
 
-def sign_in_as(user: User) -> Client:
-    """A browser in which this person is signed in."""
-    browser = Client()
-    browser.force_login(user)
+def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -> Client:
+    """A browser in which this person is signed in; nobody, where none is named."""
+    browser = Client(enforce_csrf_checks=csrf)
+    user = member.user if isinstance(member, Membership) else member
+    if user is not None:
+        browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return browser

@@ -26,7 +26,7 @@ from tests.factories import (
     make_variation,
     own_shelf,
 )
-from tests.merchants.people import make_member, sign_in_as
+from tests.merchants.people import browser_of, make_member
 from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
@@ -37,7 +37,7 @@ ORDERS = "/merchant/orders/"
 
 
 def viewer_of(account: Account) -> Client:
-    return sign_in_as(make_member(account, Role.VIEWER))
+    return browser_of(make_member(account, Role.VIEWER))
 
 
 def two_clients(balance: str = "1000.00") -> tuple[Account, Merchant, Merchant]:

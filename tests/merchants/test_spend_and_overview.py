@@ -24,7 +24,7 @@ from tests.factories import (
     make_topup_product,
     make_variation,
 )
-from tests.merchants.people import make_member, sign_in_as
+from tests.merchants.people import browser_of, make_member
 from tests.merchants.test_orders_of_the_account import buy, date_back, viewer_of
 
 pytestmark = pytest.mark.django_db
@@ -131,14 +131,14 @@ def test_nothing_bought_is_said() -> None:
 
 def test_a_new_merchant_is_led_to_the_first_order() -> None:
     account = make_account(balance="0")
-    browser = sign_in_as(make_member(account))
+    browser = browser_of(make_member(account))
 
     def done() -> list[bool]:
         return [step.done for step in browser.get("/merchant/").context["steps"]]
 
     assert done() == [False, False, False, False]
     rich = make_merchant()
-    browser = sign_in_as(make_member(account_of(rich)))
+    browser = browser_of(make_member(account_of(rich)))
     assert done() == [True, True, False, False]
     buy(rich, make_product(codes=1, price="1.00"))
     assert done() == [True, True, True, False]
@@ -163,6 +163,6 @@ def test_the_first_page_shows_what_matters() -> None:
 
 
 def test_an_account_without_a_wallet_has_a_first_page() -> None:
-    answer = sign_in_as(make_member(make_account(wallet=False), Role.VIEWER)).get("/merchant/")
+    answer = browser_of(make_member(make_account(wallet=False), Role.VIEWER)).get("/merchant/")
 
     assert "No wallet yet" in answer.content.decode()

@@ -18,7 +18,7 @@ from merchants.models import BalanceAlert, Mail, MailKind, Role
 from operators.models import AuditAction, AuditEntry
 from tests.concurrency.racing import race
 from tests.factories import make_account
-from tests.merchants.people import make_member, sign_in_as
+from tests.merchants.people import browser_of, make_member
 from wallets.services import adjust, deposit
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def move(account: Account, amount: str) -> None:
 
 def make_alert(balance: str = "100.00", level: str = "50.00") -> tuple[Account, User]:
     account = make_account(balance=balance)
-    owner = make_member(account, Role.OWNER)
+    owner = make_member(account, Role.OWNER).user
     set_balance_alert(account=account, level=Decimal(level), actor=owner)
     return account, owner
 
@@ -44,10 +44,10 @@ def letters() -> list[Mail]:
 
 def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
     account, owner = make_alert()
-    other = make_member(account, Role.OWNER)
+    other = make_member(account, Role.OWNER).user
     make_member(account, Role.DEVELOPER)
     make_member(make_account(), Role.OWNER)
-    gone = make_member(account, Role.OWNER)
+    gone = make_member(account, Role.OWNER).user
     User.objects.filter(pk=gone.pk).update(is_active=False)
 
     sweep_balance_alerts()
@@ -107,7 +107,7 @@ def test_no_alert_and_no_wallet_are_no_letter() -> None:
     account, owner = make_alert(balance="10.00")
     set_balance_alert(account=account, level=None, actor=owner)
     poor = make_account(wallet=False)
-    set_balance_alert(account=poor, level=Decimal("1"), actor=make_member(poor))
+    set_balance_alert(account=poor, level=Decimal("1"), actor=make_member(poor).user)
 
     assert sweep_balance_alerts() == {"told": 0, "armed": 0}
     assert letters() == []
@@ -172,8 +172,8 @@ def test_beat_runs_the_sweep() -> None:
 
 def test_an_owner_sets_the_level_on_the_page() -> None:
     account = make_account()
-    owner = make_member(account)
-    browser = sign_in_as(owner)
+    owner = make_member(account).user
+    browser = browser_of(owner)
 
     page = browser.get(ALERT).content.decode()
     answer = browser.post(ALERT, {"level": "25.5"}, follow=True)
@@ -191,7 +191,7 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
 def test_the_same_level_again_changes_nothing_and_is_not_told() -> None:
     _, owner = make_alert(level="25.50")
 
-    answer = sign_in_as(owner).post(ALERT, {"level": "25.5"}, follow=True)
+    answer = browser_of(owner).post(ALERT, {"level": "25.5"}, follow=True)
 
     assert "Nothing was changed" in answer.content.decode()
     assert AuditEntry.objects.filter(action=AuditAction.ALERT_CHANGED).count() == 1
@@ -200,7 +200,7 @@ def test_the_same_level_again_changes_nothing_and_is_not_told() -> None:
 def test_an_empty_level_ends_the_alert() -> None:
     _, owner = make_alert()
 
-    sign_in_as(owner).post(ALERT, {"level": ""})
+    browser_of(owner).post(ALERT, {"level": ""})
 
     assert not BalanceAlert.objects.exists()
 
@@ -223,7 +223,7 @@ def test_an_empty_level_ends_the_alert() -> None:
 )
 def test_an_odd_level_is_explained(level: str) -> None:
     account = make_account()
-    browser = sign_in_as(make_member(account))
+    browser = browser_of(make_member(account))
     body = b"level=" + level.encode("utf-8", "surrogatepass")
 
     answer = browser.generic("POST", ALERT, body, content_type="application/x-www-form-urlencoded")
@@ -236,7 +236,7 @@ def test_an_odd_level_is_explained(level: str) -> None:
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
 def test_others_read_the_level_and_cannot_set_it(role: Role) -> None:
     account, _ = make_alert()
-    browser = sign_in_as(make_member(account, role))
+    browser = browser_of(make_member(account, role))
 
     page = browser.get("/merchant/wallet/").content.decode()
 
@@ -253,7 +253,7 @@ def test_the_page_says_when_it_is_low() -> None:
     sweep_balance_alerts()
 
     for path in ("/merchant/", "/merchant/wallet/"):
-        page = sign_in_as(owner).get(path).content.decode()
+        page = browser_of(owner).get(path).content.decode()
         assert "Low</span>" in page, path
         assert "were written to" in page, path
 
@@ -261,7 +261,7 @@ def test_the_page_says_when_it_is_low() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_two_owners_who_set_a_level_at_once_both_succeed() -> None:
     account = make_account()
-    owners = [make_member(account) for _ in range(4)]
+    owners = [make_member(account).user for _ in range(4)]
 
     race(
         [

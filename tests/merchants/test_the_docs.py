@@ -10,7 +10,7 @@ from config.errors import ErrorCode, RefusalReason
 from merchants.models import Role
 from merchants.recipes import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
 from tests.factories import make_account
-from tests.merchants.people import make_member, sign_in_as
+from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +20,7 @@ PAGES = [DOCS, f"{DOCS}retries/", f"{DOCS}top-ups/", f"{DOCS}request-abandoned/"
 
 @pytest.fixture
 def browser() -> Client:
-    return sign_in_as(make_member(make_account(), Role.VIEWER))
+    return browser_of(make_member(make_account(), Role.VIEWER))
 
 
 def text(browser: Client, path: str) -> str:

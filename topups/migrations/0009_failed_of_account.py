@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False  # the index is built while sales go on
 
-    dependencies = [("topups", "0007_offer_under_lock")]
+    dependencies = [("topups", "0008_open_fulfilment")]
     operations = [
         AddIndexConcurrently(
             model_name="fulfilment",

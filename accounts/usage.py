@@ -1,0 +1,91 @@
+"""When a key was last used, and how often a client has called today: for people who look.
+
+No request pays for it with a round trip: each web process counts in its memory, and writes what it
+has counted every few seconds, all clients at once. A process that ends forgets those seconds;
+nothing but a page for people reads them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+if TYPE_CHECKING:  # the web server loads this before Django has loaded the models
+    from accounts.models import ApiClient
+
+logger = structlog.get_logger(__name__)
+
+_lock = threading.Lock()
+_requests: Counter[int] = Counter()  # by client
+_last_use: dict[str, datetime] = {}  # by the prefix of a key
+_stop = threading.Event()
+
+# In the order of the ids, so that two processes never wait for each other. A client that is gone is
+# left out.
+_ADD_REQUESTS = """
+    INSERT INTO accounts_clientuse AS used (client_id, day, requests)
+    SELECT client.id, %s, counted.requests
+      FROM unnest(%s::bigint[], %s::bigint[]) AS counted (client_id, requests)
+      JOIN accounts_apiclient client ON client.id = counted.client_id
+     ORDER BY client.id
+    ON CONFLICT (client_id) DO UPDATE
+       SET day = greatest(used.day, excluded.day),
+           requests = excluded.requests + CASE WHEN used.day < excluded.day THEN 0
+                                               ELSE used.requests END
+"""
+_SET_LAST_USE = """
+    UPDATE accounts_apikey
+       SET last_used_at = latest.used_at
+      FROM (SELECT key.id, lately.used_at
+              FROM unnest(%s::text[], %s::timestamptz[]) AS lately (prefix, used_at)
+              JOIN accounts_apikey key ON key.prefix = lately.prefix
+             ORDER BY key.id
+               FOR NO KEY UPDATE OF key) AS latest
+     WHERE accounts_apikey.id = latest.id
+       AND (last_used_at IS NULL OR last_used_at < latest.used_at)
+"""
+
+
+def note_use(client: ApiClient) -> None:
+    """Counts one request of this client, made by the key it came with."""
+    with _lock:
+        _requests[client.pk] += 1
+        _last_use[client.key_prefix] = timezone.now()
+
+
+def write_use() -> None:
+    """Writes what this process has counted since the last time; a lost database costs that much."""
+    with _lock:
+        requests, last_use = dict(_requests), dict(_last_use)
+        _requests.clear()
+        _last_use.clear()
+    if not requests:
+        return
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = off")
+            cursor.execute(
+                _ADD_REQUESTS, [timezone.now().date(), list(requests), list(requests.values())]
+            )
+            cursor.execute(_SET_LAST_USE, [list(last_use), list(last_use.values())])
+    except DatabaseError as error:
+        logger.error("use_not_written", cause=type(error).__name__)
+    finally:
+        connection.close()  # this thread needs it every few seconds only
+
+
+def write_now_and_then() -> None:
+    """Has a thread of this process write every USE_WRITTEN_EVERY_SECONDS."""
+
+    def write() -> None:
+        while not _stop.wait(settings.USE_WRITTEN_EVERY_SECONDS):
+            write_use()
+
+    threading.Thread(target=write, name="usage", daemon=True).start()

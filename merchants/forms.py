@@ -1,0 +1,94 @@
+"""What people type on the merchants' page."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+
+from accounts.services import MAX_NAME_LENGTH
+from merchants.clients import MAX_OVERLAP_HOURS
+from merchants.models import Membership, Role
+from operators.admin.fields import NetworksField
+
+MAX_EMAIL_LENGTH = 150  # it is the person's username too
+
+
+class EmailField(forms.EmailField):
+    """An address, in small letters."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("label", "E-mail")
+        options.setdefault("max_length", MAX_EMAIL_LENGTH)
+        super().__init__(
+            widget=forms.EmailInput(attrs={"autocomplete": "username", "spellcheck": "false"}),
+            **options,
+        )
+
+    def clean(self, value: Any) -> str:
+        return str(super().clean(value)).lower()
+
+
+class SignInForm(AuthenticationForm):
+    """Whatever is wrong (no such person, the password, no member), the answer is the same."""
+
+    username = EmailField()
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if user.is_staff or not Membership.objects.filter(user=user).exists():
+            raise self.get_invalid_login_error()
+
+
+class AskResetForm(forms.Form):
+    email = EmailField()
+
+
+class InviteForm(forms.Form):
+    email = EmailField()
+    role = forms.ChoiceField(
+        choices=Role.choices,
+        initial=Role.DEVELOPER,
+        help_text="Owners do everything, and invite people. Developers manage API access and"
+        " references. Viewers read.",
+    )
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices)
+
+
+class CodeForm(forms.Form):
+    """A code of a second factor, typed by hand."""
+
+    code = forms.CharField(
+        max_length=20,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
+        help_text="From your app, or one of your backup codes.",
+    )
+
+    def clean_code(self) -> str:
+        return str(self.cleaned_data["code"]).replace(" ", "").lower()
+
+
+class NameForm(forms.Form):
+    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+
+
+class RotateForm(forms.Form):
+    overlap_hours = forms.IntegerField(
+        label="Overlap in hours",
+        min_value=0,
+        max_value=MAX_OVERLAP_HOURS,
+        initial=24,
+        help_text="For so long the present keys work next to the new one; 0 ends them at once.",
+    )
+
+
+class AllowlistField(NetworksField):
+    widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"})
+
+
+class AllowlistForm(forms.Form):
+    networks = AllowlistField(label="Addresses and networks that may call")
+    # The warning that the person has read, word for word: another one is shown first.
+    sure = forms.CharField(required=False, widget=forms.HiddenInput)

@@ -1,0 +1,41 @@
+"""Secret links in letters: made when a letter is sent, kept nowhere, read when they are used."""
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.core import signing
+from django.db.models import QuerySet
+
+from config.api.fields import MAX_ID
+
+INVITATION_VALID_FOR = timedelta(days=7)
+_SALT = "merchants.invitation"
+
+
+def sign_invitation(invitation_id: int) -> str:
+    """The token of an invitation. Whether that is still open is decided when it is used."""
+    return signing.dumps(invitation_id, salt=_SALT)
+
+
+def read_invitation(token: str) -> int | None:
+    """The id of the invitation that this token is of; None for anything else."""
+    try:
+        number: int = signing.loads(token, salt=_SALT, max_age=INVITATION_VALID_FOR)
+    except signing.BadSignature:
+        return None
+    return number
+
+
+def sign_reset(user: User) -> str:
+    """The token for a new password; spent by that, or by another log-in."""
+    return f"{user.pk}:{default_token_generator.make_token(user)}"
+
+
+def read_reset(token: str, users: QuerySet[User]) -> User | None:
+    """The one of these users that this token is for; None for anything else."""
+    number, _, secret = token.partition(":")
+    if not (number.isascii() and number.isdigit() and len(number) < 20) or int(number) > MAX_ID:
+        return None
+    user = users.filter(pk=int(number)).first()
+    return user if user and default_token_generator.check_token(user, secret) else None

@@ -1,0 +1,279 @@
+"""API access: clients, keys, and the allowlist."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.addresses import client_address, is_within
+from accounts.keys import live_keys
+from accounts.models import ApiClient, ApiKey
+from config.inputs import InputProblem
+from merchants import clients
+from merchants.access import Member, member_page
+from merchants.forms import AllowlistForm, NameForm, RotateForm
+from merchants.models import Role
+from merchants.pages import confirm, posted, show
+
+KEYS_SHOWN = 50
+
+
+@require_safe
+@member_page()
+def client_list(request: HttpRequest, member: Member) -> HttpResponse:
+    """All clients of the account."""
+    rows = [
+        {"client": client, "today": clients.requests_today(client)}
+        for client in clients.clients_of(member.account)
+    ]
+    return show(request, member, "merchants/clients.html", title="API access", rows=rows)
+
+
+@require_safe
+@member_page()
+def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """One client: its keys, limits and what it has used."""
+    client = _client(member, client_id)
+    keys = client.keys.defer("digest").order_by("-pk")[:KEYS_SHOWN]
+    return show(
+        request,
+        member,
+        "merchants/client.html",
+        title=client.name,
+        client=client,
+        keys=[{"key": key, "state": _state(key)} for key in keys],
+        today=clients.requests_today(client),
+        own_address=client_address(request),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def add_client(request: HttpRequest, member: Member) -> HttpResponse:
+    """A new client; its first key comes next."""
+    form = NameForm(posted(request))
+    if form.is_valid():
+        try:
+            client = clients.add_client(
+                account=member.account, name=form.cleaned_data["name"], actor=member.user
+            )
+        except InputProblem as problem:
+            form.add_error("name", str(problem))
+        else:
+            messages.success(request, f"{client} is there. Issue a key for it now.")
+            return _to(client)
+    return confirm(
+        request,
+        member,
+        title="New API client",
+        question="What is the client called?",
+        facts=[
+            "A client is one program of yours, such as a shop: its orders, its allowlist and its"
+            " limit are its own. No other client sees them."
+        ],
+        form=form,
+        button="Create client",
+        back=reverse("merchants:clients"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """Another name for people; `GET /ping` answers with it."""
+    client = _client(member, client_id)
+    form = NameForm(posted(request), initial={"name": client.name})
+    if form.is_valid():
+        try:
+            clients.rename_client(client=client, name=form.cleaned_data["name"], actor=member.user)
+        except InputProblem as problem:
+            form.add_error("name", str(problem))
+        else:
+            messages.success(request, "The client has its new name.")
+            return _to(client)
+    return confirm(
+        request,
+        member,
+        title="Rename the client",
+        question=f"What is {client.name} to be called?",
+        facts=["Keys and orders stay as they are. GET /ping answers with the new name."],
+        form=form,
+        button="Rename",
+        back=_url(client),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """All calls of a client off, or on again."""
+    client = _client(member, client_id)
+    if request.method == "POST":
+        wanted = request.POST.get("enabled") == "on"
+        if clients.switch_client(client=client, enabled=wanted, actor=member.user):
+            messages.success(request, f"{client} is switched {'on' if wanted else 'off'}.")
+        return _to(client)
+    return show(
+        request, member, "merchants/switch.html", title="Switch the client", client=client,
+        back=_url(client),
+    )  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """One more key, shown once."""
+    client = _client(member, client_id)
+    if request.method == "POST":
+        try:
+            key = clients.issue_key(client=client, actor=member.user)
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+            return _to(client)
+        return _secret(request, member, client, key)
+    return confirm(
+        request,
+        member,
+        title="Issue a key",
+        question=f"Give {client} a new key?",
+        facts=[
+            "It is shown once, on the next page: have a safe place for it ready.",
+            f"Keys that work now, and go on working: {live_keys(client).count()}.",
+        ],
+        button="Issue key",
+        back=_url(client),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """A new key; those before it end after an overlap."""
+    client = _client(member, client_id)
+    form = RotateForm(posted(request))
+    if form.is_valid():
+        key = clients.rotate_keys(
+            client=client, overlap_hours=form.cleaned_data["overlap_hours"], actor=member.user
+        )
+        return _secret(request, member, client, key)
+    prefixes = ", ".join(live_keys(client).order_by("pk").values_list("prefix", flat=True))
+    return confirm(
+        request,
+        member,
+        title="Rotate keys",
+        question=f"Give {client} a new key, and let the present ones end?",
+        facts=[
+            f"These end after the overlap: {prefixes or 'none works now'}.",
+            "The new key is shown once, on the next page. Orders, references and limits stay.",
+        ],
+        form=form,
+        button="Rotate keys",
+        back=_url(client),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) -> HttpResponse:
+    """Ends a key at once."""
+    client = _client(member, client_id)
+    key = get_object_or_404(client.keys.defer("digest"), pk=key_id)
+    if request.method == "POST":
+        if clients.revoke_key(key=key, actor=member.user):
+            messages.success(request, f"Key {key.prefix} is revoked.")
+        else:
+            messages.warning(request, f"Key {key.prefix} was revoked before.")
+        return _to(client)
+    used = f"{key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never"
+    return confirm(
+        request,
+        member,
+        title="Revoke a key",
+        question=f"Revoke key {key.prefix} of {client}?",
+        facts=[
+            "It stops working at once, for good. A purchase that is under way with it ends as it"
+            " would have.",
+            f"Last used: {used}.",
+        ],
+        button="Revoke key",
+        danger=True,
+        back=_url(client),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """Where the client may call from. Asks once more before the caller's own address is left out,
+    and before nothing or everything is allowed."""
+    client = _client(member, client_id)
+    own = client_address(request)
+    warning = ""
+    if request.method == "POST":
+        form = AllowlistForm(request.POST)
+        if form.is_valid():
+            networks = form.cleaned_data["networks"]
+            if "add_own" in request.POST and own is not None:
+                together = dict.fromkeys([*networks, str(own)])
+                form = AllowlistForm(initial={"networks": list(together)})
+            else:
+                warning = _warn(networks, own)
+                if not warning or form.cleaned_data["sure"] == warning:
+                    clients.change_allowlist(client=client, networks=networks, actor=member.user)
+                    messages.success(request, "The allowlist is changed, from the next call on.")
+                    return _to(client)
+    else:
+        form = AllowlistForm(initial={"networks": client.allowed_networks})
+    return show(
+        request,
+        member,
+        "merchants/allowlist.html",
+        title="Allowlist",
+        client=client,
+        form=form,
+        own_address=own,
+        warning=warning,
+        back=_url(client),
+    )
+
+
+def _warn(networks: list[str], own: object) -> str:
+    """What may be wrong with these networks, as a sentence; empty where nothing seems to be."""
+    everything = [network for network in networks if network.endswith("/0")]
+    if everything:
+        return f"{everything[0]} allows every address there is: that is no allowlist."
+    if networks and (own is None or not is_within(own, networks)):  # type: ignore[arg-type]
+        return (
+            f"Your own address {own or ''} is not on the list: programs that call from where you"
+            " are now will get ip_not_allowed."
+        )
+    return ""
+
+
+def _state(key: ApiKey) -> str:
+    if key.revoked_at:
+        return "revoked"
+    if key.expires_at and key.expires_at <= timezone.now():
+        return "expired"
+    return "ending" if key.expires_at else "live"
+
+
+def _secret(request: HttpRequest, member: Member, client: ApiClient, key: str) -> HttpResponse:
+    return show(
+        request, member, "merchants/secret.html", title="New API key", client=client, key=key,
+        back=_url(client),
+    )  # fmt: skip
+
+
+def _client(member: Member, client_id: int) -> ApiClient:
+    return get_object_or_404(clients.clients_of(member.account), pk=client_id)
+
+
+def _url(client: ApiClient) -> str:
+    return reverse("merchants:client", args=[client.pk])
+
+
+def _to(client: ApiClient) -> HttpResponse:
+    return HttpResponseRedirect(_url(client))

@@ -1,0 +1,144 @@
+"""Who belongs to the account; owners invite, change roles and remove."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from config.inputs import InputProblem
+from merchants.access import Member, member_page
+from merchants.forms import InviteForm, RoleForm
+from merchants.invitations import invite_person, open_invitations, withdraw_invitation
+from merchants.models import Role
+from merchants.pages import confirm, posted, show
+from merchants.people import change_role, members_of, remove_member
+
+
+@require_safe
+@member_page()
+def people(request: HttpRequest, member: Member) -> HttpResponse:
+    """Members, and invitations that wait for an answer."""
+    return show(
+        request,
+        member,
+        "merchants/people.html",
+        title="People",
+        members=members_of(member.account),
+        invitations=open_invitations(member.account).order_by("pk"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def invite(request: HttpRequest, member: Member) -> HttpResponse:
+    """Asks somebody into the account."""
+    form = InviteForm(posted(request))
+    if form.is_valid():
+        try:
+            invitation = invite_person(
+                account=member.account,
+                email=form.cleaned_data["email"],
+                role=Role(form.cleaned_data["role"]),
+                invited_by=member.user,
+            )
+        except InputProblem as problem:
+            form.add_error(None, str(problem))
+        else:
+            messages.success(request, f"An invitation is on its way to {invitation.email}.")
+            return _back()
+    return confirm(
+        request,
+        member,
+        title="Invite a person",
+        question="Whom do you invite?",
+        facts=["They get a letter with a link that is valid for a week."],
+        form=form,
+        button="Invite",
+        back=reverse("merchants:people"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpResponse:
+    """Takes an invitation back."""
+    invitation = get_object_or_404(open_invitations(member.account), pk=invitation_id)
+    if request.method == "POST":
+        if withdraw_invitation(invitation=invitation, actor=member.user):
+            messages.success(request, f"The invitation of {invitation.email} is taken back.")
+        return _back()
+    return confirm(
+        request,
+        member,
+        title="Take an invitation back",
+        question=f"Take the invitation of {invitation.email} back?",
+        facts=["The link in the letter stops working."],
+        button="Take back",
+        danger=True,
+        back=reverse("merchants:people"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def role(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
+    """Gives a person another role."""
+    person = get_object_or_404(members_of(member.account), pk=membership_id)
+    form = RoleForm(posted(request), initial={"role": person.role})
+    if form.is_valid():
+        return _try(
+            request,
+            lambda: change_role(
+                membership=person, role=Role(form.cleaned_data["role"]), actor=member.user
+            ),
+            f"{person.user.email} has the role now.",
+        )
+    return confirm(
+        request,
+        member,
+        title="Change a role",
+        question=f"What may {person.user.email} do?",
+        form=form,
+        button="Change",
+        back=reverse("merchants:people"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
+    """Switches a person off."""
+    person = get_object_or_404(members_of(member.account), pk=membership_id)
+    if request.method == "POST":
+        return _try(
+            request,
+            lambda: remove_member(membership=person, actor=member.user),
+            f"{person.user.email} is no longer a member.",
+        )
+    return confirm(
+        request,
+        member,
+        title="Remove a person",
+        question=f"Remove {person.user.email} from {member.account}?",
+        facts=["They are signed out everywhere at once. API keys they have issued go on working."],
+        button="Remove",
+        danger=True,
+        back=reverse("merchants:people"),
+    )
+
+
+def _try(request: HttpRequest, change: Callable[[], object], done: str) -> HttpResponse:
+    try:
+        change()
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+    else:
+        messages.success(request, done)
+    return _back()
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("merchants:people"))

@@ -1,0 +1,183 @@
+"""Clients, keys and the allowlist, changed by the people of an account."""
+
+import re
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from accounts.models import ApiClient, ApiKey
+from merchants.clients import MAX_CLIENTS, MAX_LIVE_KEYS
+from merchants.models import Membership, Role
+from merchants.posting import sweep_mail
+from operators.models import AuditAction, AuditEntry
+from tests.factories import make_client
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+
+def ping(key: str, address: str = "127.0.0.1") -> tuple[int, str]:
+    answer = Client().get(
+        "/api/v1/ping", headers={"Authorization": f"Bearer {key}"}, REMOTE_ADDR=address
+    )
+    return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+
+def issued(answer: object) -> str:
+    """The key that a page shows."""
+    (key,) = re.findall(r"vk_[0-9a-f]{12}_[0-9a-f]{64}", answer.content.decode())  # type: ignore[attr-defined]
+    return str(key)
+
+
+def told() -> list[str]:
+    sweep_mail()
+    return [str(one.subject) for one in mail.outbox]
+
+
+@pytest.fixture
+def owner() -> Membership:
+    return make_member()
+
+
+@pytest.fixture
+def shop(owner: Membership) -> ApiClient:
+    return make_client(owner.account)
+
+
+def test_a_client_is_created_and_given_a_key_that_works(owner: Membership) -> None:
+    developer = make_member(owner.account, Role.DEVELOPER)
+    browser = browser_of(developer)
+    made = browser.post("/merchant/clients/new/", {"name": " Web shop "})
+    client = ApiClient.objects.get(account=owner.account)
+    assert made["Location"] == f"/merchant/clients/{client.pk}/"
+    assert client.name == "Web shop"
+    assert not client.keys.exists()
+
+    shown = browser.post(f"/merchant/clients/{client.pk}/keys/issue/")
+    key = issued(shown)
+    assert "no-store" in shown["Cache-Control"]
+    assert ping(key) == (200, "")
+    page = browser.get(f"/merchant/clients/{client.pk}/").content.decode()
+    assert key.split("_")[1] in page
+    assert key not in page
+
+    entries = AuditEntry.objects.filter(actor=developer.user).order_by("pk")
+    assert [one.action for one in entries] == [AuditAction.CLIENT_CREATED, AuditAction.KEY_ISSUED]
+    assert told() == [
+        f"API client created: {owner.account}",
+        f"API key issued: {owner.account}",
+    ]
+    assert all(one.to == [owner.user.email] for one in mail.outbox)
+    for one in mail.outbox:
+        assert key.split("_")[2] not in str(one.message())
+
+
+def test_a_rotation_lets_the_old_key_work_for_the_overlap(
+    owner: Membership, shop: ApiClient
+) -> None:
+    browser = browser_of(owner)
+    old = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
+    rotated = f"/merchant/clients/{shop.pk}/keys/rotate/"
+    new = issued(browser.post(rotated, {"overlap_hours": 24}))
+    assert (ping(old), ping(new)) == ((200, ""), (200, ""))
+    newest = issued(browser.post(rotated, {"overlap_hours": 0}))
+    assert [ping(key)[0] for key in (old, new, newest)] == [401, 401, 200]
+    for bad in ("", "-1", "99999999999999999999", "1.5", "x"):
+        assert "vk_" not in browser.post(rotated, {"overlap_hours": bad}).content.decode()
+    assert shop.keys.count() == 3
+
+
+def test_a_revoked_key_stops_at_once(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    key = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
+    row = ApiKey.objects.get(prefix=key.split("_")[1])
+    assert browser.get(f"/merchant/clients/{shop.pk}/keys/{row.pk}/revoke/").status_code == 200
+    assert ping(key) == (200, "")  # looking at the question changes nothing
+    for _ in range(2):
+        browser.post(f"/merchant/clients/{shop.pk}/keys/{row.pk}/revoke/")
+    assert ping(key) == (401, "invalid_token")
+    assert AuditEntry.objects.filter(action=AuditAction.KEY_REVOKED).count() == 1
+
+
+def test_a_client_is_switched_off_and_on(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    key = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
+    browser.post(f"/merchant/clients/{shop.pk}/switch/", {"enabled": "off"})
+    assert ping(key) == (403, "client_disabled")
+    browser.post(f"/merchant/clients/{shop.pk}/switch/", {"enabled": "on"})
+    assert ping(key) == (200, "")
+
+
+def test_the_allowlist_is_kept_as_the_api_reads_it(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    key = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
+    path = f"/merchant/clients/{shop.pk}/allowlist/"
+    answer = browser.post(path, {"networks": "127.0.0.1\n10.1.2.3/8\n2001:db8::/32\n127.0.0.1"})
+    assert answer.status_code == 302
+    shop.refresh_from_db()
+    assert shop.allowed_networks == ["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"]
+    assert ping(key) == (200, "")
+    assert ping(key, "10.9.9.9") == (200, "")
+    assert ping(key, "203.0.113.9") == (403, "ip_not_allowed")
+    for bad in ("nonsense", "1.2.3.4/33", "::ffff:10.0.0.1", "1.2.3.4\x00", "\n".join(["1"] * 300)):
+        assert browser.post(path, {"networks": bad}).status_code == 200
+    shop.refresh_from_db()
+    assert len(shop.allowed_networks) == 3
+
+
+def test_whoever_would_lock_themselves_out_is_asked_once_more(
+    owner: Membership, shop: ApiClient
+) -> None:
+    browser = browser_of(owner)
+    path = f"/merchant/clients/{shop.pk}/allowlist/"
+    asked = browser.post(path, {"networks": "203.0.113.0/24"}).content.decode()
+    shop.refresh_from_db()
+    assert shop.allowed_networks == []
+    (warning,) = re.findall(r'name="sure" value="([^"]+)"', asked)
+    assert "Your own address 127.0.0.1 is not on the list" in warning
+    # Another list, and another warning: the first yes does not count for it.
+    again = browser.post(path, {"networks": "0.0.0.0/0", "sure": warning}).content.decode()
+    assert "allows every address" in again
+    assert browser.post(path, {"networks": "203.0.113.0/24", "sure": warning}).status_code == 302
+    shop.refresh_from_db()
+    assert shop.allowed_networks == ["203.0.113.0/24"]
+
+
+def test_the_callers_own_address_is_offered(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    path = f"/merchant/clients/{shop.pk}/allowlist/"
+    page = browser.post(path, {"networks": "203.0.113.7", "add_own": "1"}).content.decode()
+    (text,) = re.findall(r"<textarea[^>]*>\n?([^<]*)</textarea>", page)
+    assert text.split() == ["203.0.113.7", "127.0.0.1"]
+    shop.refresh_from_db()
+    assert shop.allowed_networks == []  # offered, not saved
+
+
+def test_there_is_a_limit_to_clients_and_keys(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    for _ in range(MAX_LIVE_KEYS):
+        issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
+    full = browser.post(f"/merchant/clients/{shop.pk}/keys/issue/", follow=True)
+    assert "revoke one first" in full.content.decode()
+    for _ in range(MAX_CLIENTS - 1):
+        make_client(owner.account)
+    answer = browser.post("/merchant/clients/new/", {"name": "One more"})
+    assert f"at most {MAX_CLIENTS}" in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\x00b", "a\nb"])
+def test_a_name_that_is_none_is_refused(owner: Membership, shop: ApiClient, name: str) -> None:
+    browser = browser_of(owner)
+    assert browser.post("/merchant/clients/new/", {"name": name}).status_code == 200
+    renamed = browser.post(f"/merchant/clients/{shop.pk}/rename/", {"name": name})
+    assert renamed.status_code == 200
+    assert ApiClient.objects.get(account=owner.account).name == shop.name
+
+
+def test_a_viewer_sees_no_way_to_change_anything(owner: Membership, shop: ApiClient) -> None:
+    viewer = browser_of(make_member(owner.account, Role.VIEWER))
+    page = viewer.get(f"/merchant/clients/{shop.pk}/").content.decode()
+    assert "Issue a key" not in page
+    assert viewer.post(f"/merchant/clients/{shop.pk}/keys/issue/").status_code == 403
+    assert not shop.keys.exists()

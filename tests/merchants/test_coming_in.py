@@ -1,0 +1,263 @@
+"""Signing in, joining by invitation, and forgotten passwords."""
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from merchants.invitations import invite_person, withdraw_invitation
+from merchants.models import Invitation, Mail, Membership, Role
+from merchants.posting import sweep_mail
+from operators.models import AuditAction, AuditEntry
+from tests.factories import make_account
+from tests.merchants.people import PASSWORD, browser_of, make_member
+from tests.operators.desk import make_staff
+
+pytestmark = pytest.mark.django_db
+
+NEW_PASSWORD = "another horse, another staple"
+
+
+def letters() -> list[mail.EmailMessage]:
+    """What has been sent; the worker's part is done by the sweep."""
+    sweep_mail()
+    return list(mail.outbox)
+
+
+def link_in(letter: mail.EmailMessage) -> str:
+    """The path and query of the link in a letter."""
+    (found,) = re.findall(r"https?://\S+", str(letter.body))
+    parts = urlsplit(found)
+    return f"{parts.path}?{parts.query}"
+
+
+def sign_in(browser: Client, email: str, password: str = PASSWORD) -> int:
+    answer = browser.post("/merchant/sign-in/", {"username": email, "password": password})
+    return answer.status_code
+
+
+def test_a_member_signs_in_by_e_mail_and_out_again() -> None:
+    member, browser = make_member(), Client()
+    assert sign_in(browser, member.user.email.upper()) == 302
+    page = browser.get("/merchant/")
+    assert page.status_code == 200
+    assert member.account.name in page.content.decode()
+    assert browser.post("/merchant/sign-out/").status_code == 302
+    assert browser.get("/merchant/")["Location"] == "/merchant/sign-in/?next=%2Fmerchant%2F"
+
+
+def test_every_wrong_log_in_gets_the_same_answer() -> None:
+    member, staff = make_member(), make_staff()
+    staff.set_password(PASSWORD)
+    staff.email = staff.username = "staff@service.example"
+    staff.save()
+    off = make_member()
+    off.user.is_active = False
+    off.user.save()
+
+    def said(email: str, password: str) -> str:
+        answer = Client().post("/merchant/sign-in/", {"username": email, "password": password})
+        assert answer.status_code == 200
+        (words,) = re.findall(r'<ul class="errors" role="alert">.*?</ul>', answer.content.decode())
+        return str(words)
+
+    wrong = said(member.user.email, "wrong")
+    assert said("nobody@merchant.example", PASSWORD) == wrong
+    assert said(staff.username, PASSWORD) == wrong
+    assert said(off.user.email, PASSWORD) == wrong
+
+
+def test_the_way_back_never_leads_elsewhere() -> None:
+    member = make_member()
+    for wanted, given in (
+        ("/merchant/people/", "/merchant/people/"),
+        ("https://evil.example/", "/merchant/"),
+        ("//evil.example/", "/merchant/"),
+        ("javascript:alert(1)", "/merchant/"),
+    ):
+        answer = Client().post(
+            "/merchant/sign-in/",
+            {"username": member.user.email, "password": PASSWORD, "next": wanted},
+        )
+        assert answer["Location"] == given
+
+
+def test_an_invited_person_joins_by_the_link_in_the_letter() -> None:
+    owner = make_member()
+    answer = browser_of(owner).post(
+        "/merchant/people/invite/", {"email": "New@Merchant.example", "role": "developer"}
+    )
+    assert answer.status_code == 302
+    invited = [one for one in letters() if one.to == ["new@merchant.example"]]
+    (letter,) = invited
+    assert letter.subject == f"Invitation to {owner.account}"
+
+    browser = Client()
+    shown = browser.get(link_in(letter), follow=True)
+    assert shown.redirect_chain == [("/merchant/join/", 302)]  # the token is out of the address
+    joined = browser.post(
+        "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    )
+    assert joined.status_code == 302
+    assert browser.get("/merchant/").status_code == 200
+    member = Membership.objects.get(user__email="new@merchant.example")
+    assert (member.account, member.role) == (owner.account, Role.DEVELOPER)
+    assert sign_in(Client(), "new@merchant.example", NEW_PASSWORD) == 302
+    assert AuditEntry.objects.filter(action=AuditAction.MEMBER_JOINED).count() == 1
+
+    assert Client().get(link_in(letter), follow=True).status_code == 410  # a link is used once
+
+
+def test_a_weak_password_joins_nobody() -> None:
+    owner = make_member()
+    invite_person(
+        account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
+    )
+    browser = Client()
+    browser.get(link_in(letters()[-2]))
+    answer = browser.post("/merchant/join/", {"new_password1": "short", "new_password2": "short"})
+    assert "too short" in answer.content.decode()
+    assert not User.objects.filter(username="a@b.example").exists()
+
+
+def test_links_that_ended_lead_nowhere() -> None:
+    owner = make_member()
+
+    def invite(email: str) -> tuple[Invitation, str]:
+        invitation = invite_person(
+            account=owner.account, email=email, role=Role.VIEWER, invited_by=owner.user
+        )
+        (letter,) = (one for one in letters() if one.to == [email])
+        return invitation, link_in(letter)
+
+    withdrawn, first = invite("one@b.example")
+    assert withdraw_invitation(invitation=withdrawn, actor=owner.user)
+    assert not withdraw_invitation(invitation=withdrawn, actor=owner.user)
+    expired, second = invite("two@b.example")
+    Invitation.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
+    _, replaced = invite("three@b.example")
+    invite_person(
+        account=owner.account, email="three@b.example", role=Role.OWNER, invited_by=owner.user
+    )
+    for link in (first, second, replaced, "/merchant/join/", "/merchant/join/?token=x%00y"):
+        assert Client().get(link, follow=True).status_code == 410, link
+
+
+def test_an_address_in_use_elsewhere_is_told_only_to_its_holder() -> None:
+    owner, other = make_member(), make_member()
+    answer = browser_of(owner).post(
+        "/merchant/people/invite/", {"email": other.user.email, "role": "viewer"}, follow=True
+    )
+    assert "An invitation is on its way" in answer.content.decode()
+    (letter,) = (one for one in letters() if one.to == [other.user.email])
+    browser = Client()
+    browser.get(link_in(letter))
+    said = browser.post(
+        "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    )
+    assert "has a log-in already" in said.content.decode()
+    other.refresh_from_db()
+    assert other.account != owner.account
+    assert sign_in(Client(), other.user.email) == 302  # the password is the old one
+
+
+def test_somebody_who_was_removed_comes_back_by_another_invitation() -> None:
+    owner = make_member()
+    gone = make_member(owner.account, Role.DEVELOPER)
+    browser = browser_of(gone)
+    browser_of(owner).post(f"/merchant/people/{gone.pk}/remove/")
+    assert browser.get("/merchant/").status_code == 302  # signed out at once
+    assert sign_in(Client(), gone.user.email) == 200
+
+    invite_person(
+        account=owner.account, email=gone.user.email, role=Role.VIEWER, invited_by=owner.user
+    )
+    (letter,) = (
+        one for one in letters() if one.to == [gone.user.email] and "Invitation to" in one.subject
+    )
+    back = Client()
+    back.get(link_in(letter))
+    back.post("/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD})
+    assert back.get("/merchant/").status_code == 200
+    gone.refresh_from_db()
+    assert gone.role == Role.VIEWER
+
+
+def test_a_forgotten_password_is_set_by_letter_once() -> None:
+    member = make_member()
+    signed_in_elsewhere = browser_of(member)
+    asking = Client().post("/merchant/password/forgotten/", {"email": member.user.email.upper()})
+    assert asking["Location"] == "/merchant/sign-in/"
+    (letter,) = letters()
+    link = link_in(letter)
+
+    browser = Client()
+    assert browser.get(link, follow=True).redirect_chain == [("/merchant/password/new/", 302)]
+    done = browser.post(
+        "/merchant/password/new/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    )
+    assert done.status_code == 302
+    assert browser.get("/merchant/").status_code == 200
+    assert signed_in_elsewhere.get("/merchant/").status_code == 302
+    assert sign_in(Client(), member.user.email, NEW_PASSWORD) == 302
+    assert Client().get(link, follow=True).status_code == 410
+
+
+def test_who_asks_for_a_letter_learns_nothing_and_cannot_flood() -> None:
+    member, staff = make_member(), make_staff()
+    staff.username = staff.email = "staff@service.example"
+    staff.save()
+    said = {
+        Client()
+        .post("/merchant/password/forgotten/", {"email": email}, follow=True)
+        .content.decode()
+        .split("<main")[1]
+        .split("csrfmiddlewaretoken")[0]
+        for email in [staff.email, "nobody@merchant.example", *[member.user.email] * 5]
+    }
+    assert len(said) == 1
+    assert Mail.objects.count() == 3
+    assert {one.to[0] for one in letters()} == {member.user.email}
+
+
+def test_a_link_is_not_in_the_database_and_dies_of_age(settings: pytest.FixtureRequest) -> None:
+    member = make_member()
+    Client().post("/merchant/password/forgotten/", {"email": member.user.email})
+    (letter,) = letters()
+    row = Mail.objects.get()
+    assert (row.facts, row.about) == ({}, member.user.pk)
+    settings.PASSWORD_RESET_TIMEOUT = -1  # type: ignore[attr-defined]
+    assert Client().get(link_in(letter), follow=True).status_code == 410
+
+
+def test_ten_wrong_passwords_close_the_door_for_a_while() -> None:
+    member = make_member()
+    for _ in range(10):
+        last = Client().post(
+            "/merchant/sign-in/", {"username": member.user.email, "password": "wrong"}
+        )
+    assert last.status_code == 429
+    assert sign_in(Client(), member.user.email) == 429
+
+
+def test_an_account_that_is_switched_off_can_only_be_read() -> None:
+    owner = make_member(make_account())
+    owner.account.enabled = False
+    owner.account.save()
+    browser = browser_of(owner)
+    assert "switched off" in browser.get("/merchant/").content.decode()
+    assert browser.get("/merchant/people/invite/").status_code == 403
+
+
+def test_an_invitation_is_signed_for_a_week_only() -> None:
+    owner = make_member()
+    invitation = invite_person(
+        account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
+    )
+    left = invitation.expires_at - timezone.now()
+    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
