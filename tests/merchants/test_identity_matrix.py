@@ -20,7 +20,7 @@ from merchants.invitations import invite_person
 from merchants.models import Mail, Membership, Role, Visit
 from merchants.urls import urlpatterns
 from operators.models import AuditEntry
-from tests.factories import make_account, make_client
+from tests.factories import Merchant, buy_topup, make_account, make_client
 from tests.merchants.people import browser_of, make_member
 from tests.operators.desk import make_staff
 
@@ -31,11 +31,17 @@ READ, FORM, DO = "only GET", "GET and POST", "only POST"
 
 @dataclass(frozen=True)
 class Row:
-    """Who may use a page at least (None: anybody), how, and what its path names."""
+    """Who may use a page at least (None: anybody), how, and what its path names: rows of the
+    account, and words that are the same for everybody."""
 
     least: Role | None
     how: str
     names: tuple[str, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+
+    def path(self, name: str, ids: dict[str, Any]) -> str:
+        own = {one: ids[one] for one in self.names}
+        return reverse(f"merchants:{name}", kwargs={**own, **dict(self.words)})
 
 
 ROWS = {
@@ -54,6 +60,17 @@ ROWS = {
     "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
+    "wallet": Row(Role.VIEWER, READ),
+    "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
+    "alert": Row(Role.OWNER, FORM),
+    "spend": Row(Role.VIEWER, READ),
+    "orders": Row(Role.VIEWER, READ),
+    "order": Row(Role.VIEWER, READ, ("reference",)),
+    "docs": Row(Role.VIEWER, READ),
+    "docs_retries": Row(Role.VIEWER, READ),
+    "docs_topups": Row(Role.VIEWER, READ),
+    "docs_abandoned": Row(Role.VIEWER, READ),
+    "docs_snippet": Row(Role.VIEWER, READ, words=(("name", "buy.py"),)),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
@@ -74,7 +91,7 @@ class World:
     """An account with one of everything that paths name."""
 
     account: Account
-    ids: dict[str, int]
+    ids: dict[str, Any]
 
 
 @pytest.fixture
@@ -89,10 +106,11 @@ def world() -> World:
     )
     ids = {
         "client_id": client.pk,
-        "key_id": client.keys.get().pk,
+        "key_id": client.keys.earliest("pk").pk,
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
         "visit_id": visit_of(owner.user),
+        "reference": buy_topup(Merchant(client)),
     }
     return World(account, ids)
 
@@ -176,9 +194,13 @@ def expected(name: str, method: str, identity: str) -> set[str]:
     return ALLOWED
 
 
-def ask(user: User | None, method: str, name: str, ids: dict[str, int]) -> Any:
-    path = reverse(f"merchants:{name}", kwargs={one: ids[one] for one in ROWS[name].names})
-    return browser_of(user).generic(method, path)
+def ask(user: User | None, method: str, name: str, ids: dict[str, Any]) -> Any:
+    return browser_of(user).generic(method, ROWS[name].path(name, ids))
+
+
+def text(answer: Any) -> str:
+    parts = answer.streaming_content if answer.streaming else [answer.content]
+    return b"".join(parts).decode()
 
 
 def said(answer: Any, name: str, identity: str) -> str:
@@ -241,10 +263,15 @@ def test_what_is_another_accounts_looks_like_what_is_not_there(world: World) -> 
 
 def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None:
     stranger = make_member().user
-    secrets = [world.account.name, "new@b.example", ApiClient.objects.get().name]
+    secrets = [
+        world.account.name,
+        "new@b.example",
+        ApiClient.objects.get().name,
+        world.ids["reference"],
+    ]
     for name, row in ROWS.items():
         if not row.names and row.how != DO:
-            page = ask(stranger, "GET", name, {}).content.decode()
+            page = text(ask(stranger, "GET", name, {}))
             assert [secret for secret in secrets if secret in page] == [], name
 
 
@@ -252,8 +279,7 @@ def test_no_form_is_taken_from_another_site(world: World) -> None:
     owner: Membership = make_member(world.account)
     for name, row in ROWS.items():
         if row.how != READ:
-            path = reverse(f"merchants:{name}", kwargs={one: world.ids[one] for one in row.names})
-            answer = browser_of(owner, csrf=True).post(path)
+            answer = browser_of(owner, csrf=True).post(row.path(name, world.ids))
             assert answer.status_code == 403, name
             assert "This form is out of date" in answer.content.decode(), name
 
