@@ -181,12 +181,18 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
+CELERY_IMPORTS = ["merchants.sweeps"]
 # What workers find waiting after an outage need not be done for each time it was due.
 _ONLY_LATELY = {"expires": 300}
 CELERY_BEAT_SCHEDULE = {
     "cleanup-idempotency": {
         "task": "idempotency.tasks.cleanup_idempotency",
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+        "options": _ONLY_LATELY,
+    },
+    "sweep-balance-alerts": {
+        "task": "merchants.sweeps.sweep_balance_alerts",
+        "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
         "options": _ONLY_LATELY,
     },
     "sweep-mail": {
@@ -319,11 +325,15 @@ AXES_COOLOFF_TIME = timedelta(minutes=env.int("LOGIN_COOLOFF_MINUTES", 15))
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_HTTP_RESPONSE_CODE = 429
+AXES_LOCKOUT_CALLABLE = "config.api.exceptions.locked_out"
+CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"
 AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
+# Whoever signs in to the merchants' page does it again after a working day.
+MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

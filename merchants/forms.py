@@ -58,6 +58,19 @@ class RoleForm(forms.Form):
     role = forms.ChoiceField(choices=Role.choices)
 
 
+class CodeForm(forms.Form):
+    """A code of a second factor, typed by hand."""
+
+    code = forms.CharField(
+        max_length=20,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
+        help_text="From your app, or one of your backup codes.",
+    )
+
+    def clean_code(self) -> str:
+        return str(self.cleaned_data["code"]).replace(" ", "").lower()
+
+
 class NameForm(forms.Form):
     name = forms.CharField(max_length=MAX_NAME_LENGTH)
 

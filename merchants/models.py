@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts.models import Account
+from wallets.models import MONEY_DECIMALS, MONEY_DIGITS
 
 
 class Role(models.TextChoices):
@@ -145,3 +147,43 @@ class Mail(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
+
+
+class BalanceAlert(models.Model):
+    """The balance below which an account's owners want a letter, and whether it is below.
+
+    `below` is written by the sweep (merchants/alerts.py) and makes one crossing one letter.
+    """
+
+    account = models.OneToOneField(
+        Account, on_delete=models.PROTECT, primary_key=True, related_name="balance_alert"
+    )
+    level = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    below = models.BooleanField(default=False, editable=False)
+    crossed_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_balancealert_level_is_positive", condition=Q(level__gt=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"balance alert of {self.account}"
+
+
+class Visit(models.Model):
+    """Where a session was last seen, for its owner to recognise; it goes with the session."""
+
+    session = models.OneToOneField(Session, on_delete=models.CASCADE)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="visits"
+    )
+    address = models.CharField(max_length=45, blank=True)
+    device = models.CharField(max_length=200, blank=True)
+    began_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"visit {self.pk}"

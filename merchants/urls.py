@@ -1,8 +1,18 @@
 """The paths of the merchants' page, under /merchant/."""
 
-from django.urls import path
+from django.urls import path, re_path
 
-from merchants.views import clients, overview, people, references, sign_in
+from merchants.views import (
+    account,
+    clients,
+    docs,
+    orders,
+    overview,
+    people,
+    references,
+    sign_in,
+    wallet,
+)
 
 app_name = "merchants"
 
@@ -10,6 +20,17 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("sign-in/", sign_in.SignIn.as_view(), name="sign_in"),
     path("sign-out/", sign_in.sign_out, name="sign_out"),
+    path("wallet/", wallet.wallet, name="wallet"),
+    re_path(r"^wallet/statement\.(?P<format>csv|json)$", wallet.export, name="statement_export"),
+    path("wallet/alert/", wallet.alert, name="alert"),
+    path("wallet/spend/", wallet.spend, name="spend"),
+    path("orders/", orders.orders, name="orders"),
+    path("orders/<str:reference>/", orders.order, name="order"),
+    path("docs/", docs.start, name="docs"),
+    path("docs/retries/", docs.retries, name="docs_retries"),
+    path("docs/top-ups/", docs.topups, name="docs_topups"),
+    path("docs/request-abandoned/", docs.abandoned, name="docs_abandoned"),
+    path("docs/snippets/<str:name>", docs.snippet_file, name="docs_snippet"),
     path("join/", sign_in.join, name="join"),
     path("password/forgotten/", sign_in.ask_reset, name="ask_reset"),
     path("password/new/", sign_in.reset, name="reset"),
@@ -31,4 +52,11 @@ urlpatterns = [
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
     path("people/<int:membership_id>/role/", people.role, name="role"),
     path("people/<int:membership_id>/remove/", people.remove, name="remove"),
+    path("two-factor/", account.two_factor, name="two_factor"),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.password, name="password"),
+    path("account/two-factor/on/", account.two_factor_on, name="two_factor_on"),
+    path("account/two-factor/off/", account.two_factor_off, name="two_factor_off"),
+    path("account/sessions/end/", account.end_sessions, name="end_sessions"),
+    path("account/sessions/<int:visit_id>/end/", account.end_session, name="end_session"),
 ]

@@ -1,7 +1,8 @@
-"""A second factor at log-in, for staff who enrol one: a code from an app, or a backup code.
+"""A second factor at log-in, for those who enrol one: a code from an app, or a backup code.
 
-Whoever has enrolled sees nothing of the back office until this session has shown a code. Wrong
-codes are throttled by the devices themselves, longer each time.
+Whoever has enrolled sees nothing of the back office, or of the merchants' page, until this session
+has shown a code. Wrong codes are throttled by the devices themselves, longer each time. The pages
+here are those of staff; members have theirs in merchants/views/account.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import segno
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -24,6 +26,15 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 BACKUP_CODES = 10
+
+# Where a second factor is asked for: by which page, and which others open without it.
+ASKED_BY = {
+    "/admin/": ("two_factor", {"admin:login", "admin:logout"}),
+    "/merchant/": (
+        "merchants:two_factor",
+        {f"merchants:{name}" for name in ("sign_in", "sign_out", "join", "ask_reset", "reset")},
+    ),
+}
 
 
 class CodeForm(forms.Form):
@@ -42,7 +53,7 @@ class CodeForm(forms.Form):
 
 
 class TwoFactorMiddleware:
-    """Sends those who have a second factor to show it before any other page of the back office."""
+    """Sends those who have a second factor to show it before any other page for people."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -51,25 +62,28 @@ class TwoFactorMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
-        return HttpResponseRedirect(reverse("two_factor")) if _must_ask(request) else None
+        page = _page_that_asks(request)
+        return HttpResponseRedirect(reverse(page)) if page else None
 
 
-def _must_ask(request: HttpRequest) -> bool:
-    if not request.path_info.startswith("/admin/"):  # wherever the service is mounted
-        return False
+def _page_that_asks(request: HttpRequest) -> str | None:
     name = request.resolver_match and request.resolver_match.view_name
+    for prefix, (page, open_pages) in ASKED_BY.items():
+        if request.path_info.startswith(prefix):  # wherever the service is mounted
+            opens = name == page or name in open_pages
+            return None if opens or not must_show_factor(request) else page
+    return None
+
+
+def must_show_factor(request: HttpRequest) -> bool:
+    """Whether this person has a second factor that this session has not shown."""
     user = request.user
-    return (
-        name not in ("two_factor", "admin:login", "admin:logout")
-        and user.is_authenticated
-        and not _is_verified(request)
-        and user_has_device(user)
-    )
+    return user.is_authenticated and not is_verified(request) and user_has_device(user)
 
 
 def check(request: HttpRequest) -> HttpResponse:
     """Asks for the second factor of this session."""
-    if _is_verified(request) or not user_has_device(request.user):
+    if not must_show_factor(request):
         return HttpResponseRedirect(reverse("admin:index"))
     form = CodeForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -94,12 +108,12 @@ def enrol(request: HttpRequest) -> HttpResponse:
     if user_has_device(request.user):
         messages.info(request, "You have a second factor. To change it, ask an administrator.")
         return HttpResponseRedirect(reverse("admin:index"))
-    device = _new_device(request)
+    device = waiting_device(user_of(request))
     form = CodeForm(request.POST if request.method == "POST" else None)
     form.fields["code"].help_text = "The six digits that your app shows now."
     if form.is_valid():
         if device.verify_token(form.cleaned_data["code"]):
-            codes = _confirm(device)
+            codes = confirm_device(device)
             login(request, device)
             return _page(
                 request,
@@ -115,8 +129,8 @@ def enrol(request: HttpRequest) -> HttpResponse:
         "admin/two_factor_enrol.html",
         title="Enrol a second factor",
         question="Scan this with an authenticator app, then type the code it shows.",
-        qr=segno.make(device.config_url).svg_data_uri(scale=5, border=2, light="#ffffff"),
-        key=" ".join(textwrap.wrap(b32encode(device.bin_key).decode(), 4)),
+        qr=qr_code(device),
+        key=typed_key(device),
         form=form,
         button="Turn on",
         back=reverse("admin:index"),
@@ -131,20 +145,38 @@ def forget_second_factors(*, user: User) -> int:
     return len(devices)
 
 
-def _is_verified(request: HttpRequest) -> bool:
+def is_verified(request: HttpRequest) -> bool:
+    """Whether this session has shown a second factor."""
     return bool(request.user.is_verified())  # type: ignore[union-attr]  # added by OTPMiddleware
 
 
-def _new_device(request: HttpRequest) -> TOTPDevice:
+def user_of(request: HttpRequest) -> User:
+    """Who is signed in."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+def waiting_device(user: User) -> TOTPDevice:
     """The one that waits for its first code: a page shown again shows the same key."""
-    waiting = TOTPDevice.objects.filter(user=request.user, confirmed=False).order_by("pk")
-    return waiting.first() or TOTPDevice.objects.create(
-        user=request.user, confirmed=False, name="app"
-    )
+    waiting = TOTPDevice.objects.filter(user=user, confirmed=False).order_by("pk")
+    return waiting.first() or TOTPDevice.objects.create(user=user, confirmed=False, name="app")
+
+
+def qr_code(device: TOTPDevice) -> str:
+    """What an app scans, as a data URI."""
+    uri: str = segno.make(device.config_url).svg_data_uri(scale=5, border=2, light="#ffffff")
+    return uri
+
+
+def typed_key(device: TOTPDevice) -> str:
+    """The same for typing, in groups of four."""
+    return " ".join(textwrap.wrap(b32encode(device.bin_key).decode(), 4))
 
 
 @transaction.atomic
-def _confirm(device: TOTPDevice) -> list[str]:
+def confirm_device(device: TOTPDevice) -> list[str]:
+    """Turns the factor on; returns the backup codes, which are shown once."""
     device.confirmed = True
     device.save()
     backup = StaticDevice.objects.create(user=device.user, name="backup")

@@ -7,7 +7,8 @@ import structlog
 from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
-from django.views import defaults
+from django.shortcuts import render
+from django.views import csrf, defaults
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -89,6 +90,8 @@ def _is_merchants(request: HttpRequest) -> bool:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400"""
+    if _is_merchants(request):
+        return defaults.bad_request(request, exception, "merchants/400.html")
     return message_response(400, "Bad request.")
 
 
@@ -99,6 +102,21 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     if _is_page(request):
         return defaults.permission_denied(request, exception)
     return message_response(403, "Forbidden.")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """CSRF_FAILURE_VIEW: most often a page that was open while somebody signed in or out."""
+    if _is_merchants(request):
+        return render(request, "merchants/csrf.html", status=403)
+    return csrf.csrf_failure(request, reason)
+
+
+def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
+    """AXES_LOCKOUT_CALLABLE: too many wrong passwords, whoever the name belongs to."""
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    if _is_merchants(request):
+        return render(request, "merchants/locked_out.html", status=status)
+    return HttpResponse("Too many wrong passwords. Try again later.", status=status)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -114,6 +132,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
     if _is_api(request):
         return failure_response(ApiError(ErrorCode.SERVER_ERROR))
+    if _is_merchants(request):
+        return defaults.server_error(request, "merchants/500.html")
     if _is_page(request):
         return defaults.server_error(request)
     return message_response(500, "Something failed on our side.")

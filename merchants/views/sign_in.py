@@ -7,6 +7,7 @@ nothing: mail programs look at links, too.
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.contrib.auth.forms import SetPasswordForm
@@ -26,6 +27,7 @@ from merchants.invitations import accept_invitation, find_invitation
 from merchants.passwords import ask_for_reset, find_reset
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+SESSION_LIFE = settings.MERCHANT_SESSION_HOURS * 3600
 JOIN, RESET = "merchants.join", "merchants.reset"  # where the session keeps a link's token
 
 
@@ -37,6 +39,11 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     next_page = "merchants:overview"
     extra_context = {"title": "Sign in"}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer = super().form_valid(form)
+        self.request.session.set_expiry(SESSION_LIFE)
+        return answer
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if find_member(request) is not None:
@@ -147,6 +154,7 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
     for place in (JOIN, RESET):
         request.session.pop(place, None)
     login(request, user, backend=BACKEND)
+    request.session.set_expiry(SESSION_LIFE)
     messages.success(request, words)
     return HttpResponseRedirect(reverse("merchants:overview"))
 

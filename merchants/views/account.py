@@ -1,0 +1,159 @@
+"""What a person changes about themselves: password, second factor, sessions."""
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_otp import login, match_token, user_has_device
+
+from merchants.access import Member, member_page
+from merchants.forms import CodeForm
+from merchants.pages import confirm, posted, show
+from merchants.security import change_password, turn_factor_off, turn_factor_on
+from merchants.visits import end_visits, visits_of
+from operators.two_factor import must_show_factor, qr_code, typed_key, waiting_device
+
+WRONG_CODE = "This is not the code. After a few wrong ones, wait a moment."
+
+
+@require_safe
+@member_page()
+def account(request: HttpRequest, member: Member) -> HttpResponse:
+    """Who somebody is here, how they sign in, and from where they have."""
+    return show(
+        request,
+        member,
+        "merchants/account.html",
+        title="Account",
+        has_factor=user_has_device(member.user),
+        visits=visits_of(member.user)[:100],
+        this_session=request.session.session_key,
+        session_hours=settings.MERCHANT_SESSION_HOURS,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
+@member_page()
+def password(request: HttpRequest, member: Member) -> HttpResponse:
+    """Changes the password, which ends every other session."""
+    form = PasswordChangeForm(member.user, posted(request))
+    if form.is_valid():
+        change_password(user=member.user, password=form.cleaned_data["new_password1"])
+        update_session_auth_hash(request, member.user)
+        messages.success(request, "Your password is changed, and other sessions have ended.")
+        return _back()
+    return confirm(
+        request,
+        member,
+        title="Change your password",
+        question="Choose a new password.",
+        facts=["You stay signed in here, and are signed out everywhere else."],
+        form=form,
+        button="Change password",
+        back=reverse("merchants:account"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
+    """Asks for the second factor of this session."""
+    if not must_show_factor(request):
+        return HttpResponseRedirect(reverse("merchants:overview"))
+    form = CodeForm(posted(request))
+    if form.is_valid():
+        device = match_token(member.user, form.cleaned_data["code"])
+        if device is not None:
+            login(request, device)
+            return HttpResponseRedirect(reverse("merchants:overview"))
+        form.add_error("code", WRONG_CODE)
+    return TemplateResponse(
+        request, "merchants/two_factor.html", {"title": "Second factor", "form": form}
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
+    """Shows a QR code to scan; the first right code confirms it and gives backup codes, once."""
+    if user_has_device(member.user):
+        messages.info(request, "You have a second factor. Turn it off to enrol another.")
+        return _back()
+    device = waiting_device(member.user)
+    form = CodeForm(posted(request))
+    form.fields["code"].help_text = "The six digits that your app shows now."
+    if form.is_valid():
+        if device.verify_token(form.cleaned_data["code"]):
+            codes = turn_factor_on(device=device)
+            login(request, device)
+            return show(
+                request, member, "merchants/backup_codes.html", title="Backup codes", codes=codes
+            )
+        form.add_error("code", WRONG_CODE)
+    return show(
+        request,
+        member,
+        "merchants/two_factor_on.html",
+        title="Turn a second factor on",
+        form=form,
+        qr=qr_code(device),
+        key=typed_key(device),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
+    """Turns the second factor off, by one more code of it."""
+    if not user_has_device(member.user):
+        return _back()
+    form = CodeForm(posted(request))
+    if form.is_valid():
+        if match_token(member.user, form.cleaned_data["code"]) is not None:
+            turn_factor_off(user=member.user)
+            messages.success(request, "Your second factor is off.")
+            return _back()
+        form.add_error("code", WRONG_CODE)
+    return confirm(
+        request,
+        member,
+        title="Turn the second factor off",
+        question="Sign in by password alone from now on?",
+        facts=["Show the second factor once more to turn it off. Its backup codes go too."],
+        form=form,
+        button="Turn off",
+        danger=True,
+        back=reverse("merchants:account"),
+    )
+
+
+@require_POST
+@member_page()
+def end_session(request: HttpRequest, member: Member, visit_id: int) -> HttpResponse:
+    """Ends one session of this person; their own one is ended by signing out."""
+    others = visits_of(member.user).exclude(session_id=request.session.session_key)
+    if not end_visits(others.filter(pk=visit_id)):
+        raise Http404
+    messages.success(request, "The session has ended.")
+    return _back()
+
+
+@require_POST
+@member_page()
+def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
+    """Ends all sessions of this person but this one."""
+    ended = end_visits(
+        visits_of(member.user).exclude(session_id=request.session.session_key).order_by()
+    )
+    messages.success(request, f"Sessions ended: {ended}.")
+    return _back()
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("merchants:account"))

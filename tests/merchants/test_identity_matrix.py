@@ -1,0 +1,293 @@
+"""Every page and form of the merchants' page, whoever may be asking.
+
+A new path of merchants/urls.py needs a row here, or the first test fails.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.urls import reverse
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from accounts.keys import issue_key
+from accounts.models import Account, ApiClient
+from merchants.invitations import invite_person
+from merchants.models import Mail, Membership, Role, Visit
+from merchants.urls import urlpatterns
+from operators.models import AuditEntry
+from tests.factories import Merchant, buy_topup, make_account, make_client
+from tests.merchants.people import browser_of, make_member
+from tests.operators.desk import make_staff
+
+pytestmark = pytest.mark.django_db
+
+READ, FORM, DO = "only GET", "GET and POST", "only POST"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Who may use a page at least (None: anybody), how, and what its path names: rows of the
+    account, and words that are the same for everybody."""
+
+    least: Role | None
+    how: str
+    names: tuple[str, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+
+    def path(self, name: str, ids: dict[str, Any]) -> str:
+        own = {one: ids[one] for one in self.names}
+        return reverse(f"merchants:{name}", kwargs={**own, **dict(self.words)})
+
+
+ROWS = {
+    "sign_in": Row(None, FORM),
+    "sign_out": Row(None, DO),
+    "join": Row(None, FORM),
+    "ask_reset": Row(None, FORM),
+    "reset": Row(None, FORM),
+    "overview": Row(Role.VIEWER, READ),
+    "clients": Row(Role.VIEWER, READ),
+    "add_client": Row(Role.DEVELOPER, FORM),
+    "client": Row(Role.VIEWER, READ, ("client_id",)),
+    "rename_client": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "switch_client": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "allowlist": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
+    "wallet": Row(Role.VIEWER, READ),
+    "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
+    "alert": Row(Role.OWNER, FORM),
+    "spend": Row(Role.VIEWER, READ),
+    "orders": Row(Role.VIEWER, READ),
+    "order": Row(Role.VIEWER, READ, ("reference",)),
+    "docs": Row(Role.VIEWER, READ),
+    "docs_retries": Row(Role.VIEWER, READ),
+    "docs_topups": Row(Role.VIEWER, READ),
+    "docs_abandoned": Row(Role.VIEWER, READ),
+    "docs_snippet": Row(Role.VIEWER, READ, words=(("name", "buy.py"),)),
+    "people": Row(Role.VIEWER, READ),
+    "invite": Row(Role.OWNER, FORM),
+    "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
+    "role": Row(Role.OWNER, FORM, ("membership_id",)),
+    "remove": Row(Role.OWNER, FORM, ("membership_id",)),
+    "two_factor": Row(Role.VIEWER, FORM),
+    "account": Row(Role.VIEWER, READ),
+    "password": Row(Role.VIEWER, FORM),
+    "two_factor_on": Row(Role.VIEWER, FORM),
+    "two_factor_off": Row(Role.VIEWER, FORM),
+    "end_sessions": Row(Role.VIEWER, DO),
+    "end_session": Row(Role.VIEWER, DO, ("visit_id",)),
+}
+
+
+@dataclass
+class World:
+    """An account with one of everything that paths name."""
+
+    account: Account
+    ids: dict[str, Any]
+
+
+@pytest.fixture
+def world() -> World:
+    account = make_account()
+    colleague = make_member(account, Role.VIEWER)
+    client = make_client(account)
+    issue_key(client=client)
+    owner = make_member(account)
+    invitation = invite_person(
+        account=account, email="new@b.example", role=Role.VIEWER, invited_by=owner.user
+    )
+    ids = {
+        "client_id": client.pk,
+        "key_id": client.keys.earliest("pk").pk,
+        "membership_id": colleague.pk,
+        "invitation_id": invitation.pk,
+        "visit_id": visit_of(owner.user),
+        "reference": buy_topup(Merchant(client)),
+    }
+    return World(account, ids)
+
+
+def visit_of(user: User) -> int:
+    """Another session of this person."""
+    browser = browser_of(user)
+    browser.get("/merchant/")
+    return Visit.objects.get(session_id=browser.session.session_key).pk
+
+
+def _role(role: Role) -> Callable[[World], User]:
+    return lambda world: make_member(world.account, role).user
+
+
+def _removed(world: World) -> User:
+    user = make_member(world.account).user
+    user.is_active = False
+    user.save()
+    return user
+
+
+def _switched_off(world: World) -> User:
+    user = make_member(world.account).user
+    world.account.enabled = False
+    world.account.save()
+    return user
+
+
+def _without_factor(world: World) -> User:
+    """An owner who enrolled a second factor, and has not shown it."""
+    user = make_member(world.account).user
+    TOTPDevice.objects.create(user=user, confirmed=True)
+    return user
+
+
+IDENTITIES: dict[str, Callable[[World], User | None]] = {
+    "anonymous": lambda world: None,
+    "viewer": _role(Role.VIEWER),
+    "developer": _role(Role.DEVELOPER),
+    "owner": _role(Role.OWNER),
+    "owner of another account": lambda world: make_member().user,
+    "nobody's member": lambda world: User.objects.create_user("nobody@b.example"),
+    "staff": lambda world: make_staff(superuser=True),
+    "removed": _removed,
+    "owner of a switched-off account": _switched_off,
+    "owner without their second factor": _without_factor,
+}
+MEMBERS = {
+    "viewer": Role.VIEWER,
+    "developer": Role.DEVELOPER,
+    "owner": Role.OWNER,
+    "owner of another account": Role.OWNER,
+    "owner of a switched-off account": Role.VIEWER,
+}
+
+SIGN_IN, CHECK = "302 /merchant/sign-in/", "302 /merchant/two-factor/"
+ALLOWED = {"200", "302"}
+
+
+def expected(name: str, method: str, identity: str) -> set[str]:
+    """The answers that are right, by the rules of the page."""
+    row = ROWS[name]
+    exempt = row.least is None or name == "two_factor"
+    if identity == "owner without their second factor" and not exempt:
+        return {CHECK}
+    if (row.how, method) in ((READ, "POST"), (DO, "GET")):
+        return {"405"}
+    if row.least is None:
+        return ALLOWED | {"410"}
+    if identity in ("anonymous", "removed"):
+        return {SIGN_IN}
+    if identity in ("staff", "nobody's member"):
+        return {"403"}
+    if identity == "owner without their second factor":
+        return {"200"}
+    if not MEMBERS[identity].includes(row.least):
+        return {"403"}
+    if identity == "owner of another account" and row.names:
+        return {"404"}
+    return ALLOWED
+
+
+def ask(user: User | None, method: str, name: str, ids: dict[str, Any]) -> Any:
+    return browser_of(user).generic(method, ROWS[name].path(name, ids))
+
+
+def text(answer: Any) -> str:
+    parts = answer.streaming_content if answer.streaming else [answer.content]
+    return b"".join(parts).decode()
+
+
+def said(answer: Any, name: str, identity: str) -> str:
+    """The status, and where people are sent who have to sign in first."""
+    place = str(answer.headers.get("Location", "")).partition("?")[0]
+    away = f"302 {place}"
+    own = ROWS[name].least is None
+    return away if away in (SIGN_IN, CHECK) and not own else str(answer.status_code)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What happens inside never did; what must be a transaction of its own takes it for one."""
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    with block:
+        yield
+        transaction.set_rollback(True)
+
+
+def traces() -> tuple[int, int]:
+    """What every change leaves."""
+    return AuditEntry.objects.count(), Mail.objects.count()
+
+
+def test_every_path_has_a_row() -> None:
+    assert {pattern.name for pattern in urlpatterns} == set(ROWS)
+
+
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_each_page_answers_each_person_as_it_should(identity: str, world: World) -> None:
+    user = IDENTITIES[identity](world)
+    ids = dict(world.ids)
+    if identity in MEMBERS and identity != "owner of another account":
+        assert user is not None
+        ids["visit_id"] = visit_of(user)
+    wrong = []
+    for name in ROWS:
+        for method in ("GET", "POST"):
+            with undone():
+                before = traces()
+                answer = ask(user, method, name, ids)
+                right = expected(name, method, identity)
+                got = said(answer, name, identity)
+                if got not in right or (not right & ALLOWED and traces() != before):
+                    wrong.append(f"{method} {name}: {got}, not {sorted(right)}")
+    assert wrong == []
+
+
+def test_what_is_another_accounts_looks_like_what_is_not_there(world: World) -> None:
+    stranger = make_member().user
+    for name in (name for name, row in ROWS.items() if row.names):
+        for odd in (10**9, 0, 10**30):
+            method = "POST" if ROWS[name].how == DO else "GET"
+            foreign = ask(stranger, method, name, world.ids)
+            unknown = ask(stranger, method, name, dict.fromkeys(world.ids, odd))
+            assert (foreign.status_code, unknown.status_code) == (404, 404), name
+            assert foreign.content == unknown.content, name
+
+
+def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None:
+    stranger = make_member().user
+    secrets = [
+        world.account.name,
+        "new@b.example",
+        ApiClient.objects.get().name,
+        world.ids["reference"],
+    ]
+    for name, row in ROWS.items():
+        if not row.names and row.how != DO:
+            page = text(ask(stranger, "GET", name, {}))
+            assert [secret for secret in secrets if secret in page] == [], name
+
+
+def test_no_form_is_taken_from_another_site(world: World) -> None:
+    owner: Membership = make_member(world.account)
+    for name, row in ROWS.items():
+        if row.how != READ:
+            answer = browser_of(owner, csrf=True).post(row.path(name, world.ids))
+            assert answer.status_code == 403, name
+            assert "This form is out of date" in answer.content.decode(), name
+
+
+def test_no_page_is_kept_by_a_browser_or_a_proxy(world: World) -> None:
+    owner: Membership = make_member(world.account)
+    for name in ROWS:
+        answer = ask(owner.user, "GET", name, world.ids)
+        assert "no-store" in answer["Cache-Control"], name
+        assert "default-src 'none'" in answer["Content-Security-Policy"], name
+        assert "unsafe" not in answer["Content-Security-Policy"], name

@@ -1,0 +1,132 @@
+"""A member who enrolled a second factor sees nothing of the page without it."""
+
+import re
+
+import pytest
+from django.core import mail
+from django.test import Client
+from django_otp.oath import totp
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from merchants.models import Membership
+from merchants.posting import sweep_mail
+from tests.merchants.people import PASSWORD, make_member
+
+pytestmark = pytest.mark.django_db
+
+CHECK = "/merchant/two-factor/"
+ON = "/merchant/account/two-factor/on/"
+OFF = "/merchant/account/two-factor/off/"
+
+
+@pytest.fixture
+def member() -> Membership:
+    return make_member()
+
+
+def sign_in(member: Membership) -> Client:
+    browser = Client()
+    answer = browser.post(
+        "/merchant/sign-in/", {"username": member.user.email, "password": PASSWORD}
+    )
+    assert answer.status_code == 302
+    return browser
+
+
+def code_now() -> str:
+    """What the app shows; as if half a minute had passed since the last one."""
+    TOTPDevice.objects.update(last_t=-1)
+    return f"{totp(TOTPDevice.objects.get().bin_key):06d}"
+
+
+def enrol(browser: Client) -> list[str]:
+    """Scans, types the code, and returns the backup codes."""
+    assert "data:image/svg" in browser.get(ON).content.decode()
+    answer = browser.post(ON, {"code": code_now()})
+    assert "no-store" in answer["Cache-Control"]
+    (listed,) = re.findall(r'aria-label="Backup codes">([^<]+)<', answer.content.decode())
+    codes: list[str] = listed.split()
+    assert len(codes) == 10
+    return codes
+
+
+def sees_the_page(browser: Client) -> bool:
+    answer = browser.get("/merchant/people/")
+    assert answer.status_code == 200 or answer["Location"] == CHECK
+    return answer.status_code == 200
+
+
+def test_a_password_is_enough_until_a_factor_is_enrolled(member: Membership) -> None:
+    browser = sign_in(member)
+    assert sees_the_page(browser)
+
+    enrol(browser)
+    assert sees_the_page(browser)
+    assert not sees_the_page(sign_in(member))
+
+
+def test_the_code_of_the_app_opens_the_session(member: Membership) -> None:
+    enrol(sign_in(member))
+    browser = sign_in(member)
+
+    assert browser.get(CHECK).status_code == 200
+    assert "not the code" in browser.post(CHECK, {"code": "000000"}).content.decode()
+    assert not sees_the_page(browser)
+
+    TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    assert browser.post(CHECK, {"code": code_now()})["Location"] == "/merchant/"
+    assert sees_the_page(browser)
+
+
+def test_a_backup_code_works_once(member: Membership) -> None:
+    code = enrol(sign_in(member))[0]
+    first, second = sign_in(member), sign_in(member)
+
+    first.post(CHECK, {"code": code})
+    second.post(CHECK, {"code": code})
+
+    assert sees_the_page(first)
+    assert not sees_the_page(second)
+
+
+def test_wrong_codes_are_throttled(member: Membership) -> None:
+    enrol(sign_in(member))
+    browser = sign_in(member)
+    for _ in range(3):
+        browser.post(CHECK, {"code": "000000"})
+
+    browser.post(CHECK, {"code": code_now()})
+    assert not sees_the_page(browser)
+
+
+def test_it_is_turned_off_by_a_code_and_only_by_that(member: Membership) -> None:
+    browser = sign_in(member)
+    codes = enrol(browser)
+
+    browser.post(OFF, {"code": "wrong"})
+    assert not sees_the_page(sign_in(member))
+    StaticDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+
+    assert sign_in(member).post(OFF, {"code": codes[0]})["Location"] == CHECK
+    assert not sees_the_page(sign_in(member))
+
+    assert browser.post(OFF, {"code": codes[0]}).status_code == 302
+    assert sees_the_page(sign_in(member))
+
+
+def test_a_session_that_showed_no_factor_can_only_show_it_or_leave(member: Membership) -> None:
+    enrol(sign_in(member))
+    browser = sign_in(member)
+
+    assert browser.get(ON)["Location"] == CHECK
+    assert browser.post("/merchant/account/password/")["Location"] == CHECK
+    assert browser.post("/merchant/sign-out/")["Location"] == "/merchant/sign-in/"
+
+
+def test_the_owners_read_of_it(member: Membership) -> None:
+    enrol(sign_in(member))
+
+    sweep_mail()
+    (letter,) = mail.outbox
+    assert letter.subject == f"Second factor turned on: {member.account}"

@@ -1,0 +1,133 @@
+"""A person sees where they are signed in, ends sessions, and changes the password."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from merchants.models import Membership, Visit
+from tests.merchants.people import PASSWORD, make_member
+
+pytestmark = pytest.mark.django_db
+
+ACCOUNT = "/merchant/account/"
+NEW_PASSWORD = "another horse, another staple"
+
+
+def sign_in(member: Membership, *, agent: str = "Firefox", address: str = "203.0.113.5") -> Client:
+    browser = Client(headers={"User-Agent": agent}, REMOTE_ADDR=address)
+    browser.post("/merchant/sign-in/", {"username": member.user.email, "password": PASSWORD})
+    assert is_in(browser)
+    return browser
+
+
+def is_in(browser: Client) -> bool:
+    return browser.get("/merchant/").status_code == 200
+
+
+def test_sessions_are_listed_with_device_and_address() -> None:
+    member, other = make_member(), make_member()
+    sign_in(other, agent="Somebody else's")
+    sign_in(member, agent="Phone <b>\x07é", address="2001:db8::7")
+    browser = sign_in(member)
+
+    page = browser.get(ACCOUNT).content.decode()
+
+    assert "2001:db8::7" in page
+    assert "Phone &lt;b&gt;" in page
+    assert "Somebody else" not in page
+    assert page.count("this one") == 1
+    assert str(browser.session.session_key) not in page
+
+
+def test_one_session_is_ended() -> None:
+    member = make_member()
+    lost, browser = sign_in(member), sign_in(member)
+    visit = Visit.objects.get(session_id=lost.session.session_key)
+
+    assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 302
+
+    assert not is_in(lost)
+    assert is_in(browser)
+    assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 404
+
+
+def test_nobody_ends_sessions_of_others() -> None:
+    owner = make_member()
+    colleague = sign_in(make_member(owner.account))
+    stranger = sign_in(make_member())
+    browser = sign_in(owner)
+    for victim in (colleague, stranger):
+        visit = Visit.objects.get(session_id=victim.session.session_key)
+        assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 404
+
+    browser.post(f"{ACCOUNT}sessions/end/")
+
+    assert is_in(colleague)
+    assert is_in(stranger)
+
+
+def test_all_others_are_ended_at_once() -> None:
+    member = make_member()
+    others = [sign_in(member) for _ in range(3)]
+    browser = sign_in(member)
+
+    browser.post(f"{ACCOUNT}sessions/end/")
+
+    assert [is_in(other) for other in others] == [False] * 3
+    assert is_in(browser)
+
+
+def test_a_new_password_needs_the_old_one_and_ends_other_sessions() -> None:
+    member = make_member()
+    other, browser = sign_in(member), sign_in(member)
+    new = {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+
+    wrong = browser.post(f"{ACCOUNT}password/", {"old_password": "wrong", **new})
+    assert wrong.status_code == 200
+    assert is_in(other)
+
+    assert browser.post(f"{ACCOUNT}password/", {"old_password": PASSWORD, **new}).status_code == 302
+    assert is_in(browser)
+    assert not is_in(other)
+
+
+def test_a_session_ends_by_itself_and_takes_its_visit_along(settings: Settings) -> None:
+    member = make_member()
+    browser = sign_in(member)
+    session = Session.objects.get(pk=browser.session.session_key)
+    assert session.expire_date < timezone.now() + timedelta(hours=12, minutes=1)
+
+    Session.objects.update(expire_date=timezone.now())
+    assert not is_in(browser)
+    call_command("clearsessions")
+    assert not Visit.objects.exists()
+
+
+def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Settings) -> None:
+    member, browser = make_member(), Client()
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
+    browser.get("/merchant/sign-in/")
+    browser.post("/merchant/sign-in/", {"username": member.user.email, "password": PASSWORD})
+
+    session = browser.cookies["sessionid"]
+    assert (session["httponly"], session["secure"], session["samesite"]) == (True, True, "Lax")
+    csrf = browser.cookies["csrftoken"]
+    assert (csrf["secure"], csrf["samesite"]) == (True, "Lax")
+
+
+def test_seeing_a_page_again_writes_nothing(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    browser = sign_in(make_member())
+
+    with django_assert_max_num_queries(
+        6
+    ) as queries:  # session, person, 2 of the factor, member, visit
+        browser.get("/merchant/docs/")  # which itself reads nothing
+
+    assert [one for one in queries.captured_queries if not one["sql"].startswith("SELECT")] == []

@@ -1,0 +1,72 @@
+"""What goes wrong is said on a page of the merchants' own, and gives nothing away."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from merchants.views import people
+from tests.merchants.people import PASSWORD, browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+
+def heading(answer: Any) -> str:
+    text: str = answer.content.decode()
+    return text.partition("<h1>")[2].partition("</h1>")[0]
+
+
+def test_an_unknown_page() -> None:
+    answer = Client().get("/merchant/nowhere/")
+    assert (answer.status_code, heading(answer)) == (404, "There is nothing here")
+
+
+def test_too_many_wrong_passwords(settings: Settings) -> None:
+    settings.AXES_FAILURE_LIMIT = 2
+    for name in (make_member().user.email, "nobody@merchant.example"):
+        for password in ("wrong", "wrong", PASSWORD):
+            answer = Client().post("/merchant/sign-in/", {"username": name, "password": password})
+        assert (answer.status_code, heading(answer)) == (429, "Too many wrong passwords")
+
+
+def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("a secret detail")
+
+    browser = browser_of(make_member())
+    browser.raise_request_exception = False
+    monkeypatch.setattr(people, "members_of", fail)
+    answer = browser.get("/merchant/people/")
+    assert (answer.status_code, heading(answer)) == (500, "Something failed on our side")
+    assert "secret detail" not in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+
+
+def test_a_request_that_cannot_be_read() -> None:
+    fields = {f"field{number}": "1" for number in range(1001)}
+    answer = browser_of(make_member()).post("/merchant/people/invite/", fields)
+    assert (answer.status_code, heading(answer)) == (400, "Bad request")
+
+
+@pytest.mark.parametrize("odd", ["a\x00b", "x" * 5000, "\ud800", "🙂@example.com", "a@b"])
+def test_odd_words_are_refused_in_the_form(odd: str) -> None:
+    sent = odd.encode("utf-8", "surrogatepass")
+    owner = make_member()
+    fields = ("username", "password", "email", "role", "code", "old_password", "new_password1")
+    body = b"&".join(name.encode() + b"=" + sent for name in fields)
+    for path in (
+        "sign-in/",
+        "password/forgotten/",
+        "join/?token=x",
+        "people/invite/",
+        f"people/{owner.pk}/role/",
+        "account/password/",
+        "account/two-factor/on/",
+        "two-factor/",
+    ):
+        for browser in (Client(), browser_of(owner)):
+            answer = browser.generic(
+                "POST", f"/merchant/{path}", body, "application/x-www-form-urlencoded"
+            )
+            assert answer.status_code in (200, 302, 410), path
