@@ -118,6 +118,7 @@ class Demo:
 
     api_key: str = ""
     admin_password: str = ""
+    owner_password: str = ""  # of the merchants' page (merchants/demo.py)
 
 
 def load_demo() -> Demo:
@@ -126,8 +127,7 @@ def load_demo() -> Demo:
     A second run adds nothing and returns the same. A lost key or a lost file gets a new key; a lost
     password stays lost (empty). Raises InputProblem where somebody uses the demo's ids.
     """
-    path = settings.VAR_DIR / FILE_NAME
-    demo = _read(path)
+    demo = _read(settings.VAR_DIR / FILE_NAME)
     with transaction.atomic():
         merchant = Account.objects.filter(name=MERCHANT).order_by("pk").first()
         if merchant is None:
@@ -137,8 +137,13 @@ def load_demo() -> Demo:
             api_key=_keep_key(merchant, demo.api_key),
             admin_password=_keep_admin(demo.admin_password),
         )
-        _write(path, demo)
+        keep_demo(demo)
     return demo
+
+
+def keep_demo(demo: Demo) -> None:
+    """Remembers it for the next run."""
+    _write(settings.VAR_DIR / FILE_NAME, demo)
 
 
 def welcome(demo: Demo, *, base_url: str) -> str:

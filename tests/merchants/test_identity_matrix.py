@@ -20,7 +20,7 @@ from merchants.invitations import invite_person
 from merchants.models import Mail, Membership, Role, Visit
 from merchants.urls import urlpatterns
 from operators.models import AuditEntry
-from tests.factories import make_account, make_client
+from tests.factories import make_account, make_client, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.desk import make_staff
 
@@ -36,6 +36,7 @@ class Row:
     least: Role | None
     how: str
     names: tuple[str, ...] = ()
+    sent: str = ""
 
 
 ROWS = {
@@ -54,6 +55,10 @@ ROWS = {
     "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
+    "references": Row(Role.VIEWER, READ),
+    "name_shelf": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
+    "export_references": Row(Role.VIEWER, READ),
+    "import_references": Row(Role.DEVELOPER, FORM),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
@@ -93,6 +98,7 @@ def world() -> World:
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
         "visit_id": visit_of(owner.user),
+        "product": make_product().pk,
     }
     return World(account, ids)
 
@@ -178,7 +184,8 @@ def expected(name: str, method: str, identity: str) -> set[str]:
 
 def ask(user: User | None, method: str, name: str, ids: dict[str, int]) -> Any:
     path = reverse(f"merchants:{name}", kwargs={one: ids[one] for one in ROWS[name].names})
-    return browser_of(user).generic(method, path)
+    body = ROWS[name].sent.format(**ids)
+    return browser_of(user).generic(method, path, body, "application/x-www-form-urlencoded")
 
 
 def said(answer: Any, name: str, identity: str) -> str:
@@ -187,6 +194,12 @@ def said(answer: Any, name: str, identity: str) -> str:
     away = f"302 {place}"
     own = ROWS[name].least is None
     return away if away in (SIGN_IN, CHECK) and not own else str(answer.status_code)
+
+
+def content(answer: Any) -> str:
+    """The whole of it, streamed or not."""
+    found: bytes = answer.getvalue() if answer.streaming else answer.content
+    return found.decode()
 
 
 @contextmanager
@@ -244,7 +257,7 @@ def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None
     secrets = [world.account.name, "new@b.example", ApiClient.objects.get().name]
     for name, row in ROWS.items():
         if not row.names and row.how != DO:
-            page = ask(stranger, "GET", name, {}).content.decode()
+            page = content(ask(stranger, "GET", name, {}))
             assert [secret for secret in secrets if secret in page] == [], name
 
 
