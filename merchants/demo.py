@@ -1,44 +1,251 @@
-"""A person for the demo shop's merchant, so that `make run` has somebody to sign in."""
+"""A demo shop for whoever starts the service for the first time."""
 
+import json
+import os
 import secrets
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
-from django.contrib.auth.models import User
+from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import transaction
 
-from accounts.models import Account
+from accounts.keys import find_live_key, issue_key
+from accounts.models import Account, ApiClient
+from accounts.services import create_client
+from catalogue.code_import import add_codes
+from catalogue.codes import Code
+from catalogue.models import Product, Shelf
+from config.inputs import InputProblem
 from merchants.models import Membership, Role
-from operators.demo import MERCHANT, Demo, keep_demo, load_demo, welcome
+from operators.catalogue_file import import_rows
+from topups.models import TopUpProduct
+from wallets.provisioning import create_account
 
+FILE_NAME = "demo.json"
+MERCHANT = "Demo merchant"
+BALANCE = Decimal("1000.00")
+ADMIN = "admin"
 OWNER = "owner@demo.example"
 
+# Ids far from those that anybody would choose for products of their own.
+CATALOGUE: dict[str, Any] = {
+    "categories": [
+        {"id": 9001, "name": "Gift cards"},
+        {"id": 9002, "name": "Games"},
+    ],
+    "products": [
+        {
+            "id": 9001,
+            "name": "Steam Wallet 10 USD",
+            "type": "voucher",
+            "category": 9001,
+            "currency": "USD",
+            "price": "9.99",
+        },
+        {
+            "id": 9002,
+            "name": "PlayStation Store 20",
+            "type": "voucher",
+            "category": 9001,
+            "currency": "USD",
+            "price": "19.49",
+            "variations": [
+                {"id": 9001, "name": "United States", "price": "19.20"},
+                {"id": 9002, "name": "United Kingdom", "price": "24.75"},
+            ],
+        },
+        {
+            "id": 9003,
+            "name": "Game trial, pack of three",
+            "type": "voucher",
+            "category": 9002,
+            "currency": "USD",
+            "price": "2.50",
+            "quantity_step": 3,
+        },
+        {
+            "id": 9004,
+            "name": "Xbox Gift Card 15 USD",
+            "type": "voucher",
+            "category": 9001,
+            "currency": "USD",
+            "price": "14.60",
+            "active": False,
+        },
+    ],
+    "topup_products": [
+        {
+            "id": 9001,
+            "name": "Gems 60",
+            "category": 9002,
+            "currency": "USD",
+            "price": "4.99",
+            "available_stock": 50,
+            "forward": True,
+            "fields": [
+                {
+                    "id": 1,
+                    "name": "server",
+                    "label": "Server",
+                    "type": "dropdown",
+                    "required": True,
+                    "options": [
+                        {"value": "eu", "label": "Europe"},
+                        {"value": "us", "label": "America"},
+                    ],
+                }
+            ],
+        },
+        {
+            "id": 9002,
+            "name": "Diamonds 100",
+            "category": 9002,
+            "currency": "USD",
+            "price": "1.49",
+        },
+    ],
+}
+# Codes by product and variation. Product 9002 sells by its variations only.
+STOCK = {(9001, None): 400, (9002, 9001): 200, (9002, 9002): 100, (9003, None): 300}
+TRY_PRODUCT = 9001
 
-def load_demo_with_owner() -> Demo:
-    """The demo shop, with an owner of its merchant's account. A lost password stays lost."""
+
+@dataclass(frozen=True)
+class Demo:
+    """What a person needs to try the service. Kept in `var/demo.json`, readable by the owner."""
+
+    api_key: str = ""
+    admin_password: str = ""
+    owner_password: str = ""
+
+
+def load_demo() -> Demo:
+    """Adds the demo shop, its merchant with an owner, and an admin user where they are missing.
+
+    A second run adds nothing and returns the same. A lost key or a lost file gets a new key; a lost
+    password stays lost (empty). Raises InputProblem where somebody uses the demo's ids.
+    """
+    path = settings.VAR_DIR / FILE_NAME
+    demo = _read(path)
     with transaction.atomic():
-        demo = load_demo()
-        account = Account.objects.filter(name=MERCHANT).order_by("pk")[0]
-        demo = replace(demo, owner_password=_keep_owner(account, demo.owner_password))
-        keep_demo(demo)
+        merchant = Account.objects.filter(name=MERCHANT).order_by("pk").first()
+        if merchant is None:
+            merchant = _open_shop()
+        demo = replace(
+            demo,
+            api_key=_keep_key(merchant, demo.api_key),
+            admin_password=_keep_admin(demo.admin_password),
+            owner_password=_keep_owner(merchant, demo.owner_password),
+        )
+        _write(path, demo)
     return demo
 
 
-def welcome_with_owner(demo: Demo, *, base_url: str) -> str:
-    """What to do next, with the merchants' page and who can sign in there."""
-    page = f"{base_url.rstrip('/')}/merchant/"
-    password = demo.owner_password or f"(yours; `manage.py changepassword {OWNER}` sets another)"
-    line = f"Merchant {page}   user {OWNER}, password {password}\n"
-    before, api_key, after = welcome(demo, base_url=base_url).partition("API key ")
-    return f"{before}{line}{api_key}{after}"
+def welcome(demo: Demo, *, base_url: str) -> str:
+    """What to do next, for a person: addresses, the key, and a line to paste."""
+    base_url = base_url.rstrip("/")
+    password = demo.admin_password or "(yours; `manage.py changepassword admin` sets another)"
+    owner_password = demo.owner_password or f"(yours; `manage.py changepassword {OWNER}`)"
+    body = json.dumps({"product_id": TRY_PRODUCT, "quantity": 1})
+    return f"""\
+API      {base_url}/api/v1
+Docs     {base_url}/docs/
+Admin    {base_url}/admin/   user {ADMIN}, password {password}
+Merchant {base_url}/merchant/   e-mail {OWNER}, password {owner_password}
+API key  {demo.api_key}
+
+Buy a code:
+
+curl -sS {base_url}/api/v1/orders \\
+  -H 'Authorization: Bearer {demo.api_key}' \\
+  -H 'Content-Type: application/json' \\
+  -H 'Idempotency-Key: demo-{secrets.token_hex(4)}' \\
+  -d '{body}'
+
+Paste it again: the same answer is replayed, and nothing is debited. Another Idempotency-Key buys
+another code."""
 
 
-def _keep_owner(account: Account, password: str) -> str:
-    user = User.objects.filter(username=OWNER).first()
-    if user is not None:
-        return password if user.check_password(password) else ""
-    if Membership.objects.filter(account=account).exists():
-        return ""  # somebody made it theirs
-    password = password or secrets.token_urlsafe(12)
-    user = User.objects.create_user(OWNER, OWNER, password)
-    Membership.objects.create(user=user, account=account, role=Role.OWNER)
-    return password
+def _open_shop() -> Account:
+    ids = [row["id"] for row in CATALOGUE["products"]]
+    if Product.objects.filter(pk__in=ids).exists() or TopUpProduct.objects.filter(pk__in=ids):
+        raise InputProblem(
+            f"There is no {MERCHANT!r}, but products with ids of the demo ({ids[0]} and on):"
+            " this is not an empty shop, and the demo is not added to it."
+        )
+    import_rows(CATALOGUE, actor="command:load_demo")
+    for (product, variation), number in STOCK.items():
+        shelf = Shelf.objects.get(product=product, variation=variation)
+        add_codes(shelf=shelf, rows=_make_codes(number))
+    return create_account(
+        name=MERCHANT,
+        currency="USD",
+        balance=BALANCE,
+        with_wallet=True,
+        actor="command:load_demo",
+    )
+
+
+def _make_codes(number: int) -> Iterator[tuple[int, Code]]:
+    for line in range(1, number + 1):
+        text = secrets.token_hex(8).upper()
+        parts = [text[start : start + 4] for start in range(0, len(text), 4)]
+        yield (
+            line,
+            Code("-".join(["DEMO", *parts]), f"SN{line:06d}", f"{secrets.randbelow(10000):04d}"),
+        )
+
+
+def _keep_key(merchant: Account, key: str) -> str:
+    found = find_live_key(key)
+    if found is not None and found.account_id == merchant.pk:
+        return key
+    client = ApiClient.objects.filter(account=merchant).order_by("pk").first()
+    if client is not None:
+        return issue_key(client=client)
+    return create_client(name="Demo shop", account_id=merchant.pk)[1]
+
+
+def _keep_admin(password: str) -> str:
+    users = get_user_model().objects
+    user = users.filter(username=ADMIN).first()
+    if user is None:
+        password = password or secrets.token_urlsafe(12)
+        users.create_superuser(username=ADMIN, password=password)
+        return password
+    return password if user.check_password(password) else ""
+
+
+def _keep_owner(merchant: Account, password: str) -> str:
+    """Who signs in at the merchants' page."""
+    users = get_user_model().objects
+    user = users.filter(username=OWNER).first()
+    if user is None:
+        password = password or secrets.token_urlsafe(12)
+        user = users.create_user(username=OWNER, email=OWNER, password=password)
+        Membership.objects.create(user=user, account=merchant, role=Role.OWNER)
+        return password
+    return password if user.check_password(password) else ""
+
+
+def _read(path: Path) -> Demo:
+    try:
+        return Demo(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return Demo()
+    except (OSError, ValueError, TypeError):
+        raise InputProblem(f"{path} cannot be read; remove it to get a new key.") from None
+
+
+def _write(path: Path, demo: Demo) -> None:
+    """Whole or not at all, and readable by nobody else, not even for a moment."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(asdict(demo), file)
+    unfinished.replace(path)

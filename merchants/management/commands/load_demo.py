@@ -4,13 +4,13 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from config.commands import ServiceCommand
-from merchants.demo import load_demo_with_owner, welcome_with_owner
+from merchants.demo import load_demo, welcome
 
 
 class Command(ServiceCommand):
     """Prints text rather than JSON: `make run` ends with it, for a person who starts here."""
 
-    help = "Adds a demo shop with stock, a merchant with money, its owner, and an admin; once."
+    help = "Adds a demo shop with stock, a merchant with money, and an admin; once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL")
@@ -19,5 +19,4 @@ class Command(ServiceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HTTPS and not options["force"]:
             raise CommandError("This is no place for demo data: DJANGO_HTTPS is on (--force).")
-        demo = load_demo_with_owner()
-        self.stdout.write(welcome_with_owner(demo, base_url=options["base_url"]))
+        self.stdout.write(welcome(load_demo(), base_url=options["base_url"]))
