@@ -181,12 +181,18 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
+CELERY_IMPORTS = ["merchants.sweeps"]
 # What workers find waiting after an outage need not be done for each time it was due.
 _ONLY_LATELY = {"expires": 300}
 CELERY_BEAT_SCHEDULE = {
     "cleanup-idempotency": {
         "task": "idempotency.tasks.cleanup_idempotency",
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+        "options": _ONLY_LATELY,
+    },
+    "sweep-balance-alerts": {
+        "task": "merchants.sweeps.sweep_balance_alerts",
+        "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
         "options": _ONLY_LATELY,
     },
     "sweep-mail": {

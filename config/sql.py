@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.migrations import RunSQL
 from psycopg.rows import dict_row
 
 from config.errors import ApiError
 
 REFUSED = "VT001"
+CANCELED = "57014"
 
 
 @contextmanager
@@ -67,6 +68,24 @@ def _rows(function: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
         cursor.execute(f"SELECT * FROM {function}({places})", arguments)  # noqa: S608  names of ours
         rows: list[dict[str, Any]] = fetched.fetchall()
         return rows
+
+
+class TookTooLong(Exception):
+    """The database was asked for more than somebody can wait for."""
+
+
+@contextmanager
+def patience(seconds: int) -> Iterator[None]:
+    """One transaction whose statements may take this long each. Raises TookTooLong."""
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{seconds}s"])
+            yield
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != CANCELED:
+            raise
+        raise TookTooLong from None
 
 
 def name_actor(actor: str) -> None:

@@ -10,6 +10,7 @@ from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts.models import Account
+from wallets.models import MONEY_DECIMALS, MONEY_DIGITS
 
 
 class Role(models.TextChoices):
@@ -146,6 +147,30 @@ class Mail(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
+
+
+class BalanceAlert(models.Model):
+    """The balance below which an account's owners want a letter, and whether it is below.
+
+    `below` is written by the sweep (merchants/alerts.py) and makes one crossing one letter.
+    """
+
+    account = models.OneToOneField(
+        Account, on_delete=models.PROTECT, primary_key=True, related_name="balance_alert"
+    )
+    level = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    below = models.BooleanField(default=False, editable=False)
+    crossed_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_balancealert_level_is_positive", condition=Q(level__gt=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"balance alert of {self.account}"
 
 
 class Visit(models.Model):

@@ -15,7 +15,10 @@ MENU = {
     "Overview": "merchants:overview",
     "API access": "merchants:clients",
     "References": "merchants:references",
+    "Wallet": "merchants:wallet",
+    "Orders": "merchants:orders",
     "People": "merchants:people",
+    "Docs": "merchants:docs",
     "Account": "merchants:account",
 }
 

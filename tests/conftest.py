@@ -1,6 +1,7 @@
 """Shared by every test. Real servers come from `python -m config.embedded exec` (`make test`)."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ MAX_FLUSHES = 5
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
+    "node": shutil.which("node"),
     "pgbouncer": find_pgbouncer(),
     "rabbitmq": find_rabbitmq(),
     "wrk": find_wrk(),

@@ -212,6 +212,11 @@ class Fulfilment(models.Model):
                 condition=Q(refund_due_at__isnull=False, refunded_at=None),
             ),
             models.Index(name="topups_fulfilment_closed", fields=["closed_at"]),
+            models.Index(
+                name="topups_fulfilment_failed",
+                fields=["account", "id"],
+                condition=Q(status="failed"),
+            ),
         ]
         constraints = [
             models.CheckConstraint(

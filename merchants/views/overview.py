@@ -1,14 +1,79 @@
 """The first page."""
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from accounts.models import Account, ApiKey
+from config.sql import TookTooLong, patience
 from merchants.access import Member, member_page
+from merchants.models import Role
 from merchants.pages import show
+from merchants.views.wallet import alert_of, balance_of
+from orders.models import ClientCounter
+from orders.of_account import count_open_topups
+from wallets.selectors import spent_since
+
+SPEND_PATIENCE = 2  # seconds: the page is more than this number
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that a new merchant does once."""
+
+    done: bool
+    what: str
+    url: str
 
 
 @require_safe
 @member_page()
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
     """What matters at a glance."""
-    return show(request, member, "merchants/overview.html", title="Overview")
+    account = member.account
+    balance, alert = balance_of(account), alert_of(account)
+    steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
+    return show(
+        request,
+        member,
+        "merchants/overview.html",
+        title="Overview",
+        balance=balance,
+        alert=alert,
+        may_set_alert=member.may(Role.OWNER),
+        spent_today=_spent_today(account),
+        open_topups=count_open_topups(account),
+        steps=[] if all(step.done for step in steps) else steps,
+    )
+
+
+def _spent_today(account: Account) -> Decimal | None:
+    """Since midnight, UTC; None where there is too much to add up."""
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        with patience(SPEND_PATIENCE):
+            return spent_since(account, midnight)
+    except TookTooLong:
+        return None
+
+
+def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[Step]:
+    wallet, docs = reverse("merchants:wallet"), reverse("merchants:docs")
+    clients = reverse("merchants:clients")
+    keys = ApiKey.objects.filter(client__account=account)
+    return [
+        Step(
+            bool(balance_of(account)), "Money is in the wallet. Ask support how to pay in", wallet
+        ),
+        Step(keys.exists(), "A client has a key", clients),
+        Step(
+            ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
+            "The first order is bought, as the quick start shows",
+            docs,
+        ),
+        Step(alert, "A level is set for the balance alert", wallet),
+    ]

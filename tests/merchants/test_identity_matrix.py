@@ -20,7 +20,7 @@ from merchants.invitations import invite_person
 from merchants.models import Mail, Membership, Role, Visit
 from merchants.urls import urlpatterns
 from operators.models import AuditEntry
-from tests.factories import make_account, make_client, make_product
+from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.desk import make_staff
 
@@ -31,12 +31,18 @@ READ, FORM, DO = "only GET", "GET and POST", "only POST"
 
 @dataclass(frozen=True)
 class Row:
-    """Who may use a page at least (None: anybody), how, and what its path names."""
+    """Who may use a page at least (None: anybody), how, and what its path names: rows of the
+    account, and words that are the same for everybody."""
 
     least: Role | None
     how: str
     names: tuple[str, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
     sent: str = ""
+
+    def path(self, name: str, ids: dict[str, Any]) -> str:
+        own = {one: ids[one] for one in self.names}
+        return reverse(f"merchants:{name}", kwargs={**own, **dict(self.words)})
 
 
 ROWS = {
@@ -59,6 +65,17 @@ ROWS = {
     "name_shelf": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
     "export_references": Row(Role.VIEWER, READ),
     "import_references": Row(Role.DEVELOPER, FORM),
+    "wallet": Row(Role.VIEWER, READ),
+    "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
+    "alert": Row(Role.OWNER, FORM),
+    "spend": Row(Role.VIEWER, READ),
+    "orders": Row(Role.VIEWER, READ),
+    "order": Row(Role.VIEWER, READ, ("reference",)),
+    "docs": Row(Role.VIEWER, READ),
+    "docs_retries": Row(Role.VIEWER, READ),
+    "docs_topups": Row(Role.VIEWER, READ),
+    "docs_abandoned": Row(Role.VIEWER, READ),
+    "docs_snippet": Row(Role.VIEWER, READ, words=(("name", "buy.py"),)),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
@@ -79,7 +96,7 @@ class World:
     """An account with one of everything that paths name."""
 
     account: Account
-    ids: dict[str, int]
+    ids: dict[str, Any]
 
 
 @pytest.fixture
@@ -94,10 +111,11 @@ def world() -> World:
     )
     ids = {
         "client_id": client.pk,
-        "key_id": client.keys.get().pk,
+        "key_id": client.keys.earliest("pk").pk,
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
         "visit_id": visit_of(owner.user),
+        "reference": buy_topup(Merchant(client)),
         "product": make_product().pk,
     }
     return World(account, ids)
@@ -182,10 +200,15 @@ def expected(name: str, method: str, identity: str) -> set[str]:
     return ALLOWED
 
 
-def ask(user: User | None, method: str, name: str, ids: dict[str, int]) -> Any:
-    path = reverse(f"merchants:{name}", kwargs={one: ids[one] for one in ROWS[name].names})
+def ask(user: User | None, method: str, name: str, ids: dict[str, Any]) -> Any:
     body = ROWS[name].sent.format(**ids)
+    path = ROWS[name].path(name, ids)
     return browser_of(user).generic(method, path, body, "application/x-www-form-urlencoded")
+
+
+def text(answer: Any) -> str:
+    parts = answer.streaming_content if answer.streaming else [answer.content]
+    return b"".join(parts).decode()
 
 
 def said(answer: Any, name: str, identity: str) -> str:
@@ -194,12 +217,6 @@ def said(answer: Any, name: str, identity: str) -> str:
     away = f"302 {place}"
     own = ROWS[name].least is None
     return away if away in (SIGN_IN, CHECK) and not own else str(answer.status_code)
-
-
-def content(answer: Any) -> str:
-    """The whole of it, streamed or not."""
-    found: bytes = answer.getvalue() if answer.streaming else answer.content
-    return found.decode()
 
 
 @contextmanager
@@ -254,10 +271,15 @@ def test_what_is_another_accounts_looks_like_what_is_not_there(world: World) -> 
 
 def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None:
     stranger = make_member().user
-    secrets = [world.account.name, "new@b.example", ApiClient.objects.get().name]
+    secrets = [
+        world.account.name,
+        "new@b.example",
+        ApiClient.objects.get().name,
+        world.ids["reference"],
+    ]
     for name, row in ROWS.items():
         if not row.names and row.how != DO:
-            page = content(ask(stranger, "GET", name, {}))
+            page = text(ask(stranger, "GET", name, {}))
             assert [secret for secret in secrets if secret in page] == [], name
 
 
@@ -265,8 +287,7 @@ def test_no_form_is_taken_from_another_site(world: World) -> None:
     owner: Membership = make_member(world.account)
     for name, row in ROWS.items():
         if row.how != READ:
-            path = reverse(f"merchants:{name}", kwargs={one: world.ids[one] for one in row.names})
-            answer = browser_of(owner, csrf=True).post(path)
+            answer = browser_of(owner, csrf=True).post(row.path(name, world.ids))
             assert answer.status_code == 403, name
             assert "This form is out of date" in answer.content.decode(), name
 

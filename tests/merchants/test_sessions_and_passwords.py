@@ -128,6 +128,6 @@ def test_seeing_a_page_again_writes_nothing(
     with django_assert_max_num_queries(
         6
     ) as queries:  # session, person, 2 of the factor, member, visit
-        browser.get("/merchant/")
+        browser.get("/merchant/docs/")  # which itself reads nothing
 
     assert [one for one in queries.captured_queries if not one["sql"].startswith("SELECT")] == []

@@ -1,0 +1,70 @@
+"""Pages of long lists: each begins after a row that is named, none is counted or skipped."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from django import forms
+from django.db.models import Model, QuerySet
+from django.http import QueryDict
+
+from config.api.fields import MAX_ID
+
+PER_PAGE = 50
+
+Row = TypeVar("Row", bound=Model)
+
+
+class Place(forms.Form):
+    """Where in a list a page is: older than one row, or newer. Odd places are the first page."""
+
+    before = forms.IntegerField(required=False, min_value=1, max_value=MAX_ID)
+    after = forms.IntegerField(required=False, min_value=0, max_value=MAX_ID)
+
+
+@dataclass(frozen=True)
+class KeysetPage(Generic[Row]):
+    """Rows, newest first, and the queries of the links to newer and older ones, where there are."""
+
+    rows: list[Row]
+    newer: str | None
+    older: str | None
+
+
+def page_of(
+    rows: QuerySet[Row], *, query: QueryDict, key: str = "pk", per_page: int = PER_PAGE
+) -> KeysetPage[Row]:
+    """The page of these rows that the query names by `before` or `after`, a value of `key`.
+
+    The links keep everything else of the query, such as filters.
+    """
+    place = Place(query)
+    place.is_valid()
+    before, after = place.cleaned_data.get("before"), place.cleaned_data.get("after")
+    if after is not None:
+        found = list(rows.filter(**{f"{key}__gt": after}).order_by(key)[: per_page + 1])
+        shown = found[:per_page][::-1]
+        newer, older = len(found) > per_page, bool(shown)
+    else:
+        older_rows = rows if before is None else rows.filter(**{f"{key}__lt": before})
+        found = list(older_rows.order_by(f"-{key}")[: per_page + 1])
+        shown = found[:per_page]
+        newer, older = before is not None and bool(shown), len(found) > per_page
+    return KeysetPage(
+        rows=shown,
+        newer=_link(query, after=getattr(shown[0], key)) if newer else None,
+        older=_link(query, before=getattr(shown[-1], key)) if older else None,
+    )
+
+
+def without_place(query: QueryDict) -> str:
+    """The query of the same list's first page."""
+    return _link(query)
+
+
+def _link(query: QueryDict, **place: int) -> str:
+    kept = query.copy()
+    for name in ("before", "after"):
+        kept.pop(name, None)
+    for name, value in place.items():
+        kept[name] = str(value)
+    return kept.urlencode()

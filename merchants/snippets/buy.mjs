@@ -1,0 +1,83 @@
+// Buys once, however often it has to ask. Node 18 or newer, nothing else.
+//
+//   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+//
+// Make a new key for each purchase (crypto.randomUUID()) and keep it before you start. If this ends
+// with 2, the outcome is unknown: start it again with the same key. 0: the order is printed.
+// 1: nothing was charged, and the error is printed.
+// For a server: a key must never reach a browser.
+
+const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
+const pauseSeconds = Number(process.env.VOUCHER_PAUSE_SECONDS ?? 3);
+const attempts = 10;
+
+const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+/** Nothing was charged. Branch on error.code, then error.reason. */
+class Refused extends Error {
+    constructor(error) {
+        super(error.code);
+        this.error = error;
+    }
+}
+
+/** Perhaps it was bought. Ask again with the same body and key, never with a new key. */
+class OutcomeUnknown extends Error {}
+
+/** The order. Money in it is a JSON number: for sums, parse the text with a decimal library. */
+async function buy(body, key) {
+    for (let attempt = 0; attempt < attempts; attempt++) {
+        const { status, answer } = await call("POST", "/orders", body, key);
+        if (status === 201 && answer.success) return answer.data;
+        let pause = pauseSeconds;
+        if (status >= 400 && status < 500) {
+            // What no program of ours wrote has no error: a proxy's 404, for example.
+            const error = answer.error ?? { code: `http_${status}` };
+            if (error.code === "request_abandoned") { // it was bought: read it, do not buy again
+                const read = await call("GET", `/orders/${error.reference}`);
+                if (read.status === 200 && read.answer.success) return read.answer.data;
+            } else if (error.code === "rate_limited") {
+                pause = error.retry_after_seconds;
+            } else if (error.code !== "request_in_progress") {
+                throw new Refused(error);
+            }
+        }
+        await sleep(pause);
+    }
+    throw new OutcomeUnknown();
+}
+
+/** Status and answer; status 0 where none came, or one that cannot be read. */
+async function call(method, path, body, key) {
+    const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
+    if (body) Object.assign(headers, { "Content-Type": "application/json", "Idempotency-Key": key });
+    let status = 0;
+    try {
+        const response = await fetch(baseUrl + path, {
+            method,
+            headers,
+            body: body && JSON.stringify(body),
+            signal: AbortSignal.timeout(30_000),
+        });
+        status = response.status;
+        const answer = await response.json();
+        if (answer && typeof answer === "object") return { status, answer };
+    } catch {
+        // No answer, half of one, or no JSON.
+    }
+    return status >= 400 && status < 500 ? { status, answer: {} } : { status: 0, answer: {} };
+}
+
+try {
+    console.log(JSON.stringify(await buy(JSON.parse(process.argv[2]), process.argv[3])));
+} catch (error) {
+    if (error instanceof Refused) {
+        console.log(JSON.stringify(error.error));
+        process.exitCode = 1;
+    } else if (error instanceof OutcomeUnknown) {
+        console.error("The outcome is unknown. Start again with the same key.");
+        process.exitCode = 2;
+    } else {
+        throw error;
+    }
+}

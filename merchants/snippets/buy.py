@@ -1,0 +1,92 @@
+"""Buys once, however often it has to ask. Python 3.9 or newer, nothing else.
+
+    python buy.py '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+
+Make a new key for each purchase (uuid.uuid4()) and keep it before you start. If this ends with 2,
+the outcome is unknown: start it again with the same key. 0: the order is printed. 1: nothing was
+charged, and the error is printed.
+"""
+
+import http.client
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from decimal import Decimal
+
+BASE_URL = os.environ["VOUCHER_BASE_URL"]
+API_KEY = os.environ["VOUCHER_API_KEY"]
+PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "3"))
+ATTEMPTS = 10
+
+
+class Refused(Exception):
+    """Nothing was charged. `error` says why: branch on error["code"], then error.get("reason")."""
+
+    def __init__(self, error):
+        super().__init__(error["code"])
+        self.error = error
+
+
+class OutcomeUnknown(Exception):
+    """Perhaps it was bought. Ask again with the same body and key, never with a new key."""
+
+
+def buy(body, key):
+    """The order. Raises Refused or OutcomeUnknown."""
+    for _ in range(ATTEMPTS):
+        status, answer = call("POST", "/orders", body, key)
+        if status == 201 and answer.get("success"):
+            return answer["data"]
+        pause = PAUSE
+        if 400 <= status < 500:
+            # What no program of ours wrote has no error: a proxy's 404, for example.
+            error = answer.get("error", {"code": f"http_{status}"})
+            if error["code"] == "request_abandoned":  # it was bought: read it, do not buy again
+                status, answer = call("GET", f"/orders/{error['reference']}")
+                if status == 200 and answer.get("success"):
+                    return answer["data"]
+            elif error["code"] == "rate_limited":
+                pause = error["retry_after_seconds"]
+            elif error["code"] != "request_in_progress":
+                raise Refused(error)
+        time.sleep(pause)
+    raise OutcomeUnknown
+
+
+def call(method, path, body=None, key=None):
+    """Status and answer; status 0 where none came, or one that cannot be read."""
+    headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
+    if body is not None:
+        headers.update({"Content-Type": "application/json", "Idempotency-Key": key})
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(BASE_URL + path, data, headers, method=method)
+    try:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                status, text = response.status, response.read()
+        except urllib.error.HTTPError as response:
+            status, text = response.code, response.read()
+    except (OSError, http.client.HTTPException):
+        return 0, {}
+    try:
+        answer = json.loads(text, parse_float=Decimal)  # money is never a binary float
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        return (status, {}) if 400 <= status < 500 else (0, {})
+    return status, answer
+
+
+if __name__ == "__main__":
+    try:
+        order = buy(json.loads(sys.argv[1]), sys.argv[2])
+    except Refused as refused:
+        print(json.dumps(refused.error, default=str))
+        sys.exit(1)
+    except OutcomeUnknown:
+        print("The outcome is unknown. Start again with the same key.", file=sys.stderr)
+        sys.exit(2)
+    print(json.dumps(order, default=str))

@@ -1,0 +1,15 @@
+"""Amounts in templates, exact as the API writes them."""
+
+from decimal import Decimal
+
+from django import template
+
+from config.api.json import money_text
+
+register = template.Library()
+
+
+@register.filter
+def money(amount: Decimal | None) -> str:
+    """`9.99`, `-0.0725`, `5.00`; nothing for None."""
+    return "" if amount is None else money_text(amount)

@@ -1,0 +1,89 @@
+"""What a merchant's developers read: how to begin, to retry and to reconcile."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from merchants.access import Member, member_page
+from merchants.pages import show
+from merchants.recipes import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
+
+
+@require_safe
+@member_page()
+def start(request: HttpRequest, member: Member) -> HttpResponse:
+    """The first calls."""
+    return _show(
+        request, member, "docs_start", "Docs: quick start", first=snippet("first_calls.sh")
+    )
+
+
+@require_safe
+@member_page()
+def retries(request: HttpRequest, member: Member) -> HttpResponse:
+    """Which answer means what to do, and programs that do it."""
+    programs = [
+        {"file": name, "language": language, "text": snippet(name)}
+        for name, language in RETRY_SNIPPETS.items()
+    ]
+    return _show(
+        request,
+        member,
+        "docs_retries",
+        "Docs: retry safely",
+        codes=[
+            {"code": code.value, "status": code.status.value, "advice": advice}
+            for code, advice in CODES.items()
+        ],
+        reasons=[
+            {"reason": reason.value, "means": reason.message, "advice": advice}
+            for reason, advice in REASONS.items()
+        ],
+        programs=programs,
+    )
+
+
+@require_safe
+@member_page()
+def topups(request: HttpRequest, member: Member) -> HttpResponse:
+    """Buying a top-up, and waiting for it."""
+    return _show(
+        request, member, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py")
+    )
+
+
+@require_safe
+@member_page()
+def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
+    """What request_abandoned means, and how to reconcile."""
+    return _show(request, member, "docs_abandoned", "Docs: request_abandoned and reconciling")
+
+
+@require_safe
+@member_page()
+def snippet_file(request: HttpRequest, member: Member, name: str) -> HttpResponse:
+    """A program of these pages as a file."""
+    if name not in SNIPPET_NAMES:
+        raise Http404
+    return HttpResponse(
+        snippet(name),
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _show(
+    request: HttpRequest, member: Member, template: str, title: str, **context: Any
+) -> HttpResponse:
+    return show(
+        request,
+        member,
+        f"merchants/{template}.html",
+        title=title,
+        base_url=f"{settings.PUBLIC_URL}/api/v1",
+        window_minutes=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
+        keep_days=settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
+        **context,
+    )

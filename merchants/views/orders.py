@@ -1,0 +1,103 @@
+"""The account's orders, without their codes."""
+
+from typing import Any
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from accounts.models import Account, ApiClient
+from catalogue.models import ReferenceLink
+from merchants.access import Member, member_page
+from merchants.pages import show
+from merchants.paging import page_of
+from merchants.periods import PeriodForm
+from orders.models import Order, OrderStatus
+from orders.of_account import OrderList, find_account_order, list_account_orders
+from topups.models import FulfilmentEvent
+from wallets.models import LedgerEntry
+
+
+class OrderFilter(PeriodForm):
+    """Which orders. A client of another account is none that could be chosen."""
+
+    status = forms.ChoiceField(required=False, choices=[("", "All"), *OrderStatus.choices])
+    client: Any = forms.ModelChoiceField(
+        required=False, queryset=ApiClient.objects.none(), empty_label="All"
+    )
+
+    def __init__(self, data: Any, *, account: Account) -> None:
+        super().__init__(data)
+        self.account = account
+        self.fields["client"].queryset = account.clients.order_by("name", "pk")  # type: ignore[attr-defined]
+
+    def orders(self) -> OrderList:
+        """The account's orders that pass. Only of a valid filter."""
+        status = self.cleaned_data["status"]
+        return list_account_orders(
+            self.account,
+            client=self.cleaned_data["client"],
+            status=OrderStatus(status) if status else None,
+            since=self.begins,
+            until=self.ends,
+        )
+
+
+@require_safe
+@member_page()
+def orders(request: HttpRequest, member: Member) -> HttpResponse:
+    """Every client's orders, newest first."""
+    filters = OrderFilter(request.GET, account=member.account)
+    found: list[Order] = []
+    page = None
+    if filters.is_valid():
+        listed = filters.orders()
+        page = page_of(listed.rows, query=request.GET, key=listed.key)
+        found = listed.orders(page.rows)
+    return show(
+        request,
+        member,
+        "merchants/orders.html",
+        title="Orders",
+        filters=filters,
+        page=page,
+        orders=found,
+        filtered=bool(request.GET),
+    )
+
+
+@require_safe
+@member_page()
+def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
+    """One order: what was sold, where its delivery stands, and what it moved in the wallet."""
+    found = find_account_order(member.account, reference)
+    if found is None:
+        raise Http404
+    return show(
+        request,
+        member,
+        "merchants/order.html",
+        title=f"Order {found.reference}",
+        order=found,
+        own_name=_own_name(member.account, found),
+        entries=LedgerEntry.objects.filter(
+            wallet=member.account.pk, order_reference=found.reference
+        ).order_by("pk"),
+        moves=_moves(found),
+    )
+
+
+def _own_name(account: Account, order: Order) -> str | None:
+    """The merchant's name for the shelf, as it is now (contract, "Voucher order")."""
+    if order.shelf_id is None:
+        return None
+    links = ReferenceLink.objects.filter(account=account, shelf=order.shelf_id)
+    return links.values_list("reference", flat=True).first()
+
+
+def _moves(order: Order) -> list[FulfilmentEvent]:
+    """When a top-up's status moved. Who moved it and their notes are the operators' own."""
+    if order.fulfilment_id is None:
+        return []
+    events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
+    return list(events.only("to_status", "created_at"))

@@ -1,0 +1,179 @@
+"""The wallet: its balance and its statement."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import Account
+from config.api.json import money_text
+from config.sql import TookTooLong
+from merchants.access import Member, member_page
+from merchants.alerts import set_balance_alert
+from merchants.charts import draw_days, draw_products
+from merchants.models import BalanceAlert, Role
+from merchants.pages import show
+from merchants.paging import page_of, without_place
+from merchants.periods import PeriodForm
+from merchants.statement import write_csv, write_json
+from orders.of_account import spend_of_account
+from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
+from wallets.selectors import entries_of
+
+CHART_DAYS = 30
+Writer = Callable[..., Iterator[bytes]]
+FORMATS: dict[str, tuple[str, Writer]] = {
+    "csv": ("text/csv; charset=utf-8", write_csv),
+    "json": ("application/json", write_json),
+}
+
+
+class StatementFilter(PeriodForm):
+    """Which entries."""
+
+    kind = forms.ChoiceField(
+        required=False, choices=[("", "All"), *EntryKind.choices], label="Kind of entry"
+    )
+
+    def entries(self, account: Account) -> QuerySet[LedgerEntry]:
+        """The account's entries that pass; none where the filter cannot be read."""
+        if not self.is_valid():
+            return LedgerEntry.objects.none()
+        kind = self.cleaned_data["kind"]
+        return entries_of(
+            account,
+            kind=EntryKind(kind) if kind else None,
+            since=self.begins,
+            until=self.ends,
+        )
+
+
+@require_safe
+@member_page()
+def wallet(request: HttpRequest, member: Member) -> HttpResponse:
+    """Balance and statement."""
+    return _show(request, member, StatementFilter(request.GET))
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """The statement, as filtered, as a file."""
+    filters = StatementFilter(request.GET)
+    if not filters.is_valid():
+        return _show(request, member, filters, status=400)
+    content_type, write = FORMATS[format]
+    return StreamingHttpResponse(
+        write(filters.entries(member.account), account=member.account),
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="statement.{format}"'},
+    )
+
+
+class AlertForm(forms.Form):
+    """The level of the letter that a balance is low."""
+
+    level = forms.DecimalField(
+        required=False,
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        min_value=Decimal("0.0001"),
+        help_text="Owners get one e-mail each time the balance falls below this. Empty: none.",
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+
+    def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["level"].label = f"Level in {currency}"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def alert(request: HttpRequest, member: Member) -> HttpResponse:
+    """Sets the level of the balance alert."""
+    account = member.account
+    present = alert_of(account)
+    form = AlertForm(
+        request.POST if request.method == "POST" else None,
+        currency=account.currency,
+        initial={"level": present and money_text(present.level)},
+    )
+    if not form.is_bound or not form.is_valid():
+        return show(
+            request,
+            member,
+            "merchants/alert.html",
+            status=422 if form.is_bound else 200,
+            title="Balance alert",
+            form=form,
+        )
+    changed = set_balance_alert(
+        account=account, level=form.cleaned_data["level"], actor=member.user
+    )
+    messages.success(request, "The alert was changed." if changed else "Nothing was changed.")
+    return HttpResponseRedirect(reverse("merchants:wallet"))
+
+
+@require_safe
+@member_page()
+def spend(request: HttpRequest, member: Member) -> HttpResponse:
+    """What was spent lately, by day and by product."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=CHART_DAYS - 1)
+    try:
+        spent = spend_of_account(member.account, since=first)
+    except TookTooLong:
+        return show(request, member, "merchants/spend.html", title="Spend", too_long=True)
+    days = draw_days(spent, first=first.date(), last=today.date())
+    return show(
+        request,
+        member,
+        "merchants/spend.html",
+        title="Spend",
+        first=first,
+        last=today,
+        days=days,
+        products=draw_products(spent),
+        total=sum((row.amount for row in spent), Decimal(0)),
+    )
+
+
+def alert_of(account: Account) -> BalanceAlert | None:
+    """The account's balance alert, if it has one."""
+    return BalanceAlert.objects.filter(pk=account.pk).first()
+
+
+def balance_of(account: Account) -> Decimal | None:
+    """What is in the account's wallet; None where it has none."""
+    return Wallet.objects.filter(pk=account.pk).values_list("balance", flat=True).first()
+
+
+def _show(
+    request: HttpRequest, member: Member, filters: StatementFilter, status: int = 200
+) -> HttpResponse:
+    return show(
+        request,
+        member,
+        "merchants/wallet.html",
+        status=status,
+        title="Wallet",
+        balance=balance_of(member.account),
+        alert=alert_of(member.account),
+        may_set_alert=member.may(Role.OWNER),
+        filters=filters,
+        page=page_of(filters.entries(member.account), query=request.GET),
+        query=without_place(request.GET),
+    )

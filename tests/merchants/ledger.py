@@ -1,0 +1,32 @@
+"""Much history, made quickly."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection, transaction
+
+from accounts.models import Account
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def book_many(
+    account: Account,
+    number: int,
+    *,
+    amount: str = "0.01",
+    begin: datetime = BEGIN,
+    apart: timedelta = timedelta(minutes=1),
+) -> None:
+    """Deposits, one after the other. They go past the trigger that moves the wallet, which within
+    one transaction would take longer with each; so the balance stays as it was."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(
+            "INSERT INTO wallets_ledgerentry"
+            " (wallet_id, kind, counterpart, amount, balance_after, actor, created_at)"
+            " SELECT %s, 'deposit', 'bank', %s, %s::numeric * (n + 1), 'test',"
+            "        %s::timestamptz + n * %s::float * interval '1 s'"
+            " FROM generate_series(0, %s - 1) n",
+            [account.pk, amount, amount, begin, str(apart.total_seconds()), number],
+        )
+        cursor.execute("SET LOCAL session_replication_role = origin")

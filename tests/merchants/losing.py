@@ -1,0 +1,88 @@
+"""A bad network between a merchant's program and the service: it loses answers as told.
+
+Each request is passed on whole. Then, by the next word of `plan`: `lose` closes without an answer,
+`half` sends half of it, `gateway` says 502 in HTML, `limit` says rate_limited, and what is beyond
+the plan is passed back as it is.
+"""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class BadNetwork:
+    """Where to call it, what it will do, and what it passed on."""
+
+    def __init__(self, port: int, plan: list[str]) -> None:
+        self.plan = plan
+        self.seen: list[tuple[str, str, int]] = []  # method, path, the service's status
+        network = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                network.pass_on(self, port)
+
+            def do_POST(self) -> None:
+                network.pass_on(self, port)
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/api/v1"
+
+    def pass_on(self, handler: BaseHTTPRequestHandler, port: int) -> None:
+        word = self.plan.pop(0) if self.plan else "pass"
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        if word == "limit":
+            error = {"code": "rate_limited", "message": "Wait.", "retry_after_seconds": 1}
+            self._answer(handler, 429, json.dumps({"success": False, "error": error}).encode())
+            return
+        service = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        service.request(handler.command, handler.path, body, dict(handler.headers))
+        response = service.getresponse()
+        content = response.read()
+        service.close()
+        self.seen.append((handler.command, handler.path, response.status))
+        if word == "gateway":
+            self._answer(handler, 502, b"<html>Bad gateway</html>", "text/html")
+        elif word == "half":
+            self._answer(handler, response.status, content, send=len(content) // 2)
+        elif word == "pass":
+            self._answer(handler, response.status, content)
+        handler.close_connection = True
+
+    def _answer(
+        self,
+        handler: BaseHTTPRequestHandler,
+        status: int,
+        content: bytes,
+        content_type: str = "application/json",
+        send: int | None = None,
+    ) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", content_type)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content[:send])
+
+
+@contextmanager
+def bad_network(port: int, *plan: str) -> Iterator[BadNetwork]:
+    """Runs until the block ends."""
+    network = BadNetwork(port, list(plan))
+    thread = threading.Thread(target=network.server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield network
+    finally:
+        network.server.shutdown()
+        thread.join()
+        network.server.server_close()

@@ -1,0 +1,304 @@
+"""The orders' pages: all clients of the account, no other's, and never a code."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Account
+from catalogue.codes import open_code
+from catalogue.models import VoucherCode
+from merchants.models import Role
+from orders.models import Order, OrderStatus
+from orders.of_account import list_account_orders
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    link,
+    make_account,
+    make_client,
+    make_operator,
+    make_product,
+    make_topup_product,
+    make_variation,
+    own_shelf,
+)
+from tests.merchants.people import browser_of, make_member
+from topups.fulfilments import move_fulfilment
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+ORDERS = "/merchant/orders/"
+
+
+def viewer_of(account: Account) -> Client:
+    return browser_of(make_member(account, Role.VIEWER))
+
+
+def two_clients(balance: str = "1000.00") -> tuple[Account, Merchant, Merchant]:
+    account = make_account(balance=balance)
+    return account, Merchant(make_client(account)), Merchant(make_client(account))
+
+
+def buy(merchant: Merchant, product: Any, **body: Any) -> str:
+    answer = merchant.buy(product_id=product.pk, **{"quantity": 1, **body})
+    assert answer.status_code == 201, answer.content
+    reference: str = answer.json()["data"]["reference"]
+    return reference
+
+
+def shown(answer: Any) -> list[str]:
+    return [order.reference for order in answer.context["orders"]]
+
+
+def listed(account: Account, **filters: Any) -> list[str]:
+    found = list_account_orders(account, **filters)
+    return [order.reference for order in found.orders(found.rows.order_by(f"-{found.key}"))]
+
+
+def date_back(reference: str, moment: datetime) -> None:
+    """Orders and entries are records; only a test moves one in time."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for table, column in (
+            ("orders_order", "reference"),
+            ("wallets_ledgerentry", "order_reference"),
+            ("topups_fulfilment", "order_reference"),
+        ):
+            cursor.execute(
+                f"UPDATE {table} SET created_at = %s WHERE {column} = %s",
+                [moment, reference],
+            )
+        cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def test_orders_of_all_clients_are_there_newest_first_and_nobody_elses() -> None:
+    account, one, two = two_clients()
+    product = make_product(price="1.00", codes=9)
+    bought = [buy(merchant, product) for merchant in (one, two, one, two)]
+    bought.append(buy_topup(one))
+    stranger = Merchant(make_client(make_account()))
+    buy(stranger, product)
+
+    answer = viewer_of(account).get(ORDERS)
+
+    assert shown(answer) == bought[::-1]
+
+
+def test_they_can_be_chosen_by_client_status_and_day() -> None:
+    account, one, two = two_clients()
+    product = make_product(price="1.00", codes=9)
+    voucher, old, other = buy(one, product), buy(one, product), buy(two, product)
+    waiting, delivered, failed = buy_topup(one), buy_topup(two), buy_topup(two)
+    operator = make_operator()
+    for reference in (delivered, failed):
+        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+    move_fulfilment(reference=delivered, move=Move.COMPLETE, operator=operator)
+    move_fulfilment(reference=failed, move=Move.REJECT, operator=operator)
+    browser = viewer_of(account)
+    client = str(two.client.pk)
+
+    assert shown(browser.get(ORDERS, {"client": client})) == [failed, delivered, other]
+    assert shown(browser.get(ORDERS, {"status": "pending"})) == [waiting]
+    assert shown(browser.get(ORDERS, {"status": "failed"})) == [failed]
+    assert shown(browser.get(ORDERS, {"status": "completed"})) == [delivered, other, old, voucher]
+    assert shown(browser.get(ORDERS, {"status": "completed", "client": client})) == [
+        delivered,
+        other,
+    ]
+    assert shown(browser.get(ORDERS, {"status": "pending", "client": client})) == []
+    today = datetime.now(UTC).date().isoformat()
+    assert len(shown(browser.get(ORDERS, {"since": today, "until": today}))) == 6
+    assert shown(browser.get(ORDERS, {"until": "2026-01-01"})) == []
+
+
+def test_days_are_found_by_every_filter() -> None:
+    account, one, two = two_clients()
+    product = make_product(price="1.00", codes=9)
+    start = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    bought = []
+    for day in range(8):
+        reference = buy(one, product) if day % 2 else buy_topup(one)
+        date_back(reference, start + timedelta(days=day))
+        bought.append(reference)
+    buy(two, product)
+    period = {
+        "since": datetime(2026, 1, 3, tzinfo=UTC),
+        "until": datetime(2026, 1, 7, tzinfo=UTC),
+    }
+
+    assert listed(account, **period) == bought[2:6][::-1]
+    assert listed(account, client=one.client, **period) == bought[2:6][::-1]
+    assert listed(account, status=OrderStatus.PENDING, **period) == [bought[4], bought[2]]
+    assert listed(account, client=two.client, **period) == []
+    assert listed(account, client=two.client, until=period["until"]) == []
+    assert listed(account, client=make_client(account), **period) == []
+
+
+def test_pages_meet_without_gap_or_repetition() -> None:
+    account, one, two = two_clients()
+    product = make_product(price="1.00", codes=100)
+    bought = [buy((one, two)[n % 2], product) for n in range(55)]
+    browser = viewer_of(account)
+
+    first = browser.get(ORDERS)
+    second = browser.get(f"{ORDERS}?{first.context['page'].older}")
+    back = browser.get(f"{ORDERS}?{second.context['page'].newer}")
+
+    assert shown(first) + shown(second) == bought[::-1]
+    assert shown(back) == shown(first)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["client=0", "client=" + "9" * 30, "client=x", "client=%00", "status=lost", "since=x"],
+)
+def test_an_odd_filter_is_explained(query: str) -> None:
+    answer = viewer_of(make_account()).get(f"{ORDERS}?{query}")
+
+    assert answer.status_code == 200
+    assert 'aria-invalid="true"' in answer.content.decode()
+
+
+def test_anothers_client_is_no_choice() -> None:
+    _, one, _ = two_clients()
+    browser = viewer_of(make_account())
+
+    foreign = browser.get(ORDERS, {"client": one.client.pk})
+    unknown = browser.get(ORDERS, {"client": 999_999})
+
+    assert one.client.name not in foreign.content.decode()
+    assert foreign.context["filters"].errors == unknown.context["filters"].errors != {}
+
+
+def test_no_page_shows_or_even_reads_a_code() -> None:
+    account, one, _ = two_clients()
+    product = make_product(price="1.00", codes=3)
+    reference = buy(one, product, quantity=3)
+    browser = viewer_of(account)
+
+    with CaptureQueriesContext(connection) as queries:
+        pages = [
+            browser.get(path).content.decode()
+            for path in (ORDERS, f"{ORDERS}{reference}/", "/merchant/wallet/", "/merchant/")
+        ]
+
+    assert not any("catalogue_vouchercode" in query["sql"] for query in queries)
+    codes = [
+        open_code(bytes(row.sealed)) for row in VoucherCode.objects.filter(shelf__product=product)
+    ]
+    assert len(codes) == 3
+    for page in pages:
+        for code in codes:
+            assert code.code not in page
+            assert str(code.serial_number) not in page
+    assert reference in pages[1]
+
+
+def test_a_voucher_order_is_shown_as_it_was_sold() -> None:
+    account, one, _ = two_clients()
+    variation = make_variation(make_product(), price="9.00", codes=6, quantity_step=3)
+    link(account, "my-own-name", variation.shelf)
+    reference = buy(one, variation.product, variation_id=variation.pk, quantity=6)
+
+    page = viewer_of(account).get(f"{ORDERS}{reference}/").content.decode()
+
+    for part in (
+        reference,
+        one.client.name,
+        variation.name,
+        variation.product.name,
+        "my-own-name",
+        "9.00 USD",
+        "18.00 USD",
+        "-18.00",
+        "982.00",
+        "2 units of 3",
+        "Completed",
+    ):
+        assert part in page, part
+
+
+def test_a_top_up_is_shown_with_its_fulfilment_and_refund() -> None:
+    account, one, _ = two_clients()
+    reference = buy_topup(one, make_topup_product(price="4.99"), player_id="0012345")
+    browser = viewer_of(account)
+    waiting = browser.get(f"{ORDERS}{reference}/").content.decode()
+    operator = make_operator(username="anna-the-operator")
+    move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+    move_fulfilment(
+        reference=reference, move=Move.REJECT, operator=operator, note="internal remark"
+    )
+    from_topups = Fulfilment.objects.get(order_reference=reference)
+    assert from_topups.refund_due_at is not None
+
+    failed = browser.get(f"{ORDERS}{reference}/").content.decode()
+
+    assert "Pending" in waiting
+    assert "0012345" in waiting
+    assert "fulfilment_failed" in failed
+    assert "on its way" in failed
+    assert "Processing" in failed
+    assert "anna-the-operator" not in failed
+    assert "internal remark" not in failed
+
+
+@pytest.mark.parametrize("odd", ["A" * 26, "a" * 26, "x", "%00" * 26, "0" * 500, "%F0%9F%92%A9"])
+def test_an_unknown_order_and_anothers_answer_the_same(odd: str) -> None:
+    _, one, _ = two_clients()
+    reference = buy(one, make_product(price="1.00", codes=1))
+    browser = viewer_of(make_account())
+
+    foreign = browser.get(f"{ORDERS}{reference}/")
+    unknown = browser.get(f"{ORDERS}{odd}/")
+
+    assert foreign.status_code == unknown.status_code == 404
+    assert foreign.content == unknown.content
+
+
+def test_many_orders_cost_as_many_queries_as_one() -> None:
+    account, one, two = two_clients()
+    product = make_product(price="1.00", codes=30)
+    variation = make_variation(product, price="1.00", codes=30)
+    browser = viewer_of(account)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            browser.get(ORDERS)
+        return len(captured)
+
+    def buy_some(number: int) -> None:
+        for _ in range(number):
+            buy(one, product)
+            buy(two, product, variation_id=variation.pk)
+            buy_topup(two)
+
+    buy_some(1)
+    browser.get(ORDERS)
+    few = queries()
+    buy_some(9)
+
+    assert queries() == few
+    assert Order.objects.count() == 30
+
+
+def test_a_client_of_another_account_is_refused_by_the_selector_too() -> None:
+    account, _, _ = two_clients()
+
+    with pytest.raises(ValueError, match="another account"):
+        list_account_orders(account, client=make_client(make_account()))
+
+
+def test_own_shelf_orders_name_their_product() -> None:
+    account, one, _ = two_clients()
+    product = make_product(price="1.00", codes=1)
+    assert own_shelf(product).variation is None
+
+    buy(one, product)
+
+    assert product.name in viewer_of(account).get(ORDERS).content.decode()

@@ -1,0 +1,168 @@
+"""The first page, and what was spent by day and by product."""
+
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from accounts.models import Account
+from config import sql
+from config.sql import TookTooLong, patience
+from merchants.charts import draw_days, draw_products
+from merchants.models import Role
+from merchants.views import overview, wallet
+from orders.of_account import Spend, spend_of_account
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    make_variation,
+)
+from tests.merchants.people import browser_of, make_member
+from tests.merchants.test_orders_of_the_account import buy, date_back, viewer_of
+
+pytestmark = pytest.mark.django_db
+
+SPEND = "/merchant/wallet/spend/"
+
+
+def account_of(merchant: Merchant) -> Account:
+    assert merchant.client.account is not None
+    return merchant.client.account
+
+
+def test_spend_is_added_up_by_day_and_product() -> None:
+    account = make_account(balance="1000.00")
+    one, two = Merchant(make_client(account)), Merchant(make_client(account))
+    product = make_product(name="Card", price="10.00", codes=9)
+    variation = make_variation(product, name="EU", price="9.00", codes=9)
+    package = make_topup_product(name="Gems", price="4.99")
+    stranger = make_merchant()
+    buy(stranger, product)
+    today = datetime.now(UTC)
+    week_ago = today - timedelta(days=7)
+    date_back(buy(one, product), week_ago)
+    date_back(buy(two, product, quantity=2), week_ago)
+    date_back(buy(one, product), today - timedelta(days=40))
+    buy(one, product, variation_id=variation.pk)
+    buy_topup(two, package)
+
+    spent = spend_of_account(account, since=today - timedelta(days=29))
+
+    assert spent == [
+        Spend(week_ago.date(), "Card", 2, Decimal("30.0000")),
+        Spend(today.date(), "Card / EU", 1, Decimal("9.0000")),
+        Spend(today.date(), "Gems", 1, Decimal("4.9900")),
+    ]
+    page = viewer_of(account).get(SPEND).content.decode()
+    assert "43.99 USD" in page
+    assert "Card / EU" in page
+
+
+def test_the_chart_is_drawn_without_styles_or_scripts_and_its_bars_fit() -> None:
+    merchant = make_merchant(balance="1000.00")
+    product = make_product(name='<b>"Card"</b>', price="10.00", codes=9)
+    for days in (0, 3, 3, 29):
+        date_back(buy(merchant, product), datetime.now(UTC) - timedelta(days=days))
+
+    page = viewer_of(account_of(merchant)).get(SPEND).content.decode()
+
+    assert "<b>" not in page
+    assert "style=" not in page
+    text = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
+    picture = ET.fromstring(text)
+    bars = picture.findall("rect")
+    assert [bar.attrib["height"] for bar in bars] == ["80", "160", "80"]
+    assert all(int(bar.attrib["y"]) + int(bar.attrib["height"]) == 160 for bar in bars)
+    width = int(picture.attrib["viewBox"].split()[2])
+    assert all(int(bar.attrib["x"]) + 16 <= width for bar in bars)
+
+
+def test_every_day_has_a_place_and_the_least_spend_is_seen() -> None:
+    today = datetime.now(UTC).date()
+    spent = [
+        Spend(today, "dear", 1, Decimal("1000000")),
+        Spend(today - timedelta(days=1), "cheap", 1, Decimal("0.0001")),
+    ]
+
+    chart = draw_days(spent, first=today - timedelta(days=29), last=today)
+
+    assert len(chart.bars) == 30
+    assert [bar.length for bar in chart.bars[-3:]] == [0, 1, 160]
+
+
+def test_many_products_are_the_ten_dearest_and_the_others() -> None:
+    today = datetime.now(UTC).date()
+    spent = [Spend(today, f"product {n}", n, Decimal(n)) for n in range(1, 15)]
+
+    bars = draw_products(spent).bars
+
+    assert [bar.name for bar in bars[:2]] == ["product 14", "product 13"]
+    assert (bars[10].name, bars[10].amount, bars[10].orders) == ("4 others", Decimal(10), 10)
+    assert len(bars) == 11
+
+
+def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    merchant = make_merchant()
+    browser = viewer_of(account_of(merchant))
+
+    def endless(*_: Any, **__: Any) -> Any:
+        with patience(1):
+            return sql._rows("pg_sleep", (5,))
+
+    monkeypatch.setattr(wallet, "spend_of_account", endless)
+    monkeypatch.setattr(overview, "spent_since", endless)
+
+    assert "too many orders" in browser.get(SPEND).content.decode()
+    assert "Too much to add up" in browser.get("/merchant/").content.decode()
+    with pytest.raises(TookTooLong):
+        endless()
+
+
+def test_nothing_bought_is_said() -> None:
+    assert "Nothing was bought" in viewer_of(make_account()).get(SPEND).content.decode()
+
+
+def test_a_new_merchant_is_led_to_the_first_order() -> None:
+    account = make_account(balance="0")
+    browser = browser_of(make_member(account))
+
+    def done() -> list[bool]:
+        return [step.done for step in browser.get("/merchant/").context["steps"]]
+
+    assert done() == [False, False, False, False]
+    rich = make_merchant()
+    browser = browser_of(make_member(account_of(rich)))
+    assert done() == [True, True, False, False]
+    buy(rich, make_product(codes=1, price="1.00"))
+    assert done() == [True, True, True, False]
+    browser.post("/merchant/wallet/alert/", {"level": "5"})
+    assert done() == []
+
+
+def test_the_first_page_shows_what_matters() -> None:
+    merchant = make_merchant(balance="100.00")
+    buy(merchant, make_product(codes=1, price="1.25"))
+    buy_topup(merchant, make_topup_product(price="2.50"))
+    date_back(
+        buy(merchant, make_product(codes=1, price="3.00")), datetime.now(UTC) - timedelta(days=2)
+    )
+
+    answer = viewer_of(account_of(merchant)).get("/merchant/")
+
+    assert answer.context["balance"] == Decimal("93.25")
+    assert answer.context["spent_today"] == Decimal("3.75")
+    assert answer.context["open_topups"] == 1
+    assert "93.25 USD" in answer.content.decode()
+
+
+def test_an_account_without_a_wallet_has_a_first_page() -> None:
+    answer = browser_of(make_member(make_account(wallet=False), Role.VIEWER)).get("/merchant/")
+
+    assert "No wallet yet" in answer.content.decode()

@@ -1,0 +1,273 @@
+"""A low balance is written about once for each time that it falls below the level."""
+
+import threading
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Account
+from config.celery import app
+from merchants import alerts, posting
+from merchants.alerts import set_balance_alert, sweep_balance_alerts
+from merchants.models import BalanceAlert, Mail, MailKind, Role
+from operators.models import AuditAction, AuditEntry
+from tests.concurrency.racing import race
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+from wallets.services import adjust, deposit
+
+pytestmark = pytest.mark.django_db
+
+ALERT = "/merchant/wallet/alert/"
+
+
+def move(account: Account, amount: str) -> None:
+    book = deposit if Decimal(amount) > 0 else partial(adjust, note="")
+    book(account=account, amount=Decimal(amount), actor="test")
+
+
+def make_alert(balance: str = "100.00", level: str = "50.00") -> tuple[Account, User]:
+    account = make_account(balance=balance)
+    owner = make_member(account, Role.OWNER).user
+    set_balance_alert(account=account, level=Decimal(level), actor=owner)
+    return account, owner
+
+
+def letters() -> list[Mail]:
+    return list(Mail.objects.filter(kind=MailKind.LOW_BALANCE).order_by("pk"))
+
+
+def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
+    account, owner = make_alert()
+    other = make_member(account, Role.OWNER).user
+    make_member(account, Role.DEVELOPER)
+    make_member(make_account(), Role.OWNER)
+    gone = make_member(account, Role.OWNER).user
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+
+    sweep_balance_alerts()
+    assert letters() == []
+    move(account, "-50")  # 50: the level itself is not below it
+    sweep_balance_alerts()
+    assert letters() == []
+    move(account, "-0.0001")
+    for _ in range(3):
+        sweep_balance_alerts()
+    move(account, "-10")
+    sweep_balance_alerts()
+
+    assert {letter.to for letter in letters()} == {owner.email, other.email}
+    assert letters()[0].facts == {
+        "account": account.name,
+        "balance": "49.9999 USD",
+        "level": "50.00 USD",
+    }
+
+    move(account, "20")
+    assert sweep_balance_alerts() == {"told": 0, "armed": 1}
+    move(account, "-20")
+    assert sweep_balance_alerts() == {"told": 1, "armed": 0}
+    assert len(letters()) == 4
+
+
+def test_the_letter_says_what_is_the_matter(mailoutbox: Any) -> None:
+    account, _ = make_alert(balance="10.00")
+    sweep_balance_alerts()
+
+    posting.send_mail(mail_id=letters()[0].pk)
+
+    (sent,) = mailoutbox
+    assert sent.subject == f"Low balance: {account.name}"
+    assert "10.00 USD" in sent.body
+    assert "50.00 USD" in sent.body
+    assert "/merchant/wallet/" in sent.body
+
+
+def test_a_new_level_is_a_new_crossing_only_where_it_was_not_low_before() -> None:
+    account, owner = make_alert(balance="100.00", level="120.00")
+    sweep_balance_alerts()
+    assert len(letters()) == 1
+
+    set_balance_alert(account=account, level=Decimal("150"), actor=owner)  # low before, low now
+    sweep_balance_alerts()
+    assert len(letters()) == 1
+    set_balance_alert(account=account, level=Decimal("50"), actor=owner)
+    sweep_balance_alerts()
+    set_balance_alert(account=account, level=Decimal("130"), actor=owner)
+    sweep_balance_alerts()
+    assert len(letters()) == 2
+
+
+def test_no_alert_and_no_wallet_are_no_letter() -> None:
+    account, owner = make_alert(balance="10.00")
+    set_balance_alert(account=account, level=None, actor=owner)
+    poor = make_account(wallet=False)
+    set_balance_alert(account=poor, level=Decimal("1"), actor=make_member(poor).user)
+
+    assert sweep_balance_alerts() == {"told": 0, "armed": 0}
+    assert letters() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_sweeps_at_once_one_writes() -> None:
+    make_alert(balance="10.00")
+
+    told = race([sweep_balance_alerts] * 6)
+
+    assert sum(counts["told"] for counts in told) == 1
+    assert len(letters()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_control_sweeps_that_look_first_and_write_then_write_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the conditional UPDATE prevents does happen without it, in the same race."""
+    make_alert(balance="10.00")
+    both_have_looked = threading.Barrier(2)
+
+    def careless(account_id: int) -> bool:
+        alert = BalanceAlert.objects.get(pk=account_id)
+        seen = alert.below
+        both_have_looked.wait(10)
+        if not seen:
+            with transaction.atomic():
+                alert.below, alert.crossed_at = True, timezone.now()
+                alert.save()
+                Mail.objects.create(kind=MailKind.LOW_BALANCE, to="owner@example.com")
+        return True
+
+    monkeypatch.setattr(alerts, "_tell", careless)
+    race([sweep_balance_alerts] * 2)
+
+    assert len(letters()) == 2
+
+
+def test_the_crossing_and_its_letters_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    account, _ = make_alert(balance="10.00")
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(alerts, "write_mail", fail)
+    with pytest.raises(RuntimeError):
+        sweep_balance_alerts()
+    monkeypatch.undo()
+
+    assert not BalanceAlert.objects.get(pk=account.pk).below
+    assert sweep_balance_alerts()["told"] == 1
+
+
+def test_beat_runs_the_sweep() -> None:
+    entry = app.conf.beat_schedule["sweep-balance-alerts"]
+    app.loader.import_default_modules()
+
+    assert app.tasks[entry["task"]].run() == {"told": 0, "armed": 0}
+
+
+def test_an_owner_sets_the_level_on_the_page() -> None:
+    account = make_account()
+    owner = make_member(account).user
+    browser = browser_of(owner)
+
+    page = browser.get(ALERT).content.decode()
+    answer = browser.post(ALERT, {"level": "25.5"}, follow=True)
+
+    assert "Level in USD" in page
+    assert "25.50 USD" in answer.content.decode()
+    assert BalanceAlert.objects.get().level == Decimal("25.5")
+    entry = AuditEntry.objects.get(action=AuditAction.ALERT_CHANGED)
+    assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
+    told = Mail.objects.get(kind=MailKind.CHANGE)
+    assert told.to == owner.email
+    assert told.facts["facts"] == {"Before": "none", "Now": "25.50 USD"}
+
+
+def test_the_same_level_again_changes_nothing_and_is_not_told() -> None:
+    _, owner = make_alert(level="25.50")
+
+    answer = browser_of(owner).post(ALERT, {"level": "25.5"}, follow=True)
+
+    assert "Nothing was changed" in answer.content.decode()
+    assert AuditEntry.objects.filter(action=AuditAction.ALERT_CHANGED).count() == 1
+
+
+def test_an_empty_level_ends_the_alert() -> None:
+    _, owner = make_alert()
+
+    browser_of(owner).post(ALERT, {"level": ""})
+
+    assert not BalanceAlert.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        "0",
+        "-1",
+        "NaN",
+        "Infinity",
+        "1e999999999",
+        "9" * 5000,
+        "1.00001",
+        "x",
+        "\0",
+        "\ud800",
+        "1,5",
+    ],
+)
+def test_an_odd_level_is_explained(level: str) -> None:
+    account = make_account()
+    browser = browser_of(make_member(account))
+    body = b"level=" + level.encode("utf-8", "surrogatepass")
+
+    answer = browser.generic("POST", ALERT, body, content_type="application/x-www-form-urlencoded")
+
+    assert answer.status_code == 422
+    assert 'aria-invalid="true"' in answer.content.decode()
+    assert not BalanceAlert.objects.exists()
+
+
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
+def test_others_read_the_level_and_cannot_set_it(role: Role) -> None:
+    account, _ = make_alert()
+    browser = browser_of(make_member(account, role))
+
+    page = browser.get("/merchant/wallet/").content.decode()
+
+    assert "50.00 USD" in page
+    assert ALERT not in page
+    assert browser.get(ALERT).status_code == 403
+    assert browser.post(ALERT, {"level": "1"}).status_code == 403
+    assert BalanceAlert.objects.get().level == 50
+
+
+def test_the_page_says_when_it_is_low() -> None:
+    account, owner = make_alert()
+    move(account, "-60")
+    sweep_balance_alerts()
+
+    for path in ("/merchant/", "/merchant/wallet/"):
+        page = browser_of(owner).get(path).content.decode()
+        assert "Low</span>" in page, path
+        assert "were written to" in page, path
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_owners_who_set_a_level_at_once_both_succeed() -> None:
+    account = make_account()
+    owners = [make_member(account).user for _ in range(4)]
+
+    race(
+        [
+            partial(set_balance_alert, account=account, level=Decimal(10 + number), actor=owner)
+            for number, owner in enumerate(owners)
+        ]
+    )
+
+    assert BalanceAlert.objects.get().level in {10, 11, 12, 13}

@@ -1,0 +1,94 @@
+"""The docs' pages: complete, with the reader's own address, and with the programs as they are."""
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from config.errors import ErrorCode, RefusalReason
+from merchants.models import Role
+from merchants.recipes import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+DOCS = "/merchant/docs/"
+PAGES = [DOCS, f"{DOCS}retries/", f"{DOCS}top-ups/", f"{DOCS}request-abandoned/"]
+
+
+@pytest.fixture
+def browser() -> Client:
+    return browser_of(make_member(make_account(), Role.VIEWER))
+
+
+def text(browser: Client, path: str) -> str:
+    answer = browser.get(path)
+    assert answer.status_code == 200, path
+    return html.unescape(answer.content.decode())
+
+
+def test_every_code_and_every_reason_of_the_contract_has_its_advice(browser: Client) -> None:
+    assert set(CODES) == set(ErrorCode)
+    assert set(REASONS) == set(RefusalReason)
+    page = text(browser, f"{DOCS}retries/")
+
+    for code, advice in CODES.items():
+        assert f"<code>{code.value}</code></th><td>{code.status.value}</td>" in page
+        assert advice.act in page
+    for reason, advice in REASONS.items():
+        assert f"<code>{reason.value}</code>" in page
+        assert advice.act in page
+
+
+def test_no_advice_has_somebody_buy_with_a_new_key() -> None:
+    """What leaves the outcome unknown is answered by the same request with the same key."""
+    for code in ErrorCode:
+        if code.status.value >= 500 or code is ErrorCode.REQUEST_IN_PROGRESS:
+            assert CODES[code].charged == "unknown"
+            assert "same request with the same key" in CODES[code].act
+
+
+def test_the_pages_show_the_services_own_address(browser: Client, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://vouchers.example"
+
+    for path in PAGES[:2]:
+        assert "export VOUCHER_BASE_URL=https://vouchers.example/api/v1\n" in text(browser, path)
+
+
+def test_the_pages_name_the_times_that_are_set(browser: Client, settings: Any) -> None:
+    settings.IDEMPOTENCY_IN_PROGRESS_SECONDS = 420
+    settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS = 9
+
+    page = text(browser, f"{DOCS}request-abandoned/")
+
+    assert "For 7 minutes" in page
+    assert "for 9 days" in page
+
+
+def test_each_program_is_on_a_page_and_a_file_to_take(browser: Client) -> None:
+    assert {path.name for path in SNIPPETS.iterdir() if path.is_file()} == set(SNIPPET_NAMES)
+    pages = "".join(text(browser, path) for path in PAGES)
+
+    for name in SNIPPET_NAMES:
+        program = (SNIPPETS / name).read_text()
+        assert program in pages, name
+        file = browser.get(f"{DOCS}snippets/{name}")
+        assert file.content.decode() == program
+        assert file.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+
+
+@pytest.mark.parametrize("name", ["../recipes.py", "..%2frecipes.py", "x", "%00", "buy.py%00", ""])
+def test_no_other_file_is_to_be_had(browser: Client, name: str) -> None:
+    assert browser.get(f"{DOCS}snippets/{name}").status_code == 404
+
+
+def test_every_link_leads_somewhere(browser: Client) -> None:
+    for path in PAGES:
+        page = browser.get(path).content.decode()
+        for part in page.split('href="')[1:]:
+            target = part.split('"')[0]
+            if target.startswith("/merchant/") and "static" not in target:
+                assert browser.get(target).status_code == 200, f"{path}: {target}"
+    assert browser.get("/docs/").status_code == 200

@@ -1,0 +1,266 @@
+"""The programs of the docs, run as files against the live server, over a network that loses
+answers: one debit whatever happens, and the order in the end."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from idempotency.models import IdempotencyRecord
+from merchants.recipes import SNIPPETS
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+)
+from tests.live import LiveServer
+from tests.merchants.losing import BadNetwork, bad_network
+from topups.fulfilments import move_fulfilment
+from topups.transitions import Move
+from wallets.models import EntryKind, LedgerEntry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANY_LANGUAGE = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(["sh", "buy.sh"], id="curl"),
+        pytest.param([sys.executable, "buy.py"], id="python"),
+        pytest.param(["node", "buy.mjs"], id="javascript", marks=pytest.mark.node),
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a program ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def printed(self) -> Any:
+        """The order or the error; curl's program prints them in their envelope."""
+        value = json.loads(self.out, parse_float=Decimal)
+        return value.get("data") or value.get("error") or value
+
+
+def run(program: list[str], *arguments: str, base_url: str, key: str) -> Run:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "VOUCHER_BASE_URL": base_url,
+        "VOUCHER_API_KEY": key,
+        "VOUCHER_PAUSE_SECONDS": "0.2",
+    }
+    done = subprocess.run(
+        [*program, *arguments],
+        cwd=SNIPPETS,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert key not in done.stdout + done.stderr
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def buy(program: list[str], network: BadNetwork, merchant: Merchant, **body: Any) -> Run:
+    return run(program, json.dumps(body), "order-4711", base_url=network.base_url, key=merchant.key)
+
+
+def debits() -> list[str | None]:
+    purchases = LedgerEntry.objects.filter(kind=EntryKind.PURCHASE).order_by("pk")
+    return list(purchases.values_list("order_reference", flat=True))
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize(
+    "plan", [(), ("lose",), ("half", "gateway", "lose"), ("limit", "lose", "limit")]
+)
+def test_it_buys_once_and_gets_the_codes_whatever_is_lost(
+    live: LiveServer, program: list[str], plan: tuple[str, ...]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, *plan) as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=2)
+        again = buy(program, network, merchant, product_id=product.pk, quantity=2)
+
+    assert done.code == 0, done
+    order = done.printed
+    assert [order["reference"]] == debits()
+    assert len(order["codes"]) == 2
+    assert again.printed == order
+
+
+@ANY_LANGUAGE
+def test_it_tells_an_unknown_outcome_from_a_refusal(live: LiveServer, program: list[str]) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, *["lose"] * 10) as network:
+        lost = buy(program, network, merchant, product_id=product.pk, quantity=1)
+        found = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert lost.code == 2
+    assert lost.out == ""
+    assert "same key" in lost.err
+    assert found.code == 0
+    assert debits() == [found.printed["reference"]]
+
+
+@ANY_LANGUAGE
+def test_it_reads_an_abandoned_order_and_does_not_buy_again(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+    bought = merchant.buy("order-4711", product_id=product.pk, quantity=1).json()["data"]
+    IdempotencyRecord.objects.update(
+        response=None, started_at=timezone.now() - timedelta(minutes=10)
+    )
+
+    with bad_network(live.port, "pass", "lose") as network:  # the first reading is lost as well
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert done.code == 0, done
+    assert done.printed["reference"] == bought["reference"]
+    assert [code["code"] for code in done.printed["codes"]] == [
+        code["code"] for code in bought["codes"]
+    ]
+    assert debits() == [bought["reference"]]
+
+
+@ANY_LANGUAGE
+def test_it_waits_while_the_first_request_runs(live: LiveServer, program: list[str]) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+    merchant.buy("order-4711", product_id=product.pk, quantity=1)
+    IdempotencyRecord.objects.update(response=None, order_reference=None)  # as before its commit
+
+    with bad_network(live.port) as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert done.code == 2, done
+    assert len(network.seen) == 10
+    assert {status for _, _, status in network.seen} == {409}
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize(
+    ("change", "code", "reason"),
+    [
+        ({"quantity": 100}, "order_refused", "insufficient_stock"),
+        ({"quantity": 0}, "validation_failed", None),
+        ({"product_id": None}, "validation_failed", None),
+        ({"merchant_reference": "x"}, "product_reference_ambiguous", None),
+    ],
+)
+def test_it_stops_at_a_refusal_at_once(
+    live: LiveServer, program: list[str], change: dict[str, Any], code: str, reason: str | None
+) -> None:
+    merchant = make_merchant(balance="1000000.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port) as network:
+        done = buy(
+            program, network, merchant, **{"product_id": product.pk, "quantity": 1, **change}
+        )
+
+    assert done.code == 1, done
+    assert done.printed["code"] == code
+    assert done.printed.get("reason") == reason
+    assert len(network.seen) == 1
+    assert debits() == []
+
+
+@ANY_LANGUAGE
+def test_it_stops_where_it_did_not_reach_the_api(live: LiveServer, program: list[str]) -> None:
+    done = run(
+        program,
+        json.dumps({"product_id": 1, "quantity": 1}),
+        "order-4711",
+        base_url=f"{live.base_url}/api/v2",
+        key="vk_nothing_of_value",
+    )
+
+    assert done.code == 1, done
+
+
+@ANY_LANGUAGE
+def test_it_buys_a_top_up_too(live: LiveServer, program: list[str]) -> None:
+    merchant = make_merchant(balance="100.00")
+    package = make_topup_product(price="4.99")
+
+    with bad_network(live.port, "lose") as network:
+        done = buy(
+            program,
+            network,
+            merchant,
+            delivery_type="top_up",
+            system_product_id=package.pk,
+            player_id="0012345",
+        )
+
+    assert done.code == 0, done
+    assert done.printed["player_id"] == "0012345"
+    assert debits() == [done.printed["reference"]]
+
+
+def test_the_first_calls_answer(live: LiveServer) -> None:
+    merchant = make_merchant(balance="12.34")
+    make_product(name="Card", codes=1)
+    make_topup_product(name="Gems")
+
+    done = run(["sh", "first_calls.sh"], base_url=f"{live.base_url}/api/v1", key=merchant.key)
+
+    ping, balance, products, packages = (
+        json.loads(line, parse_float=Decimal)["data"] for line in done.out.splitlines()
+    )
+    assert done.code == 0, done
+    assert ping["client"] == merchant.client.name
+    assert balance["balance"] == Decimal("12.34")
+    assert [item["name"] for item in products["items"]] == ["Card"]
+    assert [item["name"] for item in packages["items"]] == ["Gems"]
+
+
+@pytest.mark.parametrize(
+    ("move", "status"), [(Move.COMPLETE, "completed"), (Move.REJECT, "failed")]
+)
+def test_a_top_up_is_waited_for_until_it_has_ended(
+    live: LiveServer, move: Move, status: str
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+    program = [sys.executable, "wait_for_topup.py", reference]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "VOUCHER_BASE_URL": f"{live.base_url}/api/v1",
+        "VOUCHER_API_KEY": merchant.key,
+        "VOUCHER_PAUSE_SECONDS": "0.1",
+    }
+    with subprocess.Popen(
+        program, cwd=SNIPPETS, env=environment, stdout=subprocess.PIPE, text=True
+    ) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        operator = make_operator()
+        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+        move_fulfilment(reference=reference, move=move, operator=operator)
+        out, _ = waiting.communicate(timeout=30)
+
+    assert waiting.returncode == 0
+    assert json.loads(out)["status"] == status

@@ -1,0 +1,330 @@
+"""The wallet page: the balance, and every entry that led to it, by pages, filters and files."""
+
+import csv
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import pytest
+from django.db import connection, reset_queries
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Account
+from merchants.models import Role
+from tests.factories import Merchant, buy_topup, make_account, make_product
+from tests.merchants.ledger import BEGIN, book_many
+from tests.merchants.people import browser_of, make_member
+from wallets.models import EntryKind, LedgerEntry
+from wallets.selectors import entries_of, read_in_chunks
+from wallets.services import adjust, deposit
+
+pytestmark = pytest.mark.django_db
+
+WALLET = "/merchant/wallet/"
+CSV = "/merchant/wallet/statement.csv"
+JSON = "/merchant/wallet/statement.json"
+
+
+def viewer_of(account: Account) -> Client:
+    return browser_of(make_member(account, Role.VIEWER))
+
+
+def account_of(merchant: Merchant) -> Account:
+    assert merchant.client.account is not None
+    return merchant.client.account
+
+
+def rows(answer: Any) -> list[LedgerEntry]:
+    found: list[LedgerEntry] = answer.context["page"].rows
+    return found
+
+
+def downloaded(answer: Any) -> str:
+    assert answer.status_code == 200
+    return b"".join(answer.streaming_content).decode()
+
+
+def walk(browser: Client, path: str, link: str) -> Iterator[Any]:
+    """The pages from this one on, by their links to older or newer ones."""
+    while True:
+        answer = browser.get(path)
+        yield answer
+        query = getattr(answer.context["page"], link)
+        if query is None:
+            return
+        path = f"{WALLET}?{query}"
+
+
+def test_it_shows_balance_amounts_and_running_balance_exactly(merchant: Merchant) -> None:
+    account = account_of(merchant)
+    adjust(account=account, amount=Decimal("-0.0725"), actor="admin:anna", note="internal remark")
+    product = make_product(price="9.99", codes=1)
+    order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+
+    answer = viewer_of(account).get(WALLET)
+    page = answer.content.decode()
+
+    assert [(row.amount, row.balance_after) for row in rows(answer)] == [
+        (Decimal("-9.9900"), Decimal("89.9375")),
+        (Decimal("-0.0725"), Decimal("99.9275")),
+        (Decimal("100.0000"), Decimal("100.0000")),
+    ]
+    assert "89.9375 USD" in page
+    assert "-0.0725" in page
+    assert f'href="/merchant/orders/{order["reference"]}/"' in page
+
+
+def test_what_staff_wrote_for_themselves_is_not_shown(merchant: Merchant) -> None:
+    account = account_of(merchant)
+    adjust(account=account, amount=Decimal("1"), actor="admin:anna", note="internal remark")
+    browser = viewer_of(account)
+
+    for shown in (
+        browser.get(WALLET).content.decode(),
+        downloaded(browser.get(CSV)),
+        downloaded(browser.get(JSON)),
+    ):
+        assert "anna" not in shown
+        assert "internal remark" not in shown
+
+
+def test_pages_meet_without_gap_or_repetition_both_ways() -> None:
+    account = make_account(balance="0")
+    book_many(account, 120)
+    book_many(make_account(), 60)
+    browser = viewer_of(account)
+
+    older = list(walk(browser, WALLET, "older"))
+    newer = list(walk(browser, f"{WALLET}?after=0", "newer"))
+
+    everything = list(LedgerEntry.objects.filter(wallet=account.pk).order_by("-pk"))
+    assert [row for page in older for row in rows(page)] == everything
+    assert [row for page in reversed(newer) for row in rows(page)] == everything
+    assert [len(rows(page)) for page in older] == [50, 50, 20]
+    assert older[0].context["page"].newer is None
+
+
+@pytest.mark.parametrize("kind", EntryKind)
+def test_it_can_show_one_kind(merchant: Merchant, kind: EntryKind) -> None:
+    account = account_of(merchant)
+    buy_topup(merchant)
+    adjust(account=account, amount=Decimal("1"), actor="test", note="")
+
+    shown = rows(viewer_of(account).get(WALLET, {"kind": kind}))
+
+    assert shown == list(LedgerEntry.objects.filter(wallet=account.pk, kind=kind))
+
+
+def test_it_can_show_some_days_both_included() -> None:
+    account = make_account(balance="0")
+    book_many(account, 24 * 60, apart=timedelta(minutes=10))  # ten days
+    days = {"since": "2026-01-03", "until": "2026-01-04"}
+
+    answers = list(walk(viewer_of(account), f"{WALLET}?since=2026-01-03&until=2026-01-04", "older"))
+
+    moments = [row.created_at for page in answers for row in rows(page)]
+    assert len(moments) == 2 * 144
+    assert min(moments) == datetime(2026, 1, 3, tzinfo=UTC)
+    assert max(moments) == datetime(2026, 1, 4, 23, 50, tzinfo=UTC)
+    file = downloaded(viewer_of(account).get(CSV, days))
+    assert len(file.splitlines()) == 1 + len(moments)
+
+
+def test_an_entry_is_found_by_its_day_though_it_waited_for_its_turn() -> None:
+    """A transaction that began before midnight may come to its turn at the wallet after others
+    that began later: its id is higher than theirs, its time earlier."""
+    account = make_account(balance="0")
+    midnight = datetime(2026, 2, 2, tzinfo=UTC)
+    book_many(account, 500, begin=midnight - timedelta(minutes=250))
+    late = midnight - timedelta(seconds=10)
+    book_many(account, 1, begin=late)
+    book_many(account, 500, begin=midnight + timedelta(minutes=251))
+
+    before = entries_of(account, until=midnight)
+    after = entries_of(account, since=midnight)
+
+    assert before.count() == 251
+    assert before.latest("pk").created_at == late
+    assert set(before) | set(after) == set(LedgerEntry.objects.filter(wallet=account.pk))
+
+
+@pytest.mark.parametrize("since", [None, "2025-12-01", "2026-01-01", "2026-06-01", "2199-12-31"])
+@pytest.mark.parametrize("until", [None, "2000-01-01", "2026-01-01", "2026-06-01", "2199-12-31"])
+def test_days_outside_of_history_are_no_fault(since: str | None, until: str | None) -> None:
+    account = make_account(balance="0")
+    book_many(account, 3)
+    first, last = (day and datetime.fromisoformat(f"{day}T00:00Z") for day in (since, until))
+
+    found = set(entries_of(account, since=first or None, until=last or None))
+
+    assert found == {
+        row
+        for row in LedgerEntry.objects.filter(wallet=account.pk)
+        if (not first or row.created_at >= first) and (not last or row.created_at < last)
+    }
+    assert not entries_of(make_account(balance="0"), since=first or None, until=last or None)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "kind=bribe",
+        "kind=%00",
+        "since=yesterday",
+        "since=0001-01-01",
+        "until=9999-12-31",
+        "since=2026-13-40",
+        "since=%ED%A0%80",
+        "since=2026-02-01&until=2026-01-01",
+        "since=" + "9" * 5000,
+    ],
+)
+def test_an_odd_filter_is_explained_and_nothing_is_exported(query: str) -> None:
+    browser = viewer_of(make_account())
+
+    answer = browser.get(f"{WALLET}?{query}")
+
+    assert answer.status_code == 200
+    assert 'aria-invalid="true"' in answer.content.decode()
+    assert rows(answer) == []
+    assert browser.get(f"{CSV}?{query}").status_code == 400
+    assert browser.get(f"{JSON}?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["before=-1", "before=0", "after=" + "9" * 30, "before=x", "after=%00", "before=" + "9" * 5000],
+)
+def test_an_odd_place_is_the_first_page(query: str) -> None:
+    assert len(rows(viewer_of(make_account()).get(f"{WALLET}?{query}"))) == 1
+
+
+def test_an_account_without_a_wallet_is_told_so() -> None:
+    browser = viewer_of(make_account(wallet=False))
+
+    assert "no wallet" in browser.get(WALLET).content.decode()
+    assert len(downloaded(browser.get(CSV)).splitlines()) == 1
+
+
+def test_the_files_hold_every_entry_oldest_first_and_exactly(merchant: Merchant) -> None:
+    account = account_of(merchant)
+    adjust(account=account, amount=Decimal("-0.0725"), actor="test", note="")
+    reference = buy_topup(merchant)
+    deposit(account=account, amount=Decimal("12345678901234.0001"), actor="test")
+    browser = viewer_of(account)
+
+    lines = list(csv.DictReader(io.StringIO(downloaded(browser.get(CSV)))))
+    document = json.loads(downloaded(browser.get(JSON)), parse_float=Decimal)
+
+    kept = list(LedgerEntry.objects.filter(wallet=account.pk).order_by("pk"))
+    assert document["account"] == account.name
+    assert document["currency"] == "USD"
+    for found in (lines, document["entries"]):
+        assert [int(row["id"]) for row in found] == [row.pk for row in kept]
+        assert [Decimal(row["amount"]) for row in found] == [row.amount for row in kept]
+        assert [Decimal(row["balance_after"]) for row in found] == [
+            row.balance_after for row in kept
+        ]
+        assert [row["order_reference"] or None for row in found] == [None, None, reference, None]
+        assert [datetime.fromisoformat(row["time"]) for row in found] == [
+            row.created_at for row in kept
+        ]
+    assert lines[3]["amount"] == "12345678901234.0001"
+
+
+def test_the_files_are_attachments_that_nobody_keeps() -> None:
+    browser = viewer_of(make_account())
+
+    for path, kind in ((CSV, "text/csv; charset=utf-8"), (JSON, "application/json")):
+        answer = browser.get(path)
+        assert answer.headers["Content-Type"] == kind
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_a_file_keeps_to_what_was_there_when_it_began() -> None:
+    account = make_account(balance="0")
+    book_many(account, 1500)
+
+    reading = read_in_chunks(entries_of(account))
+    first = next(reading)
+    book_many(account, 5)
+    read = [first, *reading]
+
+    assert len(read) == 1500
+    assert read == sorted(read, key=lambda row: row.pk)
+
+
+def test_a_hundred_thousand_entries_are_streamed_in_little_memory() -> None:
+    account = make_account(balance="0")
+    book_many(account, 100_000, apart=timedelta(seconds=1))
+    browser = viewer_of(account)
+
+    for path, ends in ((CSV, b"\n"), (JSON, b"\n]}\n")):
+        answer: Any = browser.get(path)
+        parts = iter(answer.streaming_content)
+        next(parts)
+        reset_queries()
+        tracemalloc.start()
+        lines, last = reduce(
+            lambda count, part: (
+                count[0] + part.count(b"2026-01-0" if path == CSV else b'"time"'),
+                part,
+            ),
+            parts,
+            (0, b""),
+        )
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert lines == 100_000
+        assert last.endswith(ends)
+        assert peak < 8_000_000, f"{path}: {peak} bytes"
+
+
+def test_a_page_costs_the_same_deep_in_history() -> None:
+    account = make_account(balance="0")
+    book_many(account, 20_000)
+    adjust(account=account, amount=Decimal("1"), actor="test", note="")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE wallets_ledgerentry")
+    oldest = LedgerEntry.objects.filter(wallet=account.pk).earliest("pk").pk
+
+    for filters in (
+        {},
+        {"kind": EntryKind.ADJUSTMENT},
+        {"since": BEGIN + timedelta(days=5), "until": BEGIN + timedelta(days=6)},
+    ):
+        entries = entries_of(account, **filters)
+        for place in (entries, entries.filter(pk__lt=oldest + 30)):
+            assert _rows_read(place.order_by("-pk")[:51]) <= 250, filters
+
+
+def test_a_page_takes_a_handful_of_queries() -> None:
+    account = make_account(balance="0")
+    book_many(account, 200)
+    browser = viewer_of(account)
+    oldest = LedgerEntry.objects.filter(wallet=account.pk).earliest("pk").pk
+
+    for query in ("", f"?before={oldest + 60}", "?since=2026-01-01&until=2026-01-02"):
+        browser.get(WALLET)  # the first of a session is noted
+        with CaptureQueriesContext(connection) as queries:
+            browser.get(WALLET + query)
+        assert len(queries) <= 11, query  # six of them are every page's
+
+
+def _rows_read(entries: Any) -> int:
+    """How many rows the database looked at for these."""
+    plan = json.loads(entries.explain(format="json", analyze=True))
+
+    def looked_at(node: Any) -> int:
+        own = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+        return int(own + sum(looked_at(child) for child in node.get("Plans", [])))
+
+    return looked_at(plan[0]["Plan"])
