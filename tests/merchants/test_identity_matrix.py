@@ -101,6 +101,10 @@ class World:
 
 @pytest.fixture
 def world() -> World:
+    return make_world()
+
+
+def make_world() -> World:
     account = make_account()
     colleague = make_member(account, Role.VIEWER)
     client = make_client(account)
