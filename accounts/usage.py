@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 if TYPE_CHECKING:  # the web server loads this before Django has loaded the models
@@ -75,7 +75,7 @@ def write_use() -> None:
                 _ADD_REQUESTS, [timezone.now().date(), list(requests), list(requests.values())]
             )
             cursor.execute(_SET_LAST_USE, [list(last_use), list(last_use.values())])
-    except DatabaseError as error:
+    except Exception as error:  # of any kind: a thread that ends would count for nobody
         logger.error("use_not_written", cause=type(error).__name__)
     finally:
         connection.close()  # this thread needs it every few seconds only

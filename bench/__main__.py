@@ -1,6 +1,7 @@
 """`make bench`: every measure, round by round, as one table and a report."""
 
 import argparse
+import os
 import sys
 import tempfile
 from collections import defaultdict
@@ -12,6 +13,7 @@ import django
 
 django.setup()
 
+from bench.data import rest  # noqa: E402
 from bench.load import MISSING, BenchError, find_wrk  # noqa: E402
 from bench.machine import describe_machine  # noqa: E402
 from bench.measures import MEASURES, Measure  # noqa: E402
@@ -61,6 +63,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
     for number in range(world.sizes.rounds):
         due = [subject for subject in subjects if number < (subject.rounds or world.sizes.rounds)]
         for place, subject in enumerate(due, start=1):
+            rest(os.environ["DATABASE_URL"])
             figures = subject.run(world)
             for name in subject.figures:
                 rounds[name].append(figures[name])

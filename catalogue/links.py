@@ -8,6 +8,7 @@ from accounts.models import Account
 from catalogue.code_import import find_shelf
 from catalogue.models import ReferenceLink
 from catalogue.references import validate_reference
+from catalogue.selectors import sold_shelves
 from config.inputs import find_row, refuse
 
 
@@ -52,14 +53,17 @@ def replace_references(*, account_id: int, names: Mapping[int, str]) -> tuple[in
     """Gives each of these shelves its name, by shelf id; an empty one takes the name off.
 
     Names may be exchanged among the shelves. Returns how many links were made or changed, and how
-    many taken off. Raises InputProblem, and changes nothing, where a name stands for a shelf that
-    is not among these. The names have been validated, and no two are the same.
+    many taken off. Raises InputProblem, and changes nothing, where a name stands for a shelf on
+    sale that is not among these; one that is not on sale any more loses it. The names have been
+    validated, and no two are the same.
     """
     with transaction.atomic():
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
         wanted = [name for name in names.values() if name]
         elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=names)
+        for link in elsewhere.exclude(shelf__in=sold_shelves()):
+            link.delete()
         refuse(
             f"{link.reference!r} is the name of another shelf ({link.shelf}): name that in the file"
             " too, or take the name off it first"

@@ -44,6 +44,13 @@ def visible_products() -> QuerySet[Product]:
     return Product.objects.filter(Q(category=None) | Q(category__active=True), active=True)
 
 
+def sold_shelves() -> QuerySet[Shelf]:
+    """The shelves of visible products: their own, and those of active variations."""
+    return Shelf.objects.filter(
+        Q(variation=None) | Q(variation__active=True), product__in=visible_products()
+    )
+
+
 def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:
     """The account's own names of these shelves, by shelf id."""
     if account is None:

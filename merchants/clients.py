@@ -86,9 +86,7 @@ def change_allowlist(*, client: ApiClient, networks: list[str], actor: User) -> 
 @transaction.atomic(durable=True)
 def issue_key(*, client: ApiClient, actor: User) -> str:
     """One more key, returned this once. Raises InputProblem where enough are live."""
-    ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
-    if keys.live_keys(client).count() >= MAX_LIVE_KEYS:
-        raise InputProblem(f"{MAX_LIVE_KEYS} keys of this client work already: revoke one first.")
+    _limit_keys(client)
     key = keys.issue_key(client=client)
     _tell(client, AuditAction.KEY_ISSUED, "API key issued", actor, Key=keys.prefix_of(key))
     return key
@@ -96,7 +94,12 @@ def issue_key(*, client: ApiClient, actor: User) -> str:
 
 @transaction.atomic(durable=True)
 def rotate_keys(*, client: ApiClient, overlap_hours: int, actor: User) -> str:
-    """A new key, returned this once; those before it end after the overlap at the latest."""
+    """A new key, returned this once; those before it end after the overlap at the latest.
+
+    Raises InputProblem where enough would be live.
+    """
+    if overlap_hours:
+        _limit_keys(client)
     key = keys.rotate_key(client=client, overlap=timedelta(hours=overlap_hours))
     _tell(
         client, AuditAction.KEY_ROTATED, "API keys rotated", actor,
@@ -112,6 +115,12 @@ def revoke_key(*, key: ApiKey, actor: User) -> bool:
     if revoked:
         _tell(key.client, AuditAction.KEY_REVOKED, "API key revoked", actor, Key=key.prefix)
     return revoked
+
+
+def _limit_keys(client: ApiClient) -> None:
+    ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)  # one after the other
+    if keys.live_keys(client).count() >= MAX_LIVE_KEYS:
+        raise InputProblem(f"{MAX_LIVE_KEYS} keys of this client work already: revoke one first.")
 
 
 def shorten(text: str, limit: int = 300) -> str:

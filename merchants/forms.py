@@ -86,11 +86,11 @@ class RotateForm(forms.Form):
 
 
 class ShelfForm(forms.Form):
-    """Which shelf is named; `move` says that the name may leave another one."""
+    """Which shelf is named, and which other one may lose the name to it."""
 
     product = forms.IntegerField(min_value=1, max_value=MAX_ID)
     variation = forms.IntegerField(min_value=1, max_value=MAX_ID, required=False)
-    move = forms.BooleanField(required=False)
+    move_from = forms.IntegerField(min_value=1, max_value=MAX_ID, required=False)
 
 
 class ReferenceFileForm(forms.Form):

@@ -13,7 +13,7 @@ from accounts.models import Account
 from catalogue.links import link_reference, replace_references, unlink_reference
 from catalogue.models import ReferenceLink, Shelf
 from catalogue.references import broken_rules, is_reference
-from catalogue.selectors import show_products, visible_products
+from catalogue.selectors import show_products, sold_shelves, visible_products
 from config.api.fields import MAX_ID
 from config.inputs import InputProblem, refuse
 from operators.audit import record_action
@@ -34,15 +34,18 @@ class ShelfName:
     variation: int | None
 
 
+class NameTaken(Exception):
+    """Another shelf has the name; it is the exception's only argument."""
+
+    def __init__(self, bearer: Shelf) -> None:
+        super().__init__(bearer)
+        self.bearer = bearer
+
+
 def sold_shelf(place: ShelfName) -> Shelf | None:
     """The shelf, if it is in the catalogue that merchants see."""
-    return (
-        Shelf.objects.filter(product__in=visible_products())
-        .exclude(variation__active=False)
-        .filter(product=place.product, variation=place.variation)
-        .select_related("product", "variation")
-        .first()
-    )
+    found = sold_shelves().filter(product=place.product, variation=place.variation)
+    return found.select_related("product", "variation").first()
 
 
 def shelf_named(account: Account, reference: str) -> Shelf | None:
@@ -55,11 +58,19 @@ def shelf_named(account: Account, reference: str) -> Shelf | None:
 
 
 @transaction.atomic
-def name_shelf(*, account: Account, shelf: Shelf, reference: str, actor: User) -> None:
-    """Names the shelf, away from another one that had the name; an empty name takes it off.
+def name_shelf(
+    *, account: Account, shelf: Shelf, reference: str, actor: User, move_from: int | None = None
+) -> None:
+    """Names the shelf; an empty name takes its name off. `move_from` is the id of another shelf
+    that may lose the name to this one.
 
-    Raises InputProblem with the rules that the name breaks.
+    Raises InputProblem with the rules that the name breaks, and NameTaken where another shelf than
+    that has it.
     """
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # as link_reference does
+    bearer = shelf_named(account, reference)
+    if bearer is not None and bearer.pk not in (shelf.pk, move_from):
+        raise NameTaken(bearer)
     if not reference:
         unlinked = unlink_reference(
             account_id=account.pk, product_id=shelf.product_id, variation_id=shelf.variation_id
@@ -93,7 +104,7 @@ def export_references(account: Account) -> Iterator[str]:
         out.truncate()
         return text
 
-    yield line(EXPORTED)
+    yield "\ufeff" + line(EXPORTED)  # by which spreadsheets know UTF-8
     last = 0
     while products := list(
         visible_products().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]
@@ -162,7 +173,7 @@ def _collect(reader: "csv.DictReader[str]") -> dict[ShelfName, tuple[int, str]]:
         if count > MAX_LINES:
             raise InputProblem(f"The file has more than {MAX_LINES:,} lines.")
         product, variation = _id(row["product_id"]), _id(row["variation_id"])
-        reference = (row["merchant_reference"] or "").strip()
+        reference = row["merchant_reference"] or ""
         if product is None or (variation is None and (row["variation_id"] or "").strip()):
             problems.append(f"line {line}: an id is a whole number")
             continue
@@ -184,8 +195,7 @@ def _shelf_ids(names: dict[ShelfName, tuple[int, str]]) -> dict[int, str]:
     products = list({place.product for place in names})
     ids: dict[ShelfName, int] = {}
     for start in range(0, len(products), PRODUCTS_AT_ONCE):
-        some = visible_products().filter(pk__in=products[start : start + PRODUCTS_AT_ONCE])
-        shelves = Shelf.objects.filter(product__in=some).exclude(variation__active=False)
+        shelves = sold_shelves().filter(product__in=products[start : start + PRODUCTS_AT_ONCE])
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
             ids[ShelfName(product, variation)] = pk
     refuse(

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.addresses import client_address, is_within
+from accounts.addresses import Address, client_address, is_within
 from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
 from config.inputs import InputProblem
@@ -17,7 +17,8 @@ from merchants.forms import AllowlistForm, NameForm, RotateForm
 from merchants.models import Role
 from merchants.pages import confirm, posted, show
 
-KEYS_SHOWN = 50
+ENDED_KEYS_SHOWN = 20
+WHOLE_CONTINENTS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")
 
 
 @require_safe
@@ -36,7 +37,9 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
 def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """One client: its keys, limits and what it has used."""
     client = _client(member, client_id)
-    keys = client.keys.defer("digest").order_by("-pk")[:KEYS_SHOWN]
+    live = live_keys(client).defer("digest").order_by("-pk")
+    ended = client.keys.exclude(pk__in=live).defer("digest").order_by("-pk")
+    keys = [*live, *ended[:ENDED_KEYS_SHOWN]]
     return show(
         request,
         member,
@@ -154,9 +157,13 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
     client = _client(member, client_id)
     form = RotateForm(posted(request))
     if form.is_valid():
-        key = clients.rotate_keys(
-            client=client, overlap_hours=form.cleaned_data["overlap_hours"], actor=member.user
-        )
+        try:
+            key = clients.rotate_keys(
+                client=client, overlap_hours=form.cleaned_data["overlap_hours"], actor=member.user
+            )
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+            return _to(client)
         return _secret(request, member, client, key)
     prefixes = ", ".join(live_keys(client).order_by("pk").values_list("prefix", flat=True))
     return confirm(
@@ -196,6 +203,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
             "It stops working at once, for good. A purchase that is under way with it ends as it"
             " would have.",
             f"Last used: {used}.",
+            *_last_one(client, key),
         ],
         button="Revoke key",
         danger=True,
@@ -219,7 +227,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
                 together = dict.fromkeys([*networks, str(own)])
                 form = AllowlistForm(initial={"networks": list(together)})
             else:
-                warning = _warn(networks, own)
+                warning = _warn(networks, own, before=client.allowed_networks)
                 if not warning or form.cleaned_data["sure"] == warning:
                     clients.change_allowlist(client=client, networks=networks, actor=member.user)
                     messages.success(request, "The allowlist is changed, from the next call on.")
@@ -239,17 +247,24 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
     )
 
 
-def _warn(networks: list[str], own: object) -> str:
+def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str:
     """What may be wrong with these networks, as a sentence; empty where nothing seems to be."""
-    everything = [network for network in networks if network.endswith("/0")]
-    if everything:
-        return f"{everything[0]} allows every address there is: that is no allowlist."
-    if networks and (own is None or not is_within(own, networks)):  # type: ignore[arg-type]
+    if before and not networks:
+        return "An empty allowlist lets calls with a key of this client come from anywhere."
+    huge = [network for network in networks if network.endswith(WHOLE_CONTINENTS)]
+    if huge:
+        return f"{huge[0]} allows very many addresses: that is hardly an allowlist."
+    if networks and (own is None or not is_within(own, networks)):
         return (
             f"Your own address {own or ''} is not on the list: programs that call from where you"
             " are now will get ip_not_allowed."
         )
     return ""
+
+
+def _last_one(client: ApiClient, key: ApiKey) -> list[str]:
+    others = live_keys(client).exclude(pk=key.pk)
+    return [] if others.exists() else ["No other key of this client works: its calls will fail."]
 
 
 def _state(key: ApiKey) -> str:

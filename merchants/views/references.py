@@ -25,7 +25,7 @@ from merchants.access import Member, member_page
 from merchants.forms import ReferenceFileForm, ShelfForm
 from merchants.models import Role
 from merchants.pages import confirm, posted, show
-from merchants.references import ShelfName
+from merchants.references import NameTaken, ShelfName
 
 PER_PAGE = 50
 MAX_PAGE = 100_000
@@ -50,13 +50,16 @@ def name_shelf(request: HttpRequest, member: Member) -> HttpResponse:
     if shelf is None:
         raise Http404
     typed = request.POST.get("reference", "").strip()
-    bearer = references.shelf_named(member.account, typed)
-    if bearer is not None and bearer.pk != shelf.pk and not form.cleaned_data["move"]:
-        return _ask_to_move(request, member, shelf, bearer)
     try:
         references.name_shelf(
-            account=member.account, shelf=shelf, reference=typed, actor=member.user
+            account=member.account,
+            shelf=shelf,
+            reference=typed,
+            actor=member.user,
+            move_from=form.cleaned_data["move_from"],
         )
+    except NameTaken as taken:
+        return _ask_to_move(request, member, shelf, taken.bearer)
     except InputProblem as problem:
         mistake = {"place": place, "typed": typed, "problem": str(problem)}
         return _show_list(request, member, request.POST, mistake=mistake)
@@ -142,8 +145,8 @@ def _show_list(
 
 def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, bearer: Shelf) -> HttpResponse:
     data = request.POST.copy()
-    data["move"] = "on"
-    names = ("product", "variation", "reference", "move", "page", "search")
+    data["move_from"] = str(bearer.pk)
+    names = ("product", "variation", "reference", "move_from", "page", "search")
     return confirm(
         request,
         member,

@@ -25,6 +25,7 @@ from merchants.access import find_member
 from merchants.forms import AskResetForm, SignInForm
 from merchants.invitations import accept_invitation, find_invitation
 from merchants.passwords import ask_for_reset, find_reset
+from merchants.security import change_password
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SESSION_LIFE = settings.MERCHANT_SESSION_HOURS * 3600
@@ -124,7 +125,7 @@ def reset(request: HttpRequest) -> HttpResponse:
         )
     form = _password_form(user, request)
     if form.is_valid():
-        form.save()
+        change_password(user=user, password=form.cleaned_data["new_password1"])
         return _let_in(request, user, "Your password is changed.")
     return TemplateResponse(
         request,

@@ -75,3 +75,12 @@ def test_processes_that_write_at_once_add_up() -> None:
     race([partial(write, place) for place in range(8)])
     usage.write_use()
     assert {one.requests for one in ClientUse.objects.all()} == {8}
+
+
+def test_a_lost_database_costs_some_seconds_of_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = make_caller()
+    with monkeypatch.context() as broken:
+        broken.setattr(usage, "_ADD_REQUESTS", "SELECT 1 / 0, %s, %s, %s")
+        use(client)
+    use(client)
+    assert ClientUse.objects.get(client=client).requests == 1

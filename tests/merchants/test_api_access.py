@@ -138,10 +138,19 @@ def test_whoever_would_lock_themselves_out_is_asked_once_more(
     assert "Your own address 127.0.0.1 is not on the list" in warning
     # Another list, and another warning: the first yes does not count for it.
     again = browser.post(path, {"networks": "0.0.0.0/0", "sure": warning}).content.decode()
-    assert "allows every address" in again
+    assert "allows very many addresses" in again
     assert browser.post(path, {"networks": "203.0.113.0/24", "sure": warning}).status_code == 302
     shop.refresh_from_db()
     assert shop.allowed_networks == ["203.0.113.0/24"]
+
+
+def test_an_allowlist_is_not_emptied_without_a_question(owner: Membership, shop: ApiClient) -> None:
+    shop.allowed_networks = ["127.0.0.1"]
+    shop.save()
+    browser, path = browser_of(owner), f"/merchant/clients/{shop.pk}/allowlist/"
+    assert "come from anywhere" in browser.post(path, {"networks": ""}).content.decode()
+    shop.refresh_from_db()
+    assert shop.allowed_networks == ["127.0.0.1"]
 
 
 def test_the_callers_own_address_is_offered(owner: Membership, shop: ApiClient) -> None:
@@ -160,6 +169,10 @@ def test_there_is_a_limit_to_clients_and_keys(owner: Membership, shop: ApiClient
         issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
     full = browser.post(f"/merchant/clients/{shop.pk}/keys/issue/", follow=True)
     assert "revoke one first" in full.content.decode()
+    rotate = f"/merchant/clients/{shop.pk}/keys/rotate/"
+    more = browser.post(rotate, {"overlap_hours": 1}, follow=True)
+    assert "revoke one first" in more.content.decode()
+    issued(browser.post(rotate, {"overlap_hours": 0}))  # which ends the others
     for _ in range(MAX_CLIENTS - 1):
         make_client(owner.account)
     answer = browser.post("/merchant/clients/new/", {"name": "One more"})

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DOORS = ("sign_in", "ask_reset", "join", "reset")  # for those who are not signed in
 DOWNLOADS = ("statement_export", "export_references", "docs_snippet")
 PAGES = [name for name, row in ROWS.items() if row.how != DO and name not in (*DOORS, *DOWNLOADS)]
-LOOKS: dict[str, dict[str, Any]] = {
+LOOKS: dict[str, Any] = {
     "desktop": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
     "phone in the dark": {"color_scheme": "dark", "viewport": {"width": 320, "height": 640}},
 }

@@ -92,9 +92,31 @@ def test_a_name_leaves_another_shelf_only_after_a_question(
     asked = browser.post(NAME, {"product": new.pk, "reference": "gift", "page": 1, "search": "P"})
     assert "instead?" in asked.content.decode()
     assert names(owner) == {own_shelf(old).pk: "gift"}
-    moved = browser.post(NAME, {"product": new.pk, "reference": "gift", "move": "on"})
+    moved = browser.post(
+        NAME, {"product": new.pk, "reference": "gift", "move_from": own_shelf(old).pk}
+    )
     assert moved.status_code == 302
     assert names(owner) == {own_shelf(new).pk: "gift"}
+
+
+def test_a_yes_is_for_the_shelf_that_was_asked_about(owner: Membership, browser: Client) -> None:
+    asked_about, meanwhile, new = (own_shelf(make_product()) for _ in range(3))
+    link(owner.account, "gift", meanwhile)
+    answer = browser.post(
+        NAME, {"product": new.product_id, "reference": "gift", "move_from": asked_about.pk}
+    )
+    assert "instead?" in answer.content.decode()
+    assert names(owner) == {meanwhile.pk: "gift"}
+
+
+def test_a_file_may_take_a_name_from_what_is_not_on_sale_any_more(
+    owner: Membership, browser: Client
+) -> None:
+    gone, new = own_shelf(make_product(active=False)), own_shelf(make_product())
+    link(owner.account, "gift", gone)
+    head = "product_id,variation_id,merchant_reference"
+    assert "1 names are set" in send(browser, f"{head}\n{new.product_id},,gift\n")
+    assert names(owner) == {new.pk: "gift"}
 
 
 def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: Client) -> None:
@@ -120,19 +142,19 @@ def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: 
 def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
     product = make_product(name="=HYPERLINK()")
     variation = make_variation(product)
-    link(owner.account, "one", own_shelf(product))
+    link(owner.account, "one ", own_shelf(product))  # the contract lets a name end so
     answer: Any = browser.get("/merchant/references/export/")
-    text = b"".join(answer.streaming_content).decode()
+    text = b"".join(answer.streaming_content).decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [
         (row["product_id"], row["variation_id"], row["merchant_reference"]) for row in rows
     ] == [
-        (str(product.pk), "", "one"),
+        (str(product.pk), "", "one "),
         (str(product.pk), str(variation.pk), ""),
     ]
     assert rows[0]["product"] == "'=HYPERLINK()"  # no formula
     assert "0 names are set, 0 are taken off" in send(browser, text)
-    assert names(owner) == {own_shelf(product).pk: "one"}
+    assert names(owner) == {own_shelf(product).pk: "one "}
 
 
 def test_a_file_sets_exchanges_and_takes_off_names(owner: Membership, browser: Client) -> None:

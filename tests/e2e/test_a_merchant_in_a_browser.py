@@ -1,0 +1,285 @@
+"""A merchant's first day, in a real browser beside a real program of theirs: from the invitation to
+a locked allowlist. And the pages on a phone."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.core import mail
+from django.db import connections
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+
+from accounts.models import Account, ApiKey
+from merchants.invitations import invite_person
+from merchants.models import Role
+from merchants.posting import sweep_mail
+from tests.browsing import PASSWORD, open_browser
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_product,
+    make_topup_product,
+)
+from tests.live import LiveServer
+from tests.merchants.people import make_member
+from tests.operators.desk import make_staff
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 320, "height": 640}
+OURS = [
+    "overview",
+    "wallet",
+    "alert",
+    "spend",
+    "orders",
+    "docs",
+    "docs_retries",
+    "docs_topups",
+    "docs_abandoned",
+]
+
+
+@pytest.fixture
+def chromium(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with open_browser() as browser:
+        yield browser
+        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+
+
+class Visitor:
+    """A page whose complaints are kept: a refused script or style is one."""
+
+    def __init__(self, browser: Browser, live: LiveServer, viewport: dict[str, int]) -> None:
+        self.context = browser.new_context(base_url=live.base_url, viewport=viewport)  # type: ignore[arg-type]
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page: Page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def sign_in(self, email: str) -> None:
+        self.page.goto("/merchant/sign-in/")
+        self.page.fill("[name=username]", email)
+        self.page.fill("[name=password]", PASSWORD)
+        self.page.click("main button")
+        self.page.wait_for_url("**/merchant/")
+
+
+@dataclass(frozen=True)
+class Program:
+    """The merchant's own program, with a key copied from the page."""
+
+    live: LiveServer
+    key: str
+
+    def ping(self) -> tuple[int, str]:
+        answer = self.live.http.get("/api/v1/ping", headers=self._headers())
+        return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+    def buy(self, product_id: int) -> dict[str, Any]:
+        answer = self.live.http.post(
+            "/api/v1/orders",
+            json.dumps({"product_id": product_id, "quantity": 1}),
+            content_type="application/json",
+            headers={**self._headers(), "Idempotency-Key": "first-order"},
+        )
+        assert answer.status_code == 201, answer.content
+        order: dict[str, Any] = answer.json()["data"]
+        return order
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+def invite(account: Account, email: str) -> str:
+    """Asks them in; the path and query of the link in their letter."""
+    invite_person(account=account, email=email, role=Role.OWNER, invited_by=make_staff())
+    sweep_mail()
+    (letter,) = (letter for letter in mail.outbox if letter.to == [email])
+    (link,) = re.findall(r"https?://\S+", str(letter.body))
+    parts = urlsplit(link)
+    return f"{parts.path}?{parts.query}"
+
+
+def shown_key(page: Page) -> str:
+    """The key that the page shows, taken by its copy button."""
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied: str = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#key").inner_text()
+    return copied
+
+
+def test_from_the_invitation_to_a_locked_allowlist(live: LiveServer, chromium: Browser) -> None:
+    account = make_account(balance="100.00")
+    product = make_product(name="Card of ten", price="9.99", codes=3)
+    visitor = Visitor(chromium, live, WIDE)
+    page = visitor.page
+
+    come_in(page, invite(account, "owner@shop.example"))
+    expect(page.locator("main")).to_contain_text("100.00 USD")
+    first = issue_first_key(page, live)
+    client_page = page.url
+    order = first.buy(product.pk)
+    see_order_and_debit(page, order)
+    page.goto(client_page)
+    second = rotate(page, first)
+    lock_allowlist(page, second)
+    assert visitor.complaints == []
+
+
+def come_in(page: Page, link: str) -> None:
+    page.goto(link)
+    page.fill("[name=new_password1]", PASSWORD)
+    page.fill("[name=new_password2]", PASSWORD)
+    page.click("main button")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def menu(page: Page, name: str) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
+
+
+def issue_first_key(page: Page, live: LiveServer) -> Program:
+    """Creates the client it is for, and ends on the client's page."""
+    menu(page, "API access")
+    page.get_by_role("link", name="New client").click()
+    page.get_by_label("Name").fill("Web shop")
+    page.get_by_role("button", name="Create client").click()
+    page.get_by_role("link", name="Issue a key").click()
+    page.get_by_role("button", name="Issue key").click()
+    program = Program(live, shown_key(page))
+    page.get_by_role("link", name="I have it").click()
+    assert program.key not in page.content()
+    return program
+
+
+def see_order_and_debit(page: Page, order: dict[str, Any]) -> None:
+    menu(page, "Orders")
+    row = page.get_by_role("row").filter(has_text=order["reference"])
+    for part in ("Web shop", "Card of ten", "9.99 USD", "Completed"):
+        expect(row).to_contain_text(part)
+    row.get_by_role("link").click()
+    expect(page.locator("main")).to_contain_text("-9.99")
+    assert order["codes"][0]["code"] not in page.content()
+    menu(page, "Wallet")
+    entry = page.get_by_role("row").filter(has_text=order["reference"])
+    expect(entry).to_contain_text("-9.99")
+    expect(entry).to_contain_text("90.01")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert order["reference"] in download.value.path().read_text()
+
+
+def rotate(page: Page, first: Program) -> Program:
+    """The old key goes on for the overlap, and no longer."""
+    page.get_by_role("link", name="Rotate keys").click()
+    page.get_by_label("Overlap in hours").fill("1")
+    page.get_by_role("button", name="Rotate keys").click()
+    second = Program(first.live, shown_key(page))
+    page.get_by_role("link", name="I have it").click()
+    assert first.ping() == second.ping() == (200, "")
+    ApiKey.objects.filter(expires_at__lt=timezone.now() + timedelta(hours=1)).update(
+        expires_at=timezone.now()
+    )
+    assert first.ping() == (401, "invalid_token")
+    assert second.ping() == (200, "")
+    return second
+
+
+def lock_allowlist(page: Page, program: Program) -> None:
+    """They are warned before they lock themselves out."""
+    page.get_by_role("link", name="Edit the allowlist").click()
+    page.get_by_label("Addresses and networks").fill("203.0.113.0/24\n2001:db8::/32")
+    page.get_by_role("button", name="Save the allowlist").click()
+    expect(page.get_by_role("alert")).to_contain_text("127.0.0.1")
+    assert program.ping() == (200, "")
+    page.get_by_role("button", name="Save all the same").click()
+    expect(page.locator("main")).to_contain_text("2001:db8::/32")
+    assert program.ping() == (403, "ip_not_allowed")
+
+
+@pytest.fixture
+def shop() -> tuple[Account, str]:
+    """An account with orders of both kinds, and the reference of one with the longest names."""
+    account = make_account(balance="100000.00")
+    merchant = Merchant(make_client(account))
+    product = make_product(name="A product with a rather long name, " * 5, price="9.99", codes=60)
+    for _ in range(55):
+        answer = merchant.buy(product_id=product.pk, quantity=1)
+    buy_topup(merchant, make_topup_product(name="W" * 120), player_id="9" * 64)
+    return account, answer.json()["data"]["reference"]
+
+
+def test_on_a_phone_no_page_is_wider_than_it(
+    live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    account, reference = shop
+    visitor = Visitor(chromium, live, PHONE)
+    visitor.sign_in(make_member(account).user.email)
+
+    addresses = [reverse(f"merchants:{name}") for name in OURS]
+    for address in [*addresses, reverse("merchants:order", args=[reference])]:
+        visitor.page.goto(address)
+        wide = visitor.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], f"{address}: {wide}"
+    assert visitor.complaints == []
+
+
+def test_a_statement_is_read_and_filtered_by_keyboard_alone(
+    live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    account, _ = shop
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member(account, Role.VIEWER).user.email)
+    page = visitor.page
+
+    page.goto(reverse("merchants:wallet"))
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to content")
+    page.keyboard.press("Enter")
+    kind = page.get_by_label("Kind of entry")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if kind.evaluate("field => field === document.activeElement"):
+            break
+    page.keyboard.type("Deposit")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**kind=deposit**")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody")).to_contain_text("100000.00")
+    assert visitor.complaints == []
+
+
+def test_the_pages_of_a_list_are_walked_by_links(
+    live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    account, _ = shop
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member(account, Role.VIEWER).user.email)
+    page = visitor.page
+
+    page.goto(reverse("merchants:orders"))
+    expect(page.locator("tbody tr")).to_have_count(50)
+    page.get_by_role("link", name="Older").click()
+    expect(page.locator("tbody tr")).to_have_count(6)
+    page.get_by_role("link", name="Newer").click()
+    expect(page.locator("tbody tr")).to_have_count(50)
+    assert visitor.complaints == []
