@@ -40,7 +40,8 @@ def send_mail(*, mail_id: int) -> bool:
     mail = Mail.objects.get(pk=mail_id)
     try:
         _compose(mail).send()
-    except OSError as error:  # the server is away, or refuses: smtplib's errors are OSErrors
+    except Exception as error:
+        # The server is away or refuses, or the letter cannot be written: none holds up the others.
         _put_off(mail, cause=type(error).__name__)
         return False
     mail.sent_at = timezone.now()
