@@ -6,18 +6,41 @@ from django.core.exceptions import ValidationError
 
 MAX_REFERENCE_LENGTH = 64
 # `[^\W_]` is a Unicode letter or digit.
-_PATTERN = re.compile(r"[^\W_](?:[^\W_]|[ ._\-/:#])*")
+_FIRST = re.compile(r"[^\W_]")
+_LATER = re.compile(r"[^\W_]|[ ._\-/:#]")
 
 
 def is_reference(text: str) -> bool:
     """Whether `text` may name a shelf."""
-    return len(text) <= MAX_REFERENCE_LENGTH and _PATTERN.fullmatch(text) is not None
+    return not broken_rules(text)
+
+
+def broken_rules(text: str) -> list[str]:
+    """A sentence for each rule that `text` breaks, naming where; none for a good reference."""
+    if not text:
+        return ["A reference has at least one character."]
+    broken = []
+    if len(text) > MAX_REFERENCE_LENGTH:
+        broken.append(
+            f"A reference has at most {MAX_REFERENCE_LENGTH} characters; this has {len(text)}."
+        )
+    if not _FIRST.fullmatch(text[0]):
+        broken.append(f"A reference starts with a letter or digit, not with {_show(text[0])}.")
+    strange = next((n for n, c in enumerate(text[1:], 2) if not _LATER.fullmatch(c)), None)
+    if strange is not None:
+        broken.append(
+            f"A reference goes on with letters, digits, spaces and . _ - / : # only; character"
+            f" {strange} is {_show(text[strange - 1])}."
+        )
+    return broken
 
 
 def validate_reference(text: str) -> None:
-    """Raises ValidationError with the rule that `text` breaks."""
-    if not is_reference(text):
-        raise ValidationError(
-            "A reference has at most 64 characters, starts with a letter or digit, and goes on"
-            " with letters, digits, spaces and . _ - / : #"
-        )
+    """Raises ValidationError with the rules that `text` breaks."""
+    broken = broken_rules(text)
+    if broken:
+        raise ValidationError(broken)
+
+
+def _show(character: str) -> str:
+    return character if character.isprintable() and character != " " else f"U+{ord(character):04X}"

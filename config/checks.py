@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register, run_checks
+from django.core.checks import CheckMessage, Error, Warning, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 
 from config import sealing
@@ -115,6 +115,38 @@ def check_telegram(
             f"TELEGRAM_TIMEOUT_SECONDS must be at most {MAX_TELEGRAM_TIMEOUT}: a task must end.",
             id="voucher.E010",
         )
+
+
+@register(TAG)
+def check_letters(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E011: links in letters are secrets, and must lead somewhere.
+
+    voucher.W001 and W002: the service runs for the public, and its letters reach nobody.
+    """
+    address = urlsplit(settings.PUBLIC_URL)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        yield Error(
+            "PUBLIC_URL must begin with https:// (or http://) and name a host.", id="voucher.E011"
+        )
+    elif settings.HTTPS and address.scheme == "http" and not _is_local(address.hostname):
+        yield Error(
+            "PUBLIC_URL must begin with https://: links in letters are secrets.", id="voucher.E011"
+        )
+    elif settings.HTTPS and _is_local(address.hostname):
+        yield Warning(
+            "PUBLIC_URL is not set: links in letters lead to localhost.", id="voucher.W002"
+        )
+    if settings.HTTPS and settings.EMAIL_BACKEND.endswith(
+        ("filebased.EmailBackend", "console.EmailBackend")
+    ):
+        yield Warning(
+            "EMAIL_URL is not set: letters to merchants stay in files on this machine.",
+            id="voucher.W001",
+        )
+
+
+def _is_local(host: str) -> bool:
+    return host in ("localhost", "127.0.0.1", "::1")
 
 
 def refuse_unsafe_start() -> None:

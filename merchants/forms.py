@@ -6,6 +6,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 
 from accounts.services import MAX_NAME_LENGTH
+from config.api.fields import MAX_ID
 from merchants.clients import MAX_OVERLAP_HOURS
 from merchants.models import Membership, Role
 from operators.admin.fields import NetworksField
@@ -81,6 +82,22 @@ class RotateForm(forms.Form):
         max_value=MAX_OVERLAP_HOURS,
         initial=24,
         help_text="For so long the present keys work next to the new one; 0 ends them at once.",
+    )
+
+
+class ShelfForm(forms.Form):
+    """Which shelf is named; `move` says that the name may leave another one."""
+
+    product = forms.IntegerField(min_value=1, max_value=MAX_ID)
+    variation = forms.IntegerField(min_value=1, max_value=MAX_ID, required=False)
+    move = forms.BooleanField(required=False)
+
+
+class ReferenceFileForm(forms.Form):
+    file = forms.FileField(
+        label="CSV file",
+        help_text="UTF-8, with a line of headings: product_id, variation_id, merchant_reference."
+        " Other columns are ignored; an empty reference takes the name off.",
     )
 
 

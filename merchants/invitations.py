@@ -37,13 +37,9 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     """
     email = email.strip().lower()
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # one after the other
-    members = Membership.objects.filter(account=account, user__is_active=True)
-    if members.filter(user__email__iexact=email).exists():
-        raise InputProblem("This person is a member of the account.")
+    check_invitation(account=account, email=email)
     unanswered = Invitation.objects.filter(account=account, accepted_at=None, withdrawn_at=None)
     unanswered.filter(email__iexact=email).update(withdrawn_at=timezone.now())
-    if open_invitations(account).count() >= MAX_OPEN:
-        raise InputProblem(f"At most {MAX_OPEN} invitations are open; withdraw one first.")
     invitation = Invitation.objects.create(
         account=account,
         email=email,
@@ -69,6 +65,15 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
         facts={"E-mail": email, "Role": role.label},
     )  # fmt: skip
     return invitation
+
+
+def check_invitation(*, account: Account, email: str) -> None:
+    """Raises InputProblem where this address cannot be invited into the account now."""
+    members = Membership.objects.filter(account=account, user__is_active=True)
+    if members.filter(user__email__iexact=email).exists():
+        raise InputProblem("This person is a member of the account.")
+    if open_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
+        raise InputProblem(f"At most {MAX_OPEN} invitations are open; withdraw one first.")
 
 
 @transaction.atomic

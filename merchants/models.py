@@ -7,6 +7,7 @@ from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower, Now
+from django.utils import timezone
 
 from accounts.models import Account
 from wallets.models import MONEY_DECIMALS, MONEY_DIGITS
@@ -89,6 +90,15 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation {self.pk}"
+
+    @property
+    def state(self) -> str:
+        """`accepted`, `withdrawn`, `expired` or `open`."""
+        if self.accepted_at:
+            return "accepted"
+        if self.withdrawn_at:
+            return "withdrawn"
+        return "expired" if self.expires_at <= timezone.now() else "open"
 
 
 class MailKind(models.TextChoices):

@@ -1,5 +1,6 @@
 """What the merchants' pages have in common."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
@@ -13,6 +14,7 @@ from merchants.models import Role
 MENU = {
     "Overview": "merchants:overview",
     "API access": "merchants:clients",
+    "References": "merchants:references",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
     "People": "merchants:people",
@@ -58,9 +60,10 @@ def confirm(
     back: str,
     facts: list[str] | None = None,
     form: Any = None,
+    hidden: Mapping[str, str] | None = None,
     danger: bool = False,
 ) -> TemplateResponse:
-    """Asks before something is done; the form is posted to the same address."""
+    """Asks before something is done; the form is posted to the same address, `hidden` with it."""
     return show(
         request,
         member,
@@ -69,6 +72,7 @@ def confirm(
         question=question,
         facts=facts or [],
         form=form,
+        hidden=hidden or {},
         button=button,
         back=back,
         danger=danger,

@@ -2,7 +2,17 @@
 
 from django.urls import path, re_path
 
-from merchants.views import account, clients, docs, orders, overview, people, sign_in, wallet
+from merchants.views import (
+    account,
+    clients,
+    docs,
+    orders,
+    overview,
+    people,
+    references,
+    sign_in,
+    wallet,
+)
 
 app_name = "merchants"
 
@@ -33,6 +43,10 @@ urlpatterns = [
     path("clients/<int:client_id>/keys/issue/", clients.issue, name="issue_key"),
     path("clients/<int:client_id>/keys/rotate/", clients.rotate, name="rotate_keys"),
     path("clients/<int:client_id>/keys/<int:key_id>/revoke/", clients.revoke, name="revoke_key"),
+    path("references/", references.reference_list, name="references"),
+    path("references/name/", references.name_shelf, name="name_shelf"),
+    path("references/export/", references.export, name="export_references"),
+    path("references/import/", references.import_file, name="import_references"),
     path("people/", people.people, name="people"),
     path("people/invite/", people.invite, name="invite"),
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),

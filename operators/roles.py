@@ -47,7 +47,12 @@ ROLES = {
         for verb in ("view", "add", "change", "delete")
     ],
     PLATFORM_MANAGER: [
+        "accounts.view_account",
         "catalogue.view_category",
+        "merchants.add_invitation",
+        "merchants.view_invitation",
+        "merchants.view_mail",
+        "merchants.view_membership",
         "operators.announce_again",
         "operators.change_platformsettings",
         "operators.delete_telegramlink",

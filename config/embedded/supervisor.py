@@ -97,7 +97,7 @@ def run(*, var: Path, host: str, port: int | None) -> None:
         port = _choose_port(host, port)
         base_url = f"http://{_shown(host)}:{port}"
         servers = _start_servers(stack, var)
-        environment = _application_environment(servers)
+        environment = {"PUBLIC_URL": base_url} | _application_environment(servers)
         with screen.step("Database schema"):
             _manage("migrate", "--no-input", "--verbosity=0", environment=environment)
         with screen.step("Demo data"):

@@ -34,6 +34,8 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Merchants": [
         ("Accounts", "accounts.account", "storefront"),
         ("API clients", "accounts.apiclient", "key"),
+        ("People", "merchants.membership", "groups_2"),
+        ("Invitations", "merchants.invitation", "person_add"),
     ],
     "Money": [
         ("Wallets", "wallets.wallet", "account_balance_wallet"),
@@ -51,6 +53,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "System": [
         ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
         ("Audit trail", "operators.auditentry", "policy"),
+        ("Letters", "merchants.mail", "outgoing_mail"),
         ("Staff", "auth.user", "badge"),
         ("Groups", "auth.group", "groups"),
     ],

@@ -84,11 +84,23 @@ def test_accounts_do_not_share_names(merchant: Merchant) -> None:
     assert names(merchant) == {"steam": (product.pk, None)}
 
 
-@pytest.mark.parametrize("reference", ["", " a", "_a", "a" * 65, "a\n", "a\x00", "a@b", "-"])
-def test_a_name_outside_the_rules_is_refused(merchant: Merchant, reference: str) -> None:
+@pytest.mark.parametrize(
+    ("reference", "rule"),
+    [
+        ("", "at least one character"),
+        (" a", "starts with a letter or digit, not with U+0020"),
+        ("_a", "starts with a letter or digit, not with _"),
+        ("a" * 65, "at most 64 characters; this has 65"),
+        ("a\n", "character 2 is U+000A"),
+        ("a\x00", "character 2 is U+0000"),
+        ("a@b", "character 2 is @"),
+        ("-", "starts with a letter or digit, not with -"),
+    ],
+)
+def test_a_name_outside_the_rules_is_refused(merchant: Merchant, reference: str, rule: str) -> None:
     words = ["link_reference", merchant.client.account_id, "--", reference, make_product().pk]
 
-    assert "letter or digit" in refusal(*words)
+    assert rule in refusal(*words)
     assert not ReferenceLink.objects.exists()
 
 

@@ -19,6 +19,8 @@ SAFE = {
     "DJANGO_ALLOWED_HOSTS": "api.example",
     "DJANGO_CSRF_TRUSTED_ORIGINS": "https://api.example",
     "TRUSTED_PROXIES": "10.0.0.0/8,2001:db8::/32",
+    "EMAIL_URL": "smtp+tls://service:secret@mail.example:587",
+    "PUBLIC_URL": "https://api.example",
 }
 
 # Each unsafe setting: what is set otherwise (None: not at all), and the id it is refused by.
@@ -53,6 +55,8 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "no token": ({"TELEGRAM_BOT_TOKEN": "secret"}, "voucher.E010"),
     "no address": ({"TELEGRAM_API_URL": "api.telegram.org"}, "voucher.E010"),
     "too patient": ({"TELEGRAM_TIMEOUT_SECONDS": "13"}, "voucher.E010"),
+    "letters that lead nowhere": ({"PUBLIC_URL": "shop.example"}, "voucher.E011"),
+    "links in the open": ({"PUBLIC_URL": "http://shop.example"}, "voucher.E011"),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 STARTS = {
@@ -119,6 +123,14 @@ def test_celery_refuses_the_same(unsafe: str, name: str, tmp_path: Path) -> None
 def test_safe_settings_start(name: str, tmp_path: Path) -> None:
     started = start(name, tmp_path, {})
     assert (started.returncode, "voucher." in started.stderr) == (0, False), started.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "id"), [("EMAIL_URL", "voucher.W001"), ("PUBLIC_URL", "voucher.W002")]
+)
+def test_letters_that_reach_nobody_are_warned_of(name: str, id: str, tmp_path: Path) -> None:
+    started = start("manage.py", tmp_path, {name: None})
+    assert (started.returncode, id in started.stderr) == (0, True), started.stderr
 
 
 def test_safe_settings_pass_the_deployment_checks(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from merchants.invitations import invite_person
 from merchants.models import Mail, Membership, Role, Visit
 from merchants.urls import urlpatterns
 from operators.models import AuditEntry
-from tests.factories import Merchant, buy_topup, make_account, make_client
+from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.desk import make_staff
 
@@ -38,6 +38,7 @@ class Row:
     how: str
     names: tuple[str, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
+    sent: str = ""
 
     def path(self, name: str, ids: dict[str, Any]) -> str:
         own = {one: ids[one] for one in self.names}
@@ -60,6 +61,10 @@ ROWS = {
     "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
+    "references": Row(Role.VIEWER, READ),
+    "name_shelf": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
+    "export_references": Row(Role.VIEWER, READ),
+    "import_references": Row(Role.DEVELOPER, FORM),
     "wallet": Row(Role.VIEWER, READ),
     "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
     "alert": Row(Role.OWNER, FORM),
@@ -96,6 +101,10 @@ class World:
 
 @pytest.fixture
 def world() -> World:
+    return make_world()
+
+
+def make_world() -> World:
     account = make_account()
     colleague = make_member(account, Role.VIEWER)
     client = make_client(account)
@@ -111,6 +120,7 @@ def world() -> World:
         "invitation_id": invitation.pk,
         "visit_id": visit_of(owner.user),
         "reference": buy_topup(Merchant(client)),
+        "product": make_product().pk,
     }
     return World(account, ids)
 
@@ -195,7 +205,9 @@ def expected(name: str, method: str, identity: str) -> set[str]:
 
 
 def ask(user: User | None, method: str, name: str, ids: dict[str, Any]) -> Any:
-    return browser_of(user).generic(method, ROWS[name].path(name, ids))
+    body = ROWS[name].sent.format(**ids)
+    path = ROWS[name].path(name, ids)
+    return browser_of(user).generic(method, path, body, "application/x-www-form-urlencoded")
 
 
 def text(answer: Any) -> str:

@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from catalogue.models import VoucherCode
+from merchants.invitations import invite_person
+from merchants.models import Role
 from operators.audit import record_action
 from operators.models import AuditAction, Forwarding, ForwardingRoute, ForwardingState
 from operators.telegram.links import link_user
@@ -25,6 +27,7 @@ from tests.factories import (
     make_topup_product,
     make_variation,
 )
+from tests.merchants.people import make_member
 from topups.models import Fulfilment
 
 _numbers = itertools.count(1)
@@ -62,6 +65,13 @@ class World:
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
             Group.objects.create(name=f"Group {next(_numbers)}")
+            member = make_member(account)
+            invite_person(
+                account=account,
+                email=f"invited-{next(_numbers)}@merchant.example",
+                role=Role.VIEWER,
+                invited_by=member.user,
+            )
             record_action(
                 actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)
             )

@@ -71,3 +71,13 @@ def test_no_demo_is_loaded_into_production(settings: Settings) -> None:
         welcome()
 
     assert not VoucherCode.objects.exists()
+
+
+def test_the_printed_log_in_opens_the_merchants_page() -> None:
+    found = re.search(r"/merchant/   e-mail (\S+), password (\S+)", welcome())
+    assert found
+    browser = Client()
+    email, password = found.groups()
+    browser.post("/merchant/sign-in/", {"username": email, "password": password})
+    assert "Demo merchant" in browser.get("/merchant/").content.decode()
+    assert found.group() in welcome()

@@ -20,6 +20,7 @@ from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Product, Shelf
 from config.inputs import InputProblem
+from merchants.models import Membership, Role
 from operators.catalogue_file import import_rows
 from topups.models import TopUpProduct
 from wallets.provisioning import create_account
@@ -28,6 +29,7 @@ FILE_NAME = "demo.json"
 MERCHANT = "Demo merchant"
 BALANCE = Decimal("1000.00")
 ADMIN = "admin"
+OWNER = "owner@demo.example"
 
 # Ids far from those that anybody would choose for products of their own.
 CATALOGUE: dict[str, Any] = {
@@ -118,10 +120,11 @@ class Demo:
 
     api_key: str = ""
     admin_password: str = ""
+    owner_password: str = ""
 
 
 def load_demo() -> Demo:
-    """Adds the demo shop, its merchant and an admin user where they are missing.
+    """Adds the demo shop, its merchant with an owner, and an admin user where they are missing.
 
     A second run adds nothing and returns the same. A lost key or a lost file gets a new key; a lost
     password stays lost (empty). Raises InputProblem where somebody uses the demo's ids.
@@ -136,6 +139,7 @@ def load_demo() -> Demo:
             demo,
             api_key=_keep_key(merchant, demo.api_key),
             admin_password=_keep_admin(demo.admin_password),
+            owner_password=_keep_owner(merchant, demo.owner_password),
         )
         _write(path, demo)
     return demo
@@ -145,11 +149,13 @@ def welcome(demo: Demo, *, base_url: str) -> str:
     """What to do next, for a person: addresses, the key, and a line to paste."""
     base_url = base_url.rstrip("/")
     password = demo.admin_password or "(yours; `manage.py changepassword admin` sets another)"
+    owner_password = demo.owner_password or f"(yours; `manage.py changepassword {OWNER}`)"
     body = json.dumps({"product_id": TRY_PRODUCT, "quantity": 1})
     return f"""\
 API      {base_url}/api/v1
 Docs     {base_url}/docs/
 Admin    {base_url}/admin/   user {ADMIN}, password {password}
+Merchant {base_url}/merchant/   e-mail {OWNER}, password {owner_password}
 API key  {demo.api_key}
 
 Buy a code:
@@ -210,6 +216,18 @@ def _keep_admin(password: str) -> str:
     if user is None:
         password = password or secrets.token_urlsafe(12)
         users.create_superuser(username=ADMIN, password=password)
+        return password
+    return password if user.check_password(password) else ""
+
+
+def _keep_owner(merchant: Account, password: str) -> str:
+    """Who signs in at the merchants' page."""
+    users = get_user_model().objects
+    user = users.filter(username=OWNER).first()
+    if user is None:
+        password = password or secrets.token_urlsafe(12)
+        user = users.create_user(username=OWNER, email=OWNER, password=password)
+        Membership.objects.create(user=user, account=merchant, role=Role.OWNER)
         return password
     return password if user.check_password(password) else ""
 

@@ -1,0 +1,171 @@
+"""References: the account's own names for shelves."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from catalogue.models import Shelf
+from catalogue.selectors import list_products
+from config.api.json import money_text
+from config.api.pagination import Page, page_data
+from config.inputs import InputProblem
+from merchants import references
+from merchants.access import Member, member_page
+from merchants.forms import ReferenceFileForm, ShelfForm
+from merchants.models import Role
+from merchants.pages import confirm, posted, show
+from merchants.references import ShelfName
+
+PER_PAGE = 50
+MAX_PAGE = 100_000
+
+
+@require_safe
+@member_page()
+def reference_list(request: HttpRequest, member: Member) -> HttpResponse:
+    """The catalogue as the API shows it, a field for each shelf's name."""
+    return _show_list(request, member, request.GET)
+
+
+@require_POST
+@member_page(Role.DEVELOPER)
+def name_shelf(request: HttpRequest, member: Member) -> HttpResponse:
+    """Sets one name. Asks first where that would take it from another shelf."""
+    form = ShelfForm(request.POST)
+    if not form.is_valid():
+        raise Http404
+    place = ShelfName(form.cleaned_data["product"], form.cleaned_data["variation"])
+    shelf = references.sold_shelf(place)
+    if shelf is None:
+        raise Http404
+    typed = request.POST.get("reference", "").strip()
+    bearer = references.shelf_named(member.account, typed)
+    if bearer is not None and bearer.pk != shelf.pk and not form.cleaned_data["move"]:
+        return _ask_to_move(request, member, shelf, bearer)
+    try:
+        references.name_shelf(
+            account=member.account, shelf=shelf, reference=typed, actor=member.user
+        )
+    except InputProblem as problem:
+        mistake = {"place": place, "typed": typed, "problem": str(problem)}
+        return _show_list(request, member, request.POST, mistake=mistake)
+    said = f"{shelf} is called {typed} now." if typed else f"{shelf} has no name of yours now."
+    messages.success(request, said)
+    return HttpResponseRedirect(_back(request.POST))
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member) -> HttpResponseBase:
+    """The catalogue with the account's names, as CSV."""
+    answer = StreamingHttpResponse(
+        references.export_references(member.account), content_type="text/csv; charset=utf-8"
+    )
+    answer["Content-Disposition"] = 'attachment; filename="references.csv"'
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.DEVELOPER)
+def import_file(request: HttpRequest, member: Member) -> HttpResponse:
+    """Names from a CSV file: all of them, or none."""
+    form = ReferenceFileForm(posted(request), request.FILES or None)
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            set_, removed = references.import_references(
+                account=member.account,
+                data=file.read(references.MAX_FILE_BYTES + 1),
+                actor=member.user,
+            )
+        except InputProblem as problem:
+            form.add_error("file", f"Nothing was changed. {problem}")
+        else:
+            messages.success(request, f"{set_} names are set, {removed} are taken off.")
+            return HttpResponseRedirect(reverse("merchants:references"))
+    return show(
+        request,
+        member,
+        "merchants/import_references.html",
+        title="Import references",
+        form=form,
+        back=reverse("merchants:references"),
+    )
+
+
+def _show_list(
+    request: HttpRequest, member: Member, query: Any, mistake: dict[str, Any] | None = None
+) -> HttpResponse:
+    search = query.get("search", "")
+    page = Page(page=_page_number(query.get("page")), per_page=PER_PAGE)
+    products, total = list_products(account=member.account, page=page, search=search)
+    rows = [
+        {
+            "product": product["id"],
+            "variation": None if shelf is product else shelf["id"],
+            "name": product["name"],
+            "variation_name": None if shelf is product else shelf["name"],
+            "currency": product["currency"],
+            "available_stock": shelf["available_stock"],
+            "price": None if shelf["price"] is None else money_text(shelf["price"]),
+            "reference": shelf["merchant_reference"] or "",
+        }
+        for product in products
+        for shelf in (product, *product["variations"])
+    ]
+    for row in rows:
+        if mistake and mistake["place"] == ShelfName(row["product"], row["variation"]):
+            row.update(reference=mistake["typed"], problem=mistake["problem"])
+    return show(
+        request,
+        member,
+        "merchants/references.html",
+        title="References",
+        rows=rows,
+        search=search,
+        pagination=page_data([], page=page, total=total)["pagination"],
+        previous_query=urlencode({"search": search, "page": page.page - 1}),
+        next_query=urlencode({"search": search, "page": page.page + 1}),
+    )
+
+
+def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, bearer: Shelf) -> HttpResponse:
+    data = request.POST.copy()
+    data["move"] = "on"
+    names = ("product", "variation", "reference", "move", "page", "search")
+    return confirm(
+        request,
+        member,
+        title="Move a reference",
+        question=f"{data['reference']} is your name for {bearer}. Give it to {shelf} instead?",
+        facts=[
+            f"From then on a purchase of {data['reference']} buys {shelf}, also one that your"
+            " programs make now.",
+        ],
+        hidden={name: data.get(name, "") for name in names},
+        button="Move the name",
+        danger=True,
+        back=_back(data),
+    )
+
+
+def _back(query: Any) -> str:
+    kept = {name: query[name] for name in ("search", "page") if query.get(name)}
+    return f"{reverse('merchants:references')}?{urlencode(kept)}"
+
+
+def _page_number(text: str | None) -> int:
+    if not text or not (text.isascii() and text.isdigit()) or len(text) > 9:
+        return 1
+    return min(max(1, int(text)), MAX_PAGE)

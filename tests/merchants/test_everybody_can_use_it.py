@@ -1,0 +1,140 @@
+"""Each page passes axe, fits a small phone, and does nothing its policy forbids, in a real browser.
+
+Axe judges in light and in dark, since each has colours of its own.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.db import connections
+from playwright.sync_api import ConsoleMessage, Page
+
+from tests.browsing import open_browser
+from tests.live import LiveServer
+from tests.merchants.people import browser_of, make_member
+from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+DOORS = ("sign_in", "ask_reset", "join", "reset")  # for those who are not signed in
+DOWNLOADS = ("statement_export", "export_references", "docs_snippet")
+PAGES = [name for name, row in ROWS.items() if row.how != DO and name not in (*DOORS, *DOWNLOADS)]
+LOOKS = {
+    "desktop": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
+    "phone in the dark": {"color_scheme": "dark", "viewport": {"width": 320, "height": 640}},
+}
+
+axe = Axe()
+
+
+@pytest.fixture(params=LOOKS)
+def page(
+    request: pytest.FixtureRequest, live: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Page]:
+    """Nobody's, in this look; it complains of whatever the browser refused."""
+    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with open_browser() as browser:
+        page = browser.new_page(base_url=live.base_url, **LOOKS[request.param])
+        page.on("console", complain)
+        page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
+        COMPLAINTS.clear()
+        yield page
+        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+
+
+COMPLAINTS: list[str] = []
+
+
+def complain(message: ConsoleMessage) -> None:
+    if message.type in ("error", "warning") and "status of 4" not in message.text:
+        COMPLAINTS.append(message.text)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def sign_in(page: Page, live: LiveServer, world: World) -> None:
+    """As an owner of the world's account, in whom the account has everything to show."""
+    session = browser_of(make_member(world.account)).cookies[settings.SESSION_COOKIE_NAME]
+    page.context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": session.value, "url": live.base_url}]
+    )
+
+
+def problems(page: Page) -> list[str]:
+    """What keeps somebody from using the page that is open."""
+    found = [
+        f"{one['id']} ({one['impact']}): {one['nodes'][0]['html'][:120]}"
+        for one in axe.run(page).response["violations"]
+    ]
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    if wide > 0:
+        found.append(f"{wide} pixels too wide")
+    page.wait_for_load_state("networkidle")
+    found += COMPLAINTS
+    COMPLAINTS.clear()
+    return found
+
+
+def test_every_page_of_the_account(page: Page, live: LiveServer, world: World) -> None:
+    sign_in(page, live, world)
+    wrong = {}
+    for name in PAGES:
+        answer = page.goto(ROWS[name].path(name, world.ids))
+        assert answer is not None, name
+        assert answer.status == 200, name
+        if found := problems(page):
+            wrong[name] = found
+    assert wrong == {}, json.dumps(wrong, indent=1)
+
+
+def test_the_doors_and_what_is_said_there(page: Page) -> None:
+    wrong = {}
+    for path in ("sign-in/", "password/forgotten/", "join/", "password/new/", "nowhere/"):
+        page.goto(f"/merchant/{path}")
+        if found := problems(page):
+            wrong[path] = found
+    page.goto("/merchant/sign-in/")
+    page.fill("[name=username]", "nobody@b.example")
+    page.fill("[name=password]", "wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".errors")
+    if found := problems(page):
+        wrong["a wrong password"] = found
+    assert wrong == {}, json.dumps(wrong, indent=1)
+
+
+def test_a_form_says_what_is_wrong_where_it_is_wrong(
+    page: Page, live: LiveServer, world: World
+) -> None:
+    sign_in(page, live, world)
+    page.goto("/merchant/account/password/")
+    page.fill("[name=old_password]", "wrong")
+    page.fill("[name=new_password1]", "a long enough password")
+    page.fill("[name=new_password2]", "another long password")
+    page.click("main form button")
+    field = page.locator("[name=old_password]")
+    assert field.get_attribute("aria-invalid") == "true"
+    described = (field.get_attribute("aria-describedby") or "").split()
+    words = [page.locator(f"id={one}").inner_text() for one in described]
+    assert any("incorrect" in one for one in words), words
+    assert problems(page) == []
+
+
+def test_the_keyboard_alone_leads_to_the_content(
+    page: Page, live: LiveServer, world: World
+) -> None:
+    sign_in(page, live, world)
+    page.goto("/merchant/people/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Invite a person"

@@ -1,0 +1,205 @@
+"""An account's own names for shelves, in place and by file."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from catalogue.models import ReferenceLink, Shelf
+from merchants.models import Membership, Role
+from operators.models import AuditAction, AuditEntry
+from tests.factories import link, make_category, make_product, make_variation, own_shelf
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+NAME, IMPORT = "/merchant/references/name/", "/merchant/references/import/"
+
+
+@pytest.fixture
+def owner() -> Membership:
+    return make_member()
+
+
+@pytest.fixture
+def browser(owner: Membership) -> Client:
+    return browser_of(owner)
+
+
+def names(owner: Membership) -> dict[int, str]:
+    """Names by shelf id."""
+    links = ReferenceLink.objects.filter(account=owner.account)
+    return dict(links.values_list("shelf_id", "reference"))
+
+
+def send(browser: Client, text: str | bytes) -> str:
+    data = text.encode() if isinstance(text, str) else text
+    answer = browser.post(IMPORT, {"file": SimpleUploadedFile("names.csv", data)}, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_shelf_is_named_in_its_line_and_the_api_knows_it(
+    owner: Membership, browser: Client
+) -> None:
+    product = make_product(codes=1)
+    shelf = make_variation(product, codes=1).shelf
+    answer = browser.post(
+        NAME, {"product": product.pk, "variation": shelf.variation_id, "reference": " Größe #7 "}
+    )
+    assert answer.status_code == 302
+    assert names(owner) == {shelf.pk: "Größe #7"}
+    page = browser.get("/merchant/references/").content.decode()
+    assert 'value="Größe #7"' in page
+    assert AuditEntry.objects.get(action=AuditAction.REFERENCE_LINKED).reference == "Größe #7"
+
+    browser.post(NAME, {"product": product.pk, "variation": shelf.variation_id, "reference": ""})
+    assert names(owner) == {}
+    assert AuditEntry.objects.get(action=AuditAction.REFERENCE_UNLINKED).reference == "Größe #7"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("x" * 65, "at most 64 characters; this has 65"),
+        ("-abc", "starts with a letter or digit, not with -"),
+        ("ab@c", "character 3 is @"),
+        ("a\x00b", "character 2 is U+0000"),
+        ("a\tb", "character 2 is U+0009"),
+        ("_x", "not with _"),
+        ("a💶", "character 2 is 💶"),
+    ],
+)
+def test_the_rule_that_is_broken_is_named(
+    owner: Membership, browser: Client, typed: str, said: str
+) -> None:
+    product = make_product()
+    answer = browser.post(NAME, {"product": product.pk, "reference": typed})
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert said in page
+    assert names(owner) == {}
+
+
+def test_a_name_leaves_another_shelf_only_after_a_question(
+    owner: Membership, browser: Client
+) -> None:
+    old, new = make_product(), make_product()
+    link(owner.account, "gift", own_shelf(old))
+    asked = browser.post(NAME, {"product": new.pk, "reference": "gift", "page": 1, "search": "P"})
+    assert "instead?" in asked.content.decode()
+    assert names(owner) == {own_shelf(old).pk: "gift"}
+    moved = browser.post(NAME, {"product": new.pk, "reference": "gift", "move": "on"})
+    assert moved.status_code == 302
+    assert names(owner) == {own_shelf(new).pk: "gift"}
+
+
+def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: Client) -> None:
+    hidden = [
+        make_product(active=False).pk,
+        make_product(category=make_category(active=False)).pk,
+        10**9,
+        2**63,
+        -1,
+        "x",
+    ]
+    for product in hidden:
+        answer = browser.post(NAME, {"product": product, "reference": "gift"})
+        assert answer.status_code == 404
+        assert "catalogue has no product" in send(
+            browser, f"product_id,variation_id,merchant_reference\n{product},,gift\n"
+        ) or "an id is a whole number" in send(
+            browser, f"product_id,variation_id,merchant_reference\n{product},,gift\n"
+        )
+    assert names(owner) == {}
+
+
+def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
+    product = make_product(name="=HYPERLINK()")
+    variation = make_variation(product)
+    link(owner.account, "one", own_shelf(product))
+    answer: Any = browser.get("/merchant/references/export/")
+    text = b"".join(answer.streaming_content).decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [
+        (row["product_id"], row["variation_id"], row["merchant_reference"]) for row in rows
+    ] == [
+        (str(product.pk), "", "one"),
+        (str(product.pk), str(variation.pk), ""),
+    ]
+    assert rows[0]["product"] == "'=HYPERLINK()"  # no formula
+    assert "0 names are set, 0 are taken off" in send(browser, text)
+    assert names(owner) == {own_shelf(product).pk: "one"}
+
+
+def test_a_file_sets_exchanges_and_takes_off_names(owner: Membership, browser: Client) -> None:
+    a, b, c = (own_shelf(make_product()) for _ in range(3))
+    link(owner.account, "A", a)
+    link(owner.account, "B", b)
+    said = send(
+        browser,
+        "\ufeffproduct_id;variation_id;merchant_reference;note\r\n"
+        f"{a.product_id};;B;\r\n{b.product_id};;;x\r\n{c.product_id};;A;\r\n",
+    )
+    assert "2 names are set, 1 are taken off" in said
+    assert names(owner) == {a.pk: "B", c.pk: "A"}
+
+
+def test_a_file_with_a_mistake_changes_nothing_and_names_the_line(
+    owner: Membership, browser: Client
+) -> None:
+    a, b = (own_shelf(make_product()) for _ in range(2))
+    link(owner.account, "taken", b)
+    good = f"{a.product_id},,fine"
+    head = "product_id,variation_id,merchant_reference"
+    for text, said in {
+        f"{head}\n{good}\nx,,y\n": "line 3: an id is a whole number",
+        f"{head}\n{good}\n{b.product_id},,-no\n": "line 3: A reference starts with",
+        f"{head}\n{good}\n{good}\n": "line 3: the same shelf is in line 2",
+        f"{head}\n{good}\n{b.product_id},,fine\n": "line 3: the same name is in line 2",
+        f"{head}\n{a.product_id},,taken\n": "is the name of another shelf",
+        f"{head}\n{a.product_id},7777777,fine\n": "has no product",
+        "product_id,merchant_reference\n": "lacks the heading variation_id",
+        "": "empty",
+        f'{head}\n"open': "is not CSV",
+    }.items():
+        assert said in send(browser, text), text
+    assert "Line 2 is not UTF-8" in send(browser, f"{head}\n1,,".encode() + b"\xff\n")
+    assert "larger than" in send(browser, b"x" * 2_000_001)
+    assert names(owner) == {b.pk: "taken"}
+
+
+def test_names_of_other_accounts_do_not_matter(owner: Membership, browser: Client) -> None:
+    shelf, other = own_shelf(make_product()), make_member()
+    link(other.account, "gift", shelf)
+    browser.post(NAME, {"product": shelf.product_id, "reference": "gift"})
+    assert names(owner) == names(other) == {shelf.pk: "gift"}
+
+
+def test_a_viewer_reads_the_names_only(owner: Membership) -> None:
+    product = make_product(name="Card")
+    link(owner.account, "their name", own_shelf(product))
+    viewer = browser_of(make_member(owner.account, Role.VIEWER))
+    page = viewer.get("/merchant/references/?search=car&page=x").content.decode()
+    assert "their name" in page
+    assert '<button class="plain">Save' not in page
+    assert viewer.post(NAME, {"product": product.pk, "reference": "x"}).status_code == 403
+
+
+def test_the_list_has_pages_and_odd_queries_do_no_harm(browser: Client) -> None:
+    for _ in range(51):
+        make_product()
+    assert "Page 1 of 2, 51 products" in browser.get("/merchant/references/").content.decode()
+    for query in (
+        "page=2",
+        "page=0",
+        "page=99999999999999999999",
+        "page=-1",
+        "search=%00",
+        "page=²",
+    ):
+        assert browser.get(f"/merchant/references/?{query}").status_code == 200
+    assert Shelf.objects.count() == 51

@@ -1,0 +1,73 @@
+"""Staff invite the first people of an account, in the back office."""
+
+import pytest
+from django.core import mail
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.urls import reverse
+
+from merchants.models import Invitation, Mail, Membership, Role
+from merchants.posting import sweep_mail
+from tests.factories import make_account
+from tests.merchants.people import make_member
+from tests.operators.desk import make_staff, signed_in
+
+pytestmark = pytest.mark.django_db
+
+ADD = "/admin/merchants/invitation/add/"
+
+
+def test_staff_invite_an_owner() -> None:
+    account = make_account()
+    answer = signed_in().post(
+        ADD, {"account": account.pk, "email": "Boss@Shop.example", "role": "owner"}
+    )
+    assert answer.status_code == 302
+    invitation = Invitation.objects.get()
+    assert (invitation.email, invitation.role, invitation.state) == (
+        "boss@shop.example",
+        Role.OWNER,
+        "open",
+    )
+    sweep_mail()
+    assert [one.to for one in mail.outbox] == [["boss@shop.example"]]
+
+    withdrawn = signed_in().post(
+        reverse("admin:merchants_invitation_changelist"),
+        {"action": "withdraw", "_selected_action": [invitation.pk]},
+    )
+    assert withdrawn.status_code == 302
+    invitation.refresh_from_db()
+    assert invitation.state == "withdrawn"
+
+
+def test_a_mistake_is_told_and_invites_nobody() -> None:
+    member = make_member()
+    for email, said in ((member.user.email, "is a member"), ("nonsense", "valid email")):
+        answer = signed_in().post(
+            ADD, {"account": member.account_id, "email": email, "role": "owner"}
+        )
+        assert said in answer.content.decode()
+    assert not Mail.objects.exists()
+
+
+def test_without_the_permission_nobody_is_invited() -> None:
+    account = make_account()
+    browser = Client()
+    browser.force_login(
+        make_staff("merchants.view_invitation"), "django.contrib.auth.backends.ModelBackend"
+    )
+    answer = browser.post(ADD, {"account": account.pk, "email": "a@b.example", "role": "owner"})
+    assert answer.status_code == 403
+    assert not Invitation.objects.exists()
+
+
+def test_the_database_keeps_staff_and_members_apart() -> None:
+    staff, member = make_staff(), make_member()
+    with pytest.raises(IntegrityError, match="staff are not members"), transaction.atomic():
+        Membership.objects.create(user=staff, account=member.account, role=Role.VIEWER)
+    for right in ("is_staff", "is_superuser"):
+        setattr(member.user, right, True)
+        with pytest.raises(IntegrityError, match="members of an account"), transaction.atomic():
+            member.user.save()
+        setattr(member.user, right, False)
