@@ -54,6 +54,7 @@ MERCHANT_PICTURES = {
     "merchant-clients": ("/merchant/clients/", None),
     "merchant-client": ("/merchant/clients/", MAIN_LINK),
     "merchant-issue-key": ("/merchant/clients/", f"{MAIN_LINK} >> text=Issue a key"),
+    "merchant-references": ("/merchant/references/", None),
     "merchant-wallet": ("/merchant/wallet/", None),
     "merchant-wallet-dark": ("/merchant/wallet/", None),
     "merchant-spend": ("/merchant/wallet/spend/", None),

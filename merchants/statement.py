@@ -1,7 +1,7 @@
-"""A statement as a file: made and sent line by line, whatever its size."""
+"""A statement as a file: made and sent piece by piece, whatever its size."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -10,13 +10,13 @@ from django.db.models import QuerySet
 from accounts.models import Account
 from config.api.json import dumps, money_text
 from wallets.models import LedgerEntry
-from wallets.selectors import read_in_chunks
+from wallets.selectors import StatementLine, read_in_chunks
 
 COLUMNS = ["id", "time", "kind", "amount", "balance_after", "currency", "order_reference"]
 LINES_AT_ONCE = 200
 
 
-def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Iterator[bytes]:
+def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """A line for each entry, oldest first, below the names of the columns.
 
     Nothing in it is text that a person wrote, so no cell can be read as a formula by a spreadsheet
@@ -41,7 +41,7 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Iterator[b
     )
 
 
-def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Iterator[bytes]:
+def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """`{"account", "currency", "entries": [...]}`, oldest first; a broken download is no JSON."""
     yield b'{"account":%b,"currency":%b,"entries":[' % (
         dumps(account.name),
@@ -55,7 +55,7 @@ def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Iterator[
     yield b"\n]}\n"
 
 
-def _as_json(entry: LedgerEntry) -> dict[str, Any]:
+def _as_json(entry: StatementLine) -> dict[str, Any]:
     return {
         "id": entry.pk,
         "time": _time(entry.created_at),

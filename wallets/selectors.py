@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 from django.db.models import QuerySet, Sum
 
@@ -44,7 +45,18 @@ def spent_since(account: Account, moment: datetime) -> Decimal:
     return -(purchases.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
-def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[LedgerEntry]:
+class StatementLine(NamedTuple):
+    """What a statement says of an entry; nothing that staff wrote for themselves."""
+
+    pk: int
+    created_at: datetime
+    kind: str
+    amount: Decimal
+    balance_after: Decimal
+    order_reference: str | None
+
+
+def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
     """All of them, oldest first, in memory that does not grow with their number.
 
     Each chunk is a query of its own: no cursor and no transaction are held while somebody
@@ -55,9 +67,10 @@ def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[LedgerEntry]:
     if newest is None:
         return
     seen = 0
-    while chunk := list(entries.filter(pk__gt=seen, pk__lte=newest).order_by("pk")[:CHUNK]):
-        yield from chunk
-        seen = chunk[-1].pk
+    rows = entries.filter(pk__lte=newest).order_by("pk").values_list(*StatementLine._fields)
+    while chunk := list(rows.filter(pk__gt=seen)[:CHUNK]):
+        yield from map(StatementLine._make, chunk)
+        seen = chunk[-1][0]
 
 
 def _entries_since(account: Account, moment: datetime) -> int:

@@ -15,9 +15,10 @@ from merchants.models import Role
 from merchants.pages import show
 from merchants.views.wallet import alert_of, balance_of
 from orders.models import ClientCounter
-from orders.of_account import count_open_topups
+from orders.of_account import count_open_topups, list_account_orders
 from wallets.selectors import spent_since
 
+LATEST = 5
 SPEND_PATIENCE = 2  # seconds: the page is more than this number
 
 
@@ -35,6 +36,7 @@ class Step:
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
     """What matters at a glance."""
     account = member.account
+    latest = list_account_orders(account)
     balance, alert = balance_of(account), alert_of(account)
     steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
     return show(
@@ -47,6 +49,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         may_set_alert=member.may(Role.OWNER),
         spent_today=_spent_today(account),
         open_topups=count_open_topups(account),
+        orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),
         steps=[] if all(step.done for step in steps) else steps,
     )
 

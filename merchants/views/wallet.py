@@ -1,6 +1,6 @@
 """The wallet: its balance and its statement."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,6 @@ from django.http import (
     HttpResponse,
     HttpResponseBase,
     HttpResponseRedirect,
-    StreamingHttpResponse,
 )
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -24,6 +23,7 @@ from config.sql import TookTooLong
 from merchants.access import Member, member_page
 from merchants.alerts import set_balance_alert
 from merchants.charts import draw_days, draw_products
+from merchants.downloads import send_file
 from merchants.models import BalanceAlert, Role
 from merchants.pages import show
 from merchants.paging import page_of, without_place
@@ -34,7 +34,7 @@ from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry,
 from wallets.selectors import entries_of
 
 CHART_DAYS = 30
-Writer = Callable[..., Iterator[bytes]]
+Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "csv": ("text/csv; charset=utf-8", write_csv),
     "json": ("application/json", write_json),
@@ -76,11 +76,20 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
     if not filters.is_valid():
         return _show(request, member, filters, status=400)
     content_type, write = FORMATS[format]
-    return StreamingHttpResponse(
+    answer = send_file(
         write(filters.entries(member.account), account=member.account),
+        account=member.account,
         content_type=content_type,
-        headers={"Content-Disposition": f'attachment; filename="statement.{format}"'},
+        name=f"statement.{format}",
     )
+    if answer is None:
+        messages.error(
+            request,
+            "A large file of this account is being sent already. Wait for it, or a few minutes, or"
+            " choose fewer days.",
+        )
+        return _show(request, member, filters, status=429)
+    return answer
 
 
 class AlertForm(forms.Form):

@@ -159,6 +159,7 @@ def test_the_first_page_shows_what_matters() -> None:
     assert answer.context["balance"] == Decimal("93.25")
     assert answer.context["spent_today"] == Decimal("3.75")
     assert answer.context["open_topups"] == 1
+    assert len(answer.context["orders"]) == 3
     assert "93.25 USD" in answer.content.decode()
 
 

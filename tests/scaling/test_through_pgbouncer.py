@@ -6,12 +6,14 @@ from functools import partial
 
 import psycopg
 import pytest
+from django.conf import settings
 
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import outcome, race, scalar
 from tests.factories import (
     Merchant,
     buy_topup,
+    make_account,
     make_client,
     make_merchant,
     make_operator,
@@ -19,6 +21,8 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.live import live_server
+from tests.merchants.ledger import book_many
+from tests.merchants.people import browser_of, make_member
 from tests.scaling.pgbouncer import pgbouncer
 from tests.tasks.running import running_broker, running_crew, wait_until
 from topups.fulfilments import move_fulfilment
@@ -89,3 +93,19 @@ def test_the_role_gives_what_the_settings_ask_of_a_session(pool: str) -> None:
             ("idle_in_transaction_session_timeout", "20s"),
         ]:
             assert connection.execute(f"SHOW {name}".encode()).fetchone() == (expected,)
+
+
+def test_a_large_statement_is_sent_whole(pool: str) -> None:
+    """It holds no connection while it is read: each chunk is a query of its own."""
+    account = make_account(balance="0")
+    book_many(account, 40_000)
+    browser = browser_of(make_member(account))
+    cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
+    with live_server({"DATABASE_URL": pool}, workers=4) as server:
+        answer = server.http.get(
+            "/merchant/wallet/statement.json",
+            headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"},
+        )
+
+    assert answer.status_code == 200
+    assert len(answer.json()["entries"]) == 40_000
