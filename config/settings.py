@@ -195,6 +195,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
         "options": _ONLY_LATELY,
     },
+    "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
     "sweep-mail": {
         "task": "merchants.tasks.sweep_mail",
         "schedule": env.int("MAIL_SWEEP_EVERY_SECONDS", 60),

@@ -1,6 +1,7 @@
 """What Celery runs for this app; each is safe to run twice."""
 
 from celery import shared_task
+from django.contrib.sessions.backends.db import SessionStore
 
 from merchants import posting
 
@@ -15,3 +16,9 @@ def send_mail(mail_id: int) -> bool:
 def sweep_mail() -> dict[str, int]:
     """Sends what was missed or had to wait."""
     return posting.sweep_mail()
+
+
+@shared_task
+def clear_sessions() -> None:
+    """Forgets the sessions that have expired, of members and staff, and where they were seen."""
+    SessionStore.clear_expired()

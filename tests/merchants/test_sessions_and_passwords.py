@@ -10,7 +10,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from merchants.models import Membership, Visit
-from tests.merchants.people import PASSWORD, make_member
+from merchants.tasks import clear_sessions
+from tests.merchants.people import PASSWORD, browser_of, make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -131,3 +132,12 @@ def test_seeing_a_page_again_writes_nothing(
         browser.get("/merchant/docs/")  # which itself reads nothing
 
     assert [one for one in queries.captured_queries if not one["sql"].startswith("SELECT")] == []
+
+
+def test_expired_sessions_are_forgotten_with_their_visits() -> None:
+    gone, kept = browser_of(make_member()), browser_of(make_member())
+    for browser in (gone, kept):
+        assert browser.get("/merchant/").status_code == 200
+    Session.objects.filter(pk=gone.session.session_key).update(expire_date=timezone.now())
+    clear_sessions()
+    assert [visit.session_id for visit in Visit.objects.all()] == [kept.session.session_key]
