@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,19 +92,19 @@ def name_shelf(
     )  # fmt: skip
 
 
-def export_references(account: Account) -> Iterator[str]:
+def export_references(account: Account) -> Generator[bytes]:
     """The whole catalogue as CSV, line by line, with the account's names in it."""
     out = io.StringIO()
     writer = csv.writer(out)
 
-    def line(values: Iterable[Any]) -> str:
+    def line(values: Iterable[Any]) -> bytes:
         writer.writerow([_harmless(value) for value in values])
         text = out.getvalue()
         out.seek(0)
         out.truncate()
-        return text
+        return text.encode()
 
-    yield "\ufeff" + line(EXPORTED)  # by which spreadsheets know UTF-8
+    yield b"\xef\xbb\xbf" + line(EXPORTED)  # by which spreadsheets know UTF-8
     last = 0
     while products := list(
         visible_products().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]

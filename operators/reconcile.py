@@ -43,6 +43,8 @@ TRIGGERS = [
     "catalogue_shelf_stays",
     "catalogue_sold_code_is_kept",
     "catalogue_variation_has_a_shelf",
+    "merchants_members_are_not_staff",
+    "merchants_staff_are_not_members",
     "operators_audit_is_append_only",
     "orders_order_is_a_record",
     "topups_ended_stays_ended",

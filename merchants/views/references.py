@@ -9,7 +9,6 @@ from django.http import (
     HttpResponse,
     HttpResponseBase,
     HttpResponseRedirect,
-    StreamingHttpResponse,
 )
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -22,6 +21,7 @@ from config.api.pagination import Page, page_data
 from config.inputs import InputProblem
 from merchants import references
 from merchants.access import Member, member_page
+from merchants.downloads import send_file
 from merchants.forms import ReferenceFileForm, ShelfForm
 from merchants.models import Role
 from merchants.pages import confirm, posted, show
@@ -72,10 +72,15 @@ def name_shelf(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def export(request: HttpRequest, member: Member) -> HttpResponseBase:
     """The catalogue with the account's names, as CSV."""
-    answer = StreamingHttpResponse(
-        references.export_references(member.account), content_type="text/csv; charset=utf-8"
+    answer = send_file(
+        references.export_references(member.account),
+        account=member.account,
+        content_type="text/csv; charset=utf-8",
+        name="references.csv",
     )
-    answer["Content-Disposition"] = 'attachment; filename="references.csv"'
+    if answer is None:
+        messages.error(request, "A large file of this account is being sent already. Wait for it.")
+        return HttpResponseRedirect(reverse("merchants:references"))
     return answer
 
 

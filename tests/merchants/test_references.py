@@ -144,7 +144,7 @@ def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
     variation = make_variation(product)
     link(owner.account, "one ", own_shelf(product))  # the contract lets a name end so
     answer: Any = browser.get("/merchant/references/export/")
-    text = b"".join(answer.streaming_content).decode("utf-8-sig")
+    text = answer.content.decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [
         (row["product_id"], row["variation_id"], row["merchant_reference"]) for row in rows
