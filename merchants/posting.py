@@ -5,6 +5,7 @@ unless the mail server refuses it for two days.
 """
 
 from datetime import timedelta
+from email.errors import MessageError
 
 import structlog
 from django.conf import settings
@@ -40,7 +41,9 @@ def send_mail(*, mail_id: int) -> bool:
     mail = Mail.objects.get(pk=mail_id)
     try:
         _compose(mail).send()
-    except OSError as error:  # the server is away, or refuses: smtplib's errors are OSErrors
+    # The server is away, or refuses: smtplib's errors are OSErrors. Or the letter cannot be written
+    # down: it waits as well, and holds up no other one.
+    except (OSError, ValueError, MessageError) as error:
         _put_off(mail, cause=type(error).__name__)
         return False
     mail.sent_at = timezone.now()
