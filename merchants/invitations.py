@@ -70,7 +70,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
 
 def check_invitation(*, account: Account, email: str) -> None:
     """Raises InputProblem where this address cannot be invited into the account now."""
-    # The standards let a quoted address hold control characters, which end a line of a letter's head.
+    # A quoted address may hold control characters, which would end a line of a letter's head.
     if len(email.lower()) > MAX_EMAIL_LENGTH or not email.isprintable():
         raise InputProblem(
             f"An address has at most {MAX_EMAIL_LENGTH} characters, all of which can be printed."
