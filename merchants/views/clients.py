@@ -219,6 +219,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
     client = _client(member, client_id)
     own = client_address(request)
     warning = ""
+    before = client.allowed_networks
     if request.method == "POST":
         form = AllowlistForm(request.POST)
         if form.is_valid():
@@ -227,11 +228,19 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
                 together = dict.fromkeys([*networks, str(own)])
                 form = AllowlistForm(initial={"networks": list(together)})
             else:
-                warning = _warn(networks, own, before=client.allowed_networks)
-                if not warning or form.cleaned_data["sure"] == warning:
-                    clients.change_allowlist(client=client, networks=networks, actor=member.user)
-                    messages.success(request, "The allowlist is changed, from the next call on.")
-                    return _to(client)
+                warning = _warn(networks, own, before=before)
+                if request.POST.get("before", _one_line(before)) != _one_line(before):
+                    warning = _changed_meanwhile(before)
+                elif not warning or form.cleaned_data["sure"] == warning:
+                    if clients.change_allowlist(
+                        client=client, networks=networks, before=before, actor=member.user
+                    ):
+                        messages.success(
+                            request, "The allowlist is changed, from the next call on."
+                        )
+                        return _to(client)
+                    before = _client(member, client_id).allowed_networks
+                    warning = _changed_meanwhile(before)
     else:
         form = AllowlistForm(initial={"networks": client.allowed_networks})
     return show(
@@ -243,6 +252,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
         form=form,
         own_address=own,
         warning=warning,
+        before=_one_line(before),
         back=_url(client),
     )
 
@@ -260,6 +270,18 @@ def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str
             " are now will get ip_not_allowed."
         )
     return ""
+
+
+def _changed_meanwhile(networks: list[str]) -> str:
+    """Said to whoever would undo unseen what somebody else did while the form was open."""
+    return (
+        "The allowlist was changed while this form was open. It holds now:"
+        f" {clients.shorten(_one_line(networks)) or 'nothing'}."
+    )
+
+
+def _one_line(networks: list[str]) -> str:
+    return " ".join(networks)
 
 
 def _last_one(client: ApiClient, key: ApiKey) -> list[str]:
