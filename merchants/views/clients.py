@@ -113,8 +113,9 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """All calls of a client off, or on again."""
     client = _client(member, client_id)
-    if request.method == "POST":
-        wanted = request.POST.get("enabled") == "on"
+    said = request.POST.get("enabled")
+    if said in ("on", "off"):  # a form that says neither must not stop a shop
+        wanted = said == "on"
         if clients.switch_client(client=client, enabled=wanted, actor=member.user):
             messages.success(request, f"{client} is switched {'on' if wanted else 'off'}.")
         return _to(client)
