@@ -46,8 +46,11 @@ def _parse_address(text: str) -> Address | None:
         address = ipaddress.ip_address(text.strip())
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address.scope_id:  # a zone (fe80::1%eth0) is this host's own word; the database knows none
+        address = ipaddress.IPv6Address(int(address))
+    return address.ipv4_mapped or address
 
 
 @lru_cache(maxsize=4096)

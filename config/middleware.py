@@ -29,19 +29,20 @@ class RequestLogMiddleware(RequestMiddleware):
 
 
 class BodyLimitMiddleware:
-    """Refuses an API request body over the limit before reading any of it (413)."""
+    """Refuses a request body over the limit before reading any of it (413): of the API, and of the
+    merchants' page, where anybody may send one before they are known."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if (
-            request.path.startswith(API_PREFIX)
-            and _body_bytes(request) > settings.API_MAX_BODY_BYTES
-        ):
-            return message_response(
-                413, f"The request body is larger than {settings.API_MAX_BODY_BYTES} bytes."
-            )
+        limit = None
+        if request.path.startswith(API_PREFIX):
+            limit = settings.API_MAX_BODY_BYTES
+        elif request.path.startswith("/merchant/"):
+            limit = settings.MERCHANT_MAX_BODY_BYTES
+        if limit is not None and _body_bytes(request) > limit:
+            return message_response(413, f"The request body is larger than {limit} bytes.")
         return self.get_response(request)
 
 

@@ -74,13 +74,19 @@ def switch_client(*, client: ApiClient, enabled: bool, actor: User) -> bool:
 
 
 @transaction.atomic(durable=True)
-def change_allowlist(*, client: ApiClient, networks: list[str], actor: User) -> None:
-    """Replaces where the client may call from; no networks mean anywhere."""
-    ApiClient.objects.filter(pk=client.pk).update(allowed_networks=networks)
+def change_allowlist(
+    *, client: ApiClient, networks: list[str], before: list[str], actor: User
+) -> bool:
+    """Replaces where the client may call from; no networks mean anywhere. False, and nothing is
+    changed, where the list is not any more what it was `before`."""
+    unchanged = ApiClient.objects.filter(pk=client.pk, allowed_networks=before)
+    if not unchanged.update(allowed_networks=networks):
+        return False
     _tell(
         client, AuditAction.CLIENT_CHANGED, "Allowlist changed", actor,
         Allowed=shorten(", ".join(networks)) or "anywhere",
     )  # fmt: skip
+    return True
 
 
 @transaction.atomic(durable=True)

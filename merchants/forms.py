@@ -8,10 +8,9 @@ from django.contrib.auth.forms import AuthenticationForm
 from accounts.services import MAX_NAME_LENGTH
 from config.api.fields import MAX_ID
 from merchants.clients import MAX_OVERLAP_HOURS
+from merchants.invitations import MAX_EMAIL_LENGTH
 from merchants.models import Membership, Role
 from operators.admin.fields import NetworksField
-
-MAX_EMAIL_LENGTH = 150  # it is the person's username too
 
 
 class EmailField(forms.EmailField):

@@ -18,6 +18,7 @@ from operators.audit import record_action
 from operators.models import AuditAction
 
 MAX_OPEN = 50
+MAX_EMAIL_LENGTH = 150  # it is the person's username too
 
 
 def open_invitations(account: Account | None = None) -> QuerySet[Invitation]:
@@ -69,6 +70,11 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
 
 def check_invitation(*, account: Account, email: str) -> None:
     """Raises InputProblem where this address cannot be invited into the account now."""
+    # A quoted address may hold control characters, which would end a line of a letter's head.
+    if len(email.lower()) > MAX_EMAIL_LENGTH or not email.isprintable():
+        raise InputProblem(
+            f"An address has at most {MAX_EMAIL_LENGTH} characters, all of which can be printed."
+        )
     members = Membership.objects.filter(account=account, user__is_active=True)
     if members.filter(user__email__iexact=email).exists():
         raise InputProblem("This person is a member of the account.")

@@ -142,7 +142,12 @@ class Mail(models.Model):
                 name="merchants_mail_due",
                 fields=["due_at"],
                 condition=Q(sent_at=None, given_up_at=None),
-            )
+            ),
+            models.Index(  # anybody may ask for such a letter, and then they are counted
+                name="merchants_mail_resets",
+                fields=["about", "created_at"],
+                condition=Q(kind="password_reset"),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -21,13 +21,17 @@ def ask_for_reset(*, email: str) -> None:
         user = _members().select_for_update(of=("self",)).filter(username=email.lower()).first()
         if user is None:
             return
-        lately = Mail.objects.filter(
-            kind=MailKind.PASSWORD_RESET,
-            about=user.pk,
-            created_at__gt=timezone.now() - timedelta(hours=1),
-        )
-        if lately.count() < MAX_LETTERS_PER_HOUR:
+        if letters_lately(user).count() < MAX_LETTERS_PER_HOUR:
             write_mail(kind=MailKind.PASSWORD_RESET, to=user.email, about=user.pk)
+
+
+def letters_lately(user: User) -> QuerySet[Mail]:
+    """The letters that this person's password was asked for with in the last hour."""
+    return Mail.objects.filter(
+        kind=MailKind.PASSWORD_RESET,
+        about=user.pk,
+        created_at__gt=timezone.now() - timedelta(hours=1),
+    )
 
 
 def find_reset(token: str) -> User | None:

@@ -3,11 +3,12 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from accounts.models import Account
 from config.inputs import InputProblem
 from merchants.mail import tell_owners
-from merchants.models import Membership, Role
+from merchants.models import Invitation, Membership, Role
 from operators.audit import record_action
 from operators.models import AuditAction
 
@@ -35,12 +36,15 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> Membershi
 
 @transaction.atomic
 def remove_member(*, membership: Membership, actor: User) -> Membership:
-    """Switches a member off: their sessions end, and the audit trail goes on naming them.
+    """Switches a member off: their sessions end, the invitations they sent are taken back, and the
+    audit trail goes on naming them.
 
     Raises InputProblem where no owner would be left.
     """
     member = _locked(membership)
     _keep_an_owner(member)
+    unanswered = Invitation.objects.filter(accepted_at=None, withdrawn_at=None)
+    unanswered.filter(invited_by=member.user).update(withdrawn_at=timezone.now())
     member.user.is_active = False
     member.user.save(update_fields=["is_active"])
     _tell(

@@ -5,6 +5,8 @@ from django.db import transaction
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from merchants.mail import tell_owners
+from merchants.models import Visit
+from merchants.visits import end_visits
 from operators.audit import record_action
 from operators.models import AuditAction
 from operators.two_factor import confirm_device, forget_second_factors
@@ -15,6 +17,7 @@ def change_password(*, user: User, password: str) -> None:
     """Sets the password, which ends every session of this person."""
     user.set_password(password)
     user.save(update_fields=["password"])
+    end_visits(Visit.objects.filter(user=user))  # they are dead already: none is to be listed
     _tell(user, "Password changed")
 
 

@@ -113,8 +113,9 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """All calls of a client off, or on again."""
     client = _client(member, client_id)
-    if request.method == "POST":
-        wanted = request.POST.get("enabled") == "on"
+    said = request.POST.get("enabled")
+    if said in ("on", "off"):  # a form that says neither must not stop a shop
+        wanted = said == "on"
         if clients.switch_client(client=client, enabled=wanted, actor=member.user):
             messages.success(request, f"{client} is switched {'on' if wanted else 'off'}.")
         return _to(client)
@@ -219,6 +220,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
     client = _client(member, client_id)
     own = client_address(request)
     warning = ""
+    before = client.allowed_networks
     if request.method == "POST":
         form = AllowlistForm(request.POST)
         if form.is_valid():
@@ -227,11 +229,19 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
                 together = dict.fromkeys([*networks, str(own)])
                 form = AllowlistForm(initial={"networks": list(together)})
             else:
-                warning = _warn(networks, own, before=client.allowed_networks)
-                if not warning or form.cleaned_data["sure"] == warning:
-                    clients.change_allowlist(client=client, networks=networks, actor=member.user)
-                    messages.success(request, "The allowlist is changed, from the next call on.")
-                    return _to(client)
+                warning = _warn(networks, own, before=before)
+                if request.POST.get("before", _one_line(before)) != _one_line(before):
+                    warning = _changed_meanwhile(before)
+                elif not warning or form.cleaned_data["sure"] == warning:
+                    if clients.change_allowlist(
+                        client=client, networks=networks, before=before, actor=member.user
+                    ):
+                        messages.success(
+                            request, "The allowlist is changed, from the next call on."
+                        )
+                        return _to(client)
+                    before = _client(member, client_id).allowed_networks
+                    warning = _changed_meanwhile(before)
     else:
         form = AllowlistForm(initial={"networks": client.allowed_networks})
     return show(
@@ -243,23 +253,37 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
         form=form,
         own_address=own,
         warning=warning,
+        before=_one_line(before),
         back=_url(client),
     )
 
 
 def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str:
-    """What may be wrong with these networks, as a sentence; empty where nothing seems to be."""
+    """What may be wrong with these networks, in words; empty where nothing seems to be."""
     if before and not networks:
         return "An empty allowlist lets calls with a key of this client come from anywhere."
+    warnings = []
     huge = [network for network in networks if network.endswith(WHOLE_CONTINENTS)]
     if huge:
-        return f"{huge[0]} allows very many addresses: that is hardly an allowlist."
+        warnings.append(f"{huge[0]} allows very many addresses: that is hardly an allowlist.")
     if networks and (own is None or not is_within(own, networks)):
-        return (
+        warnings.append(
             f"Your own address {own or ''} is not on the list: programs that call from where you"
             " are now will get ip_not_allowed."
         )
-    return ""
+    return " ".join(warnings)
+
+
+def _changed_meanwhile(networks: list[str]) -> str:
+    """Said to whoever would undo unseen what somebody else did while the form was open."""
+    return (
+        "The allowlist was changed while this form was open. It holds now:"
+        f" {clients.shorten(_one_line(networks)) or 'nothing'}."
+    )
+
+
+def _one_line(networks: list[str]) -> str:
+    return " ".join(networks)
 
 
 def _last_one(client: ApiClient, key: ApiKey) -> list[str]:

@@ -5,6 +5,7 @@ at once, so that no address bar, history or Referer keeps it either. Looking at 
 nothing: mail programs look at links, too.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -28,7 +30,7 @@ from merchants.passwords import ask_for_reset, find_reset
 from merchants.security import change_password
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-SESSION_LIFE = settings.MERCHANT_SESSION_HOURS * 3600
+SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)
 JOIN, RESET = "merchants.join", "merchants.reset"  # where the session keeps a link's token
 
 
@@ -43,7 +45,7 @@ class SignIn(LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         answer = super().form_valid(form)
-        self.request.session.set_expiry(SESSION_LIFE)
+        _limit(self.request)
         return answer
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -155,9 +157,14 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
     for place in (JOIN, RESET):
         request.session.pop(place, None)
     login(request, user, backend=BACKEND)
-    request.session.set_expiry(SESSION_LIFE)
+    _limit(request)
     messages.success(request, words)
     return HttpResponseRedirect(reverse("merchants:overview"))
+
+
+def _limit(request: HttpRequest) -> None:
+    """The session ends at this moment. A number of seconds would count from each change of it."""
+    request.session.set_expiry(timezone.now() + SESSION_LIFE)
 
 
 def _dead_link(request: HttpRequest, words: str) -> HttpResponse:

@@ -261,3 +261,19 @@ def test_an_invitation_is_signed_for_a_week_only() -> None:
     )
     left = invitation.expires_at - timezone.now()
     assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+
+
+def test_who_is_removed_leaves_no_open_invitation() -> None:
+    owner = make_member()
+    gone = make_member(owner.account)
+    invite_person(account=owner.account, email="a@b.example", role=Role.OWNER, invited_by=gone.user)
+    (letter,) = (one for one in letters() if one.to == ["a@b.example"])
+    browser_of(owner).post(f"/merchant/people/{gone.pk}/remove/")
+    assert Client().get(link_in(letter), follow=True).status_code == 410
+
+
+def test_nobody_sends_megabytes_before_they_are_known() -> None:
+    answer = Client().generic(
+        "POST", "/merchant/sign-in/", b"x", CONTENT_LENGTH="5000000", content_type="text/plain"
+    )
+    assert answer.status_code == 413

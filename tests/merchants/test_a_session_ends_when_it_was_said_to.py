@@ -1,0 +1,74 @@
+"""Nothing that somebody does makes a session last longer, and none that is dead is listed."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from merchants.links import sign_reset
+from merchants.models import Visit
+from tests.merchants.people import PASSWORD, make_member
+
+pytestmark = pytest.mark.django_db
+
+NEW_PASSWORD = "another horse, another staple"
+NEW = {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+
+
+def sign_in(email: str) -> Client:
+    browser = Client()
+    browser.post("/merchant/sign-in/", {"username": email, "password": PASSWORD})
+    assert browser.get("/merchant/").status_code == 200
+    return browser
+
+
+def ends_at(browser: Client) -> datetime:
+    return Session.objects.get(pk=browser.session.session_key).expire_date
+
+
+@pytest.mark.parametrize("page", ["/merchant/join/?token=x", "/merchant/password/new/?token=x"])
+def test_a_link_does_not_prolong_it(page: str) -> None:
+    browser = sign_in(make_member().user.email)
+    before = ends_at(browser)
+
+    browser.get(page)
+
+    assert ends_at(browser) == before
+
+
+def test_a_new_password_does_not_prolong_it() -> None:
+    browser = sign_in(make_member().user.email)
+    before = ends_at(browser)
+
+    browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
+
+    assert ends_at(browser) == before
+
+
+def test_after_a_new_password_only_this_session_is_listed() -> None:
+    member = make_member()
+    sign_in(member.user.email)
+    browser = sign_in(member.user.email)
+
+    browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
+
+    page = browser.get("/merchant/account/").content.decode()
+    assert page.count("this one") == 1
+    assert Visit.objects.filter(user=member.user).count() == 1
+
+
+def test_after_a_reset_only_the_new_session_is_listed() -> None:
+    member = make_member()
+    sign_in(member.user.email)
+    member.user.refresh_from_db()
+    browser = Client()
+    browser.get("/merchant/password/new/", {"token": sign_reset(member.user)})
+
+    browser.post("/merchant/password/new/", NEW)
+
+    browser.get("/merchant/account/")
+    (visit,) = Visit.objects.filter(user=member.user)
+    assert visit.session_id == browser.session.session_key
+    assert ends_at(browser) < timezone.now() + timedelta(hours=12, minutes=1)

@@ -1,0 +1,23 @@
+"""IPv6 lets a host add a zone to an address of its own link; no column takes it."""
+
+import pytest
+from django.test import Client
+
+from merchants.models import Visit
+from tests.merchants.people import PASSWORD, make_member
+
+pytestmark = pytest.mark.django_db
+
+LINK_LOCAL = "fe80::1111:2222:3333:4444"
+
+
+def test_people_sign_in_from_there() -> None:
+    email = make_member().user.email
+    browser = Client(REMOTE_ADDR=f"{LINK_LOCAL}%an-interface-with-a-long-name")
+    wrong = browser.post("/merchant/sign-in/", {"username": email, "password": "wrong"})
+    assert wrong.status_code == 200
+
+    browser.post("/merchant/sign-in/", {"username": email, "password": PASSWORD})
+
+    assert browser.get("/merchant/").status_code == 200
+    assert Visit.objects.get().address == LINK_LOCAL

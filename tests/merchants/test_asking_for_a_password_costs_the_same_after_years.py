@@ -1,0 +1,27 @@
+"""Anybody may ask for a new password: counting the letters of before reads only that person's."""
+
+import json
+
+import pytest
+from django.db import connection
+
+from merchants.models import Mail, MailKind
+from merchants.passwords import letters_lately
+from tests.merchants.people import make_member
+
+pytestmark = pytest.mark.django_db
+
+
+def test_old_letters_are_not_looked_at() -> None:
+    user = make_member().user
+    Mail.objects.bulk_create(
+        Mail(kind=kind, to=user.email, about=user.pk + number)
+        for kind in (MailKind.CHANGE, MailKind.PASSWORD_RESET)
+        for number in range(3000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE merchants_mail")
+
+    plan = json.loads(letters_lately(user).explain(format="json"))
+
+    assert "Seq Scan" not in json.dumps(plan)

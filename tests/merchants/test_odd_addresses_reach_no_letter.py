@@ -1,0 +1,52 @@
+"""An address that cannot stand in a letter, or be a log-in, is refused when it is typed; a letter
+that cannot be written holds up no other."""
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+
+from config.inputs import InputProblem
+from merchants.invitations import check_invitation, invite_person
+from merchants.models import Invitation, Mail, MailKind, Role
+from merchants.posting import sweep_mail
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+LABEL = "b" * 60
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '"a\x0bbcc:x@y.z"@shop.example',  # ends the line for what writes heads of letters
+        '"\x1c"@shop.example',
+        f"{'a' * 60}@{LABEL}.{LABEL}.example",  # longer than a username
+    ],
+)
+def test_it_is_refused_by_the_page_and_at_the_desk(odd: str) -> None:
+    owner = make_member()
+
+    page = browser_of(owner).post("/merchant/people/invite/", {"email": odd, "role": "viewer"})
+
+    assert page.status_code == 200
+    assert not Invitation.objects.exists()
+    with pytest.raises(InputProblem, match="at most 150 characters"):
+        check_invitation(account=owner.account, email=odd)
+    with pytest.raises(InputProblem, match="at most 150 characters"):
+        invite_person(account=owner.account, email=odd, role=Role.OWNER, invited_by=owner.user)
+
+
+def test_a_letter_that_cannot_be_written_holds_up_no_other() -> None:
+    account = make_account()
+    facts = {"account": account.name, "balance": "1.00 USD", "level": "2.00 USD"}
+    bad = Mail.objects.create(kind=MailKind.LOW_BALANCE, to="two\nlines@shop.example", facts=facts)
+    Mail.objects.create(kind=MailKind.LOW_BALANCE, to="owner@shop.example", facts=facts)
+
+    assert sweep_mail() == {"due": 2, "sent": 1}
+
+    assert [letter.to for letter in mail.outbox] == [["owner@shop.example"]]
+    bad.refresh_from_db()
+    assert (bad.sent_at, bad.attempts) == (None, 1)
+    assert bad.due_at > timezone.now()
