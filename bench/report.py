@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.measures import Measure, Rounds, Spread
+from bench.measures import MEASURES, Measure, Rounds, Spread
 from bench.world import Sizes
+
+WITH_HISTORY = ("aged", "products", "orders", "orders-far")
 
 
 def show_table(measures: Sequence[Measure], rounds: Rounds, *, sizes: Sizes) -> str:
@@ -55,7 +57,7 @@ for {sizes.seconds:g} seconds, and a ratio is taken within a round. `bench/__ini
 into the code.
 
 {show_table(measures, rounds, sizes=sizes)}
-
+{_left_out(measures, sizes)}
 ![How far each measure is from its target](images/bench-targets.svg)
 
 ## The figures behind the ratios
@@ -80,13 +82,28 @@ into the code.
 - pgbench and the peers work on copies of the same tables with the same indexes, checks and foreign
   keys, and without our triggers. `bench/floor.sql` and `bench/peers/` say what they leave out.
 - The service and its peers run in granian, with as many processes each.
+- wrk corrects its percentiles for requests that a slow answer held back. At half of the top rate
+  requests follow a timetable.
+{_history(measures, sizes)}""")
+
+
+def _left_out(measures: Sequence[Measure], sizes: Sizes) -> str:
+    """What a run of some measures did not measure."""
+    missing = [measure.title(sizes) for measure in MEASURES if measure not in measures]
+    lines = [f"- {title}" for title in missing]
+    return "\n".join(["", "Not part of this run:", "", *lines, ""]) if missing else ""
+
+
+def _history(measures: Sequence[Measure], sizes: Sizes) -> str:
+    """How the long history was made, where one was measured."""
+    if not any(measure.name in WITH_HISTORY for measure in measures):
+        return ""
+    return f"""\
 - {sizes.aged_codes:,} codes in stock were loaded by SQL with triggers off. {sizes.aged_orders:,}
   sales were made by the service's own SQL functions, a thousand to a transaction, and all belong
   to one client; their idempotency records are all still there.
 - Medians of lists are of one connection: how long a request takes, not how many fit.
-- wrk corrects its percentiles for requests that a slow answer held back. At half of the top rate
-  requests follow a timetable.
-""")
+"""
 
 
 def _spread(spread: Spread) -> str:
