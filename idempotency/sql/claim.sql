@@ -22,7 +22,8 @@ CREATE OR REPLACE FUNCTION idempotency_claim(
 DECLARE
     held idempotency_idempotencyrecord;
 BEGIN
-    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM set_config('synchronous_commit', 'off', true),
+            set_config('enable_seqscan', 'off', true);  -- docs/performance.md, "The young table"
 
     -- Round again only where the record changed between two of these statements: cleanup deleted
     -- it, another retry took it over, or its purchase committed. Each of those ends a round.

@@ -22,6 +22,10 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 
+    -- A plan made while a table is small is kept when it has grown; until commit, so that it holds
+    -- for the checks of foreign keys too (docs/performance.md, "The young table").
+    PERFORM set_config('enable_seqscan', 'off', true);
+
     -- The attempt is still ours, or nothing below may happen.
     PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
 

@@ -4,7 +4,7 @@
 --
 -- Asked by every purchase of a top-up; the ORM would need four queries.
 CREATE OR REPLACE FUNCTION topups_inputs_of(p_product bigint)
-RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE AS $$
+RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
