@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.migrations import RunSQL
-from psycopg.rows import dict_row
 
 from config.errors import ApiError
+from config.libpq import call_function
 
 REFUSED = "VT001"
 CANCELED = "57014"
@@ -61,13 +61,13 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
 
 
 def _rows(function: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
-    places = ", ".join(["%s"] * len(arguments))
-    with connection.cursor() as cursor:
-        fetched = cursor.cursor  # psycopg's own: Django's wraps every look at it
-        fetched.row_factory = dict_row
-        cursor.execute(f"SELECT * FROM {function}({places})", arguments)  # noqa: S608  names of ours
-        rows: list[dict[str, Any]] = fetched.fetchall()
-        return rows
+    connection.validate_no_broken_transaction()
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    if connection.queries_logged:  # where queries are counted, these count too
+        connection.queries_log.append({"sql": f"{function}(…)", "time": ""})
+    with connection.wrap_database_errors:
+        return call_function(connection.connection, function, arguments)
 
 
 class TookTooLong(Exception):

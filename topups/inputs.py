@@ -1,6 +1,5 @@
 """Checking the field values of a top-up against what the game asks for, before any debit."""
 
-import json
 import re
 from typing import Any
 
@@ -24,7 +23,7 @@ def read_inputs(
         raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
     if not found[0]["sold"]:
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
-    fields = {str(field["number"]): field for field in json.loads(found[0]["fields"])}
+    fields = {str(field["number"]): field for field in found[0]["fields"]}
     problems = {
         f"fields.{name[:64]}": ["This product has no field with this id."]
         for name in values
