@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from redis.exceptions import ConnectionError as ConnectionLost
 
 MOST_REMEMBERED = 10_000
 
@@ -39,9 +40,22 @@ class CountingClient(RedisCacheClient):
 
     def incr(self, key: Any, delta: int) -> int:
         """Begins anew where the counter was lost."""
-        count: int = self._kept.incr(key, delta)
+        count = self._count(key, delta)
         if count == delta:
             self._kept.expire(key, self._timeouts.get(key, 1))
+        return count
+
+    @cached_property
+    def _connection(self) -> Any:
+        return self._kept.connection_pool.get_connection()
+
+    def _count(self, key: Any, delta: int) -> int:
+        count: int
+        try:
+            self._connection.send_command("INCRBY", key, delta)
+            count = self._connection.read_response()
+        except ConnectionLost:  # since the last one: it connects anew with the next
+            count = self._kept.incr(key, delta)
         return count
 
 
