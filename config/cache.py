@@ -47,7 +47,8 @@ class CountingClient(RedisCacheClient):
 
     @cached_property
     def _connection(self) -> Any:
-        return self._kept.connection_pool.get_connection()
+        pool = self._kept.connection_pool
+        return pool.connection_class(**pool.connection_kwargs)  # none of those the pool may lend
 
     def _count(self, key: Any, delta: int) -> int:
         count: int

@@ -24,7 +24,7 @@ def call_function(
     Raises what a cursor of psycopg would. Not to be used from two threads at once.
     """
     if not kept.autocommit and kept.info.transaction_status == TransactionStatus.IDLE:
-        kept.pgconn.exec_(b"BEGIN")  # psycopg does so before the first statement of its own
+        kept.execute("SELECT")  # psycopg begins the transaction, before a statement of its own
     values = Transformer.from_context(kept)
     sent = values.dump_sequence(arguments, [PyFormat.AUTO] * len(arguments))
     result = kept.pgconn.exec_params(
@@ -32,7 +32,7 @@ def call_function(
     )
     if result.status != ExecStatus.TUPLES_OK:
         if kept.pgconn.status == ConnStatus.BAD:
-            raise OperationalError("the connection to the database is lost")
+            raise OperationalError(result.get_error_message(), info=result)  # it names no SQLSTATE
         raise error_from_result(result)
     values.set_pgresult(result)
     names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]

@@ -82,7 +82,7 @@ def configure(config: dict[str, Any]) -> None:
     """Django's LOGGING_CONFIG: the standard library and structlog share one pipeline."""
     logging.config.dictConfig(config)
     # No line says these, and finding them out takes longer than writing it (logging HOWTO).
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging.logThreads = logging.logMultiprocessing = False
     logging._srcfile = None
     structlog.configure(
         processors=[

@@ -37,7 +37,9 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     Raises RuntimeError inside an open transaction: these functions decide for themselves how
     durable their commit is, and that must never be decided for somebody else's.
     """
-    if any(not getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
+    blocks = connection.atomic_blocks
+    inside = any(not getattr(block, "_from_testcase", False) for block in blocks)
+    if inside or not (blocks or connection.get_autocommit()):
         raise RuntimeError(f"{function} must be a transaction of its own")
     return _rows(function, arguments)[0]
 
@@ -61,6 +63,7 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
 
 
 def _rows(function: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
+    connection.validate_thread_sharing()
     connection.validate_no_broken_transaction()
     connection.close_if_health_check_failed()
     connection.ensure_connection()

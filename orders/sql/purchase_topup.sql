@@ -17,8 +17,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 
-    -- A plan made while a table is small is kept when it has grown; until commit, so that it holds
-    -- for the checks of foreign keys too (docs/performance.md, "The young table").
+    -- A plan made while a table is small is kept when it has grown. Until commit, so that it holds
+    -- for the plans of foreign keys that are made there (docs/performance.md, "The young table").
     PERFORM set_config('enable_seqscan', 'off', true);
 
     -- The attempt is still ours, or nothing below may happen.

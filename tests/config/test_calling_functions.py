@@ -75,6 +75,15 @@ def test_inside_a_block_it_is_part_of_the_transaction() -> None:
     assert not scalar("SELECT current_setting('voucher.test', true)")
 
 
+def test_a_call_is_refused_where_nothing_would_commit_it() -> None:
+    connection.set_autocommit(False)
+    try:
+        with pytest.raises(RuntimeError):
+            call("pg_backend_pid")
+    finally:
+        connection.set_autocommit(True)
+
+
 def test_a_broken_block_asks_nothing() -> None:
     with transaction.atomic():
         transaction.set_rollback(True)
