@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import DataError, OperationalError, connection, transaction
+from django.db import DatabaseError, DataError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
@@ -54,7 +54,7 @@ def test_no_row_and_many_rows() -> None:
 
 def test_a_refusal_is_named_and_leaves_the_connection_usable() -> None:
     execute(REFUSES)
-    with pytest.raises(Exception) as caught:  # noqa: PT011  which of Django's is its own business
+    with pytest.raises(DatabaseError) as caught:
         call("pg_temp.refuses", "insufficient_stock")
     assert refusal_word(caught.value) == "insufficient_stock"
     assert caught.value.__cause__.sqlstate == REFUSED  # type: ignore[union-attr]
