@@ -70,8 +70,9 @@ class Sizes:
         return max(1, self.aged_orders // 100)
 
 
+# Short runs and many rounds: what else the machine does comes and goes, and meets all of a round.
 FULL = Sizes(
-    8, 5, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
+    4, 9, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
 )
 QUICK = Sizes(2, 2, 50_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
 TINY = Sizes(1, 1, 20_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
