@@ -25,20 +25,23 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true),
             set_config('enable_seqscan', 'off', true);  -- docs/performance.md, "The young table"
 
-    -- Round again only where the record changed between two of these statements: cleanup deleted
-    -- it, another retry took it over, or its purchase committed. Each of those ends a round.
+    -- Round again only where the record changed between two of these statements: another request
+    -- wrote it, cleanup deleted it, another retry took it over, or its purchase committed. Each of
+    -- those ends a round.
     FOR round IN 1..100 LOOP
-        INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt)
-        VALUES (p_client, p_key, p_fingerprint, 1 + floor(random() * 1e9)::integer)
-        ON CONFLICT (client_id, key) DO NOTHING
-        RETURNING 'claimed', id, attempt INTO outcome, record_id, attempt;
-        IF FOUND THEN
-            RETURN;
-        END IF;
-
+        -- To look is cheaper than to try, and a merchant who retries does so more than once.
         SELECT * INTO held FROM idempotency_idempotencyrecord
          WHERE client_id = p_client AND key = p_key;
-        CONTINUE WHEN NOT FOUND;
+        IF NOT FOUND THEN
+            INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt)
+            VALUES (p_client, p_key, p_fingerprint, 1 + floor(random() * 1e9)::integer)
+            ON CONFLICT (client_id, key) DO NOTHING
+            RETURNING 'claimed', id, attempt INTO outcome, record_id, attempt;
+            IF FOUND THEN
+                RETURN;
+            END IF;
+            CONTINUE;
+        END IF;
 
         IF held.fingerprint <> p_fingerprint THEN
             outcome := 'reused';
