@@ -108,7 +108,7 @@ def test_a_purchase_waits_for_the_disk_once(durable: DurablePostgres) -> None:
 def test_control_with_durable_claims_and_answers_it_waits_three_times(
     durable: DurablePostgres,
 ) -> None:
-    not_waiting = ("PERFORM set_config('synchronous_commit', 'off', true);", "")
+    not_waiting = ("set_config('synchronous_commit', 'off', true),", "")
     with (
         with_changed("idempotency/sql/claim.sql", not_waiting),
         with_changed("idempotency/sql/store_response.sql", not_waiting),
