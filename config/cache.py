@@ -2,7 +2,8 @@
 
 django-ratelimit adds a counter and, where it is there already, counts it up. Django's client makes
 three round trips of that: SET, EXISTS, INCR. Here one process remembers which counters it knows to
-be there, and INCR itself tells when one is not.
+be there, and INCR itself tells when one is not. It counts over a connection of its own: the client
+borrows one for each command, and measures and watches what it does with it.
 """
 
 from functools import cached_property
