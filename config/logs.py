@@ -81,7 +81,7 @@ def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]
 def configure(config: dict[str, Any]) -> None:
     """Django's LOGGING_CONFIG: the standard library and structlog share one pipeline."""
     logging.config.dictConfig(config)
-    # No line says these, and finding them out takes longer than writing it (logging HOWTO).
+    # No line says the thread, the process or the caller, so none is found out (logging HOWTO).
     logging.logThreads = logging.logMultiprocessing = False
     logging._srcfile = None
     structlog.configure(

@@ -34,8 +34,9 @@ def refusals(name: Callable[[str], ApiError]) -> Iterator[None]:
 def call(function: str, *arguments: Any) -> dict[str, Any]:
     """Runs one SQL function as one transaction of its own and returns its row by column name.
 
-    Raises RuntimeError inside an open transaction: these functions decide for themselves how
-    durable their commit is, and that must never be decided for somebody else's.
+    Raises RuntimeError inside an open transaction, or where autocommit is off: these functions
+    decide for themselves how durable their commit is, and that must never be decided for somebody
+    else's.
     """
     blocks = connection.atomic_blocks
     inside = any(not getattr(block, "_from_testcase", False) for block in blocks)

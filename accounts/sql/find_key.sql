@@ -9,7 +9,9 @@ RETURNS TABLE (
     client_id bigint, client_name text, client_enabled boolean, rate_limit_per_minute integer,
     allowed_networks text[],
     account_id bigint, account_currency text, account_enabled boolean
-) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off  -- docs/performance.md, "The young table"
+AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY

@@ -37,10 +37,8 @@ BEGIN
             VALUES (p_client, p_key, p_fingerprint, 1 + floor(random() * 1e9)::integer)
             ON CONFLICT (client_id, key) DO NOTHING
             RETURNING 'claimed', id, attempt INTO outcome, record_id, attempt;
-            IF FOUND THEN
-                RETURN;
-            END IF;
-            CONTINUE;
+            CONTINUE WHEN NOT FOUND;
+            RETURN;
         END IF;
 
         IF held.fingerprint <> p_fingerprint THEN

@@ -14,7 +14,9 @@ CREATE OR REPLACE FUNCTION orders_of(
     product_id bigint, variation_id bigint, merchant_reference text, sealed_codes bytea[],
     system_product_id bigint, player_id text, fulfilment_status text, refunded boolean,
     failure_reason text
-) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off  -- docs/performance.md, "The young table"
+AS $$
 #variable_conflict use_column
 BEGIN
     IF p_reference IS NOT NULL THEN

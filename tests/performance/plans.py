@@ -17,6 +17,8 @@ SETTINGS = {
     "log_timing": "off",
     "log_format": "json",
 }
+# A function's plans are custom ones five times, and may then become one that is kept.
+AGAIN = 8
 
 
 @contextmanager

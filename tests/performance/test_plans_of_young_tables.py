@@ -7,7 +7,7 @@ from django.db import connection
 
 from tests.concurrency.racing import execute
 from tests.factories import Merchant, buy_topup, make_merchant, make_product, make_topup_product
-from tests.performance.plans import read_in_full, watched
+from tests.performance.plans import AGAIN, read_in_full, watched
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,8 +26,6 @@ GROWING = {
     "wallets_ledgerentry",
     "wallets_wallet",
 }
-# A function's plans are custom ones five times, and may then become one that is kept.
-AGAIN = 8
 
 
 @pytest.fixture

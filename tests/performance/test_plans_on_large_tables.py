@@ -7,7 +7,7 @@ import pytest
 from catalogue.models import Product
 from tests.concurrency.racing import execute, rows, scalar
 from tests.factories import Merchant, make_merchant, make_product, own_shelf
-from tests.performance.plans import pages, read_in_full, watched
+from tests.performance.plans import AGAIN, pages, read_in_full, watched
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,8 +19,6 @@ LARGE = {
     "orders_order",
     "wallets_ledgerentry",
 }
-# A function's plans are custom ones five times, and may then become one that is kept.
-AGAIN = 8
 # Paths down some indexes and the rows themselves, never a part of a table: a whole purchase of two
 # codes looks at 110 pages, the table of codes has thousands.
 FEW_PAGES = 160

@@ -4,7 +4,9 @@
 --
 -- Asked by every purchase of a top-up; the ORM would need four queries.
 CREATE OR REPLACE FUNCTION topups_inputs_of(p_product bigint)
-RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off  -- docs/performance.md, "The young table"
+AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
