@@ -4,8 +4,10 @@
 -- It reads what the ORM could read in three queries; GET /orders/{reference} is what merchants poll,
 -- and asking once, with a plan that is kept, costs a third.
 --
--- OFFSET 0 keeps each lookup a lookup: left to itself the planner may join by reading all of a
--- table where it thinks that a page is long.
+-- The plan is kept by order: not knowing how short a page is, a kept one looks so dear to PostgreSQL
+-- that it would plan each call anew once a client has some thousand orders. And OFFSET 0 keeps each
+-- lookup a lookup: left to itself the planner may join by reading all of a table where it thinks
+-- that a page is long.
 CREATE OR REPLACE FUNCTION orders_of(
     p_client bigint, p_account bigint, p_reference text, p_oldest bigint, p_newest bigint
 ) RETURNS TABLE (
@@ -16,6 +18,7 @@ CREATE OR REPLACE FUNCTION orders_of(
     failure_reason text
 ) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off  -- docs/performance.md, "The young table"
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -1,6 +1,7 @@
 """What PostgreSQL really did, statement by statement, also inside of functions (auto_explain)."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,8 @@ SETTINGS = {
 }
 # A function's plans are custom ones five times, and may then become one that is kept.
 AGAIN = 8
+# A plan that was made for one call compares with its value, one that is kept with `$1`.
+FOR_ONE_VALUE = re.compile(r"[=<>] \(?('|\d)")
 
 
 @contextmanager
@@ -62,6 +65,17 @@ def read_in_full(plans: list[dict[str, Any]], tables: set[str]) -> list[str]:
             node["Node Type"] == "Seq Scan" and node["Relation Name"] in tables
             for node in nodes(plan["Plan"])
         )
+    ]
+
+
+def planned_anew(plans: list[dict[str, Any]]) -> list[str]:
+    """The statements of functions that were planned for this one call. Statements of the ORM, which
+    quotes its names, always are."""
+    return [
+        plan["Query Text"]
+        for plan in plans
+        if '"' not in plan["Query Text"]
+        and any(FOR_ONE_VALUE.search(node.get("Index Cond", "")) for node in nodes(plan["Plan"]))
     ]
 
 

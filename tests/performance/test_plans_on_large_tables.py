@@ -6,8 +6,15 @@ import pytest
 
 from catalogue.models import Product
 from tests.concurrency.racing import execute, rows, scalar
-from tests.factories import Merchant, make_merchant, make_product, own_shelf
-from tests.performance.plans import AGAIN, pages, read_in_full, watched
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.performance.plans import AGAIN, pages, planned_anew, read_in_full, watched
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -103,6 +110,37 @@ def test_reading_orders_reads_a_few_pages_whatever_was_sold_before(
 
     assert read_in_full(plans, LARGE) == []
     assert costly(plans, orders=25) == []
+
+
+def test_what_is_asked_again_and_again_is_planned_once(history: tuple[Merchant, Product]) -> None:
+    merchant, product = history
+    game = make_topup_product(price="0.10")
+    reference = scalar("SELECT reference FROM orders_order WHERE number = %s", SOLD // 2)
+    merchant.buy("once", product_id=product.pk, quantity=1)
+
+    def ask() -> None:
+        merchant.buy(product_id=product.pk, quantity=2)
+        merchant.buy("once", product_id=product.pk, quantity=1)
+        buy_topup(merchant, game)
+        for path in [f"/orders/{reference}", "/orders", f"/orders?page={SOLD // 25}"]:
+            assert merchant.get(path).status_code == 200
+
+    for _ in range(AGAIN):
+        ask()
+    with watched() as plans:
+        ask()
+
+    assert any("orders_order sold" in plan["Query Text"] for plan in plans)
+    assert planned_anew(plans) == []
+
+
+def test_control_a_plan_for_one_value_is_told_from_one_that_is_kept(
+    history: tuple[Merchant, Product],
+) -> None:
+    merchant, _ = history
+    with watched() as plans:
+        merchant.get("/orders")  # the first time over this connection
+    assert planned_anew(plans) != []
 
 
 def test_control_a_sale_in_another_order_walks_past_what_was_sold(
