@@ -20,10 +20,10 @@ from bench.measures import MEASURES, Measure  # noqa: E402
 from bench.report import show_table, write_report  # noqa: E402
 from bench.subjects import SUBJECTS  # noqa: E402
 from bench.world import FULL, QUICK, TINY, Sizes, World, make_world, screen  # noqa: E402
+from config.embedded.supervisor import WEB_THREADS, WEB_WORKERS  # noqa: E402
 
 REPORT = Path("docs/benchmarks.md")
 SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
-WORKERS = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int | str:
@@ -35,11 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
         sizes = replace(sizes, rounds=options.rounds)
     if find_wrk() is None:
         return MISSING
-    machine = describe_machine()
+    machine = describe_machine() | {
+        "web": f"{options.workers} processes, under WSGI of {options.threads} threads each"
+    }
     try:
         with (
             tempfile.TemporaryDirectory(prefix="voucher-bench-") as folder,
-            make_world(sizes, Path(folder), workers=options.workers) as world,
+            make_world(
+                sizes, Path(folder), workers=options.workers, threads=options.threads
+            ) as world,
         ):
             rounds = run_rounds(world, measures)
     except BenchError as error:
@@ -77,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", choices=SIZES, default="full", help="how much data, how long")
     parser.add_argument("--quick", dest="size", action="store_const", const="quick")
     parser.add_argument("--rounds", type=int, help="how often each subject runs")
-    parser.add_argument("--workers", type=int, default=WORKERS, help="processes of each program")
+    parser.add_argument("--workers", type=int, default=WEB_WORKERS, help="processes of a program")
+    parser.add_argument("--threads", type=int, default=WEB_THREADS, help="of a process under WSGI")
     parser.add_argument("--report", type=Path, help=f"where to write it, such as {REPORT}")
     parser.add_argument(
         "--only", action="append", choices=[measure.name for measure in MEASURES], metavar="NAME",

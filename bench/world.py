@@ -105,6 +105,7 @@ class World:
     sizes: Sizes
     folder: Path
     workers: int
+    threads: int
     _stack: ExitStack
     top_rate: float | None = None  # of voucher purchases, as last seen
     replayable: int | None = None  # how many requests of the replayed sequence were bought
@@ -192,6 +193,8 @@ class World:
                 "DATABASE_URL": self.database(database),
                 "GRANIAN_WORKERS": str(workers),
             }
+            if "--interface=wsgi" in program:
+                program = [f"--blocking-threads={self.threads}", *program]
             process = self._stack.enter_context(
                 _serving(
                     program, port=port, environment=environment, log=self.folder / f"{key}.log"
@@ -221,10 +224,10 @@ class World:
 
 
 @contextmanager
-def make_world(sizes: Sizes, folder: Path, *, workers: int) -> Iterator[World]:
+def make_world(sizes: Sizes, folder: Path, *, workers: int, threads: int) -> Iterator[World]:
     """A world whose programs end with the block."""
     with ExitStack() as stack:
-        yield World(sizes, folder, workers, stack)
+        yield World(sizes, folder, workers, threads, stack)
 
 
 @contextmanager
@@ -237,7 +240,6 @@ def _serving(
             [
                 *(sys.executable, "-m", "granian", "--no-ws", "--log-level=warning"),
                 *("--host=127.0.0.1", f"--port={port}", "--runtime-threads=1"),
-                *(() if "--interface=asgi" in program else ("--blocking-threads=1",)),
                 *("--blocking-threads-idle-timeout=600", *program),
             ],
             environment=environment,

@@ -25,6 +25,7 @@ from config.embedded.servers import Servers, kept_servers, only_run
 
 DEFAULT_PORTS = range(8000, 8100)
 WEB_WORKERS = 2
+WEB_THREADS = 4  # of each worker
 WEB_PATIENCE = 60.0
 STOP_PATIENCE = 35.0  # a little more than granian gives to requests in flight
 PYTHON = (sys.executable, "-u")
@@ -76,12 +77,12 @@ def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
 
 
 def _granian(host: str, port: int) -> list[str]:
-    """One thread a process: threads of one process only fight over Python's lock."""
+    """Several threads a process: while one waits for PostgreSQL, another has Python's lock."""
     return [
         *PYTHON,
         *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
         *(f"--host={host}", f"--port={port}"),
-        *("--runtime-threads=1", "--blocking-threads=1"),
+        *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
         "--blocking-threads-idle-timeout=600",  # an idle thread takes its connection with it
         "--respawn-failed-workers",
         "--workers-kill-timeout=30",
