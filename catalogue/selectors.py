@@ -1,5 +1,6 @@
 """Reads of the catalogue, as one merchant sees it."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -60,18 +61,21 @@ def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int
 
 
 def show_products(products: Sequence[Product], *, account: Account | None) -> list[dict[str, Any]]:
-    """Products with their shelves and active variations, ready to serialize."""
+    """Products with their shelves and active variations, as they are written."""
     shelves = list(
         Shelf.objects.filter(product__in=products)
         .filter(Q(variation=None) | Q(variation__active=True))
         .select_related("variation")
         .order_by("variation_id")
     )
+    of_product: dict[int, list[Shelf]] = defaultdict(list)
+    for shelf in shelves:
+        of_product[shelf.product_id].append(shelf)
     references = references_of(account, [shelf.pk for shelf in shelves])
     return [
         _show_product(
             product,
-            [shelf for shelf in shelves if shelf.product_id == product.pk],
+            of_product[product.pk],
             _Merchant(references, account.currency if account else product.currency),
         )
         for product in products
@@ -95,6 +99,7 @@ def _show_product(
         "name": product.name,
         "type": product.type,
         "currency": product.currency,
+        **_show_shelf(own, product, merchant),
         "in_stock": any(shelf.available_stock > 0 for shelf in shelves),
         "variations": [
             {
@@ -105,7 +110,6 @@ def _show_product(
             for shelf in shelves
             if shelf.variation is not None
         ],
-        **_show_shelf(own, product, merchant),
     }
 
 

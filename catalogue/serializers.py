@@ -1,4 +1,8 @@
-"""How a product is shown to a merchant (contract, "Product" and "Variation")."""
+"""How a product is shown to a merchant (contract, "Product" and "Variation").
+
+For the OpenAPI document: a product is written as `catalogue.selectors` builds it, and tests hold
+each answer against the document.
+"""
 
 from typing import Any
 

@@ -36,8 +36,7 @@ class ProductViewSet(ApiViewSet):
             search=request.query_params.get("search", ""),
             in_stock=request.query_params.get("in_stock", "").lower() in ("1", "true"),
         )
-        items = ProductSerializer(products, many=True).data
-        return ok(page_data(items, page=page, total=total))
+        return ok(page_data(products, page=page, total=total))
 
     @extend_schema(
         operation_id="get_product",
@@ -47,4 +46,4 @@ class ProductViewSet(ApiViewSet):
     def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One product. `product_not_found` (404) where it is missing or switched off."""
         found = selectors.get_product(account=caller(request).account, product_id=product)
-        return ok(ProductSerializer(found).data)
+        return ok(found)

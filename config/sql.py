@@ -9,7 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import RunSQL
 
 from config.errors import ApiError
@@ -38,11 +47,12 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     decide for themselves how durable their commit is, and that must never be decided for somebody
     else's.
     """
-    blocks = connection.atomic_blocks
+    database = connections[DEFAULT_DB_ALIAS]
+    blocks = database.atomic_blocks
     inside = any(not getattr(block, "_from_testcase", False) for block in blocks)
-    if inside or not (blocks or connection.get_autocommit()):
+    if inside or not (blocks or database.get_autocommit()):
         raise RuntimeError(f"{function} must be a transaction of its own")
-    return _rows(function, arguments)[0]
+    return _rows(database, function, arguments)[0]
 
 
 def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
@@ -51,27 +61,31 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
     Django spends a round trip on finding out whether a connection kept from an earlier request
     still lives. What only reads can find that out by itself, and be asked again.
     """
-    kept = connection.connection is not None and not connection.in_atomic_block
+    database = connections[DEFAULT_DB_ALIAS]
+    kept = database.connection is not None and not database.in_atomic_block
     if kept:
-        connection.health_check_done = True  # type: ignore[attr-defined]  # not in the stubs
+        database.health_check_done = True  # type: ignore[attr-defined]  # not in the stubs
     try:
-        return _rows(function, arguments)
+        return _rows(database, function, arguments)
     except (OperationalError, InterfaceError):
-        if not kept or connection.is_usable():
+        if not kept or database.is_usable():
             raise
-        connection.close()
-        return _rows(function, arguments)
+        database.close()
+        return _rows(database, function, arguments)
 
 
-def _rows(function: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
-    connection.validate_thread_sharing()
-    connection.validate_no_broken_transaction()
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    if connection.queries_logged:  # where queries are counted, these count too
-        connection.queries_log.append({"sql": f"{function}(…)", "time": ""})
-    with connection.wrap_database_errors:
-        return call_function(connection.connection, function, arguments)
+def _rows(
+    database: BaseDatabaseWrapper, function: str, arguments: tuple[Any, ...]
+) -> list[dict[str, Any]]:
+    """Not by `django.db.connection`, which looks for this thread's connection at each use."""
+    database.validate_thread_sharing()
+    database.validate_no_broken_transaction()
+    database.close_if_health_check_failed()
+    database.ensure_connection()
+    if database.queries_logged:  # where queries are counted, these count too
+        database.queries_log.append({"sql": f"{function}(…)", "time": ""})
+    with database.wrap_database_errors:
+        return call_function(database.connection, function, arguments)
 
 
 class TookTooLong(Exception):

@@ -1,4 +1,8 @@
-"""How a top-up product is shown to a merchant (contract, "Top-up product")."""
+"""How a top-up product is shown to a merchant (contract, "Top-up product").
+
+For the OpenAPI document: a product is written as `topups.selectors` builds it, and tests hold each
+answer against the document.
+"""
 
 from typing import Any
 

@@ -32,8 +32,7 @@ class TopUpProductViewSet(ApiViewSet):
             page=page,
             search=request.query_params.get("search", ""),
         )
-        items = TopUpProductSerializer(products, many=True).data
-        return ok(page_data(items, page=page, total=total))
+        return ok(page_data(products, page=page, total=total))
 
     @extend_schema(
         operation_id="get_topup_product",
@@ -45,4 +44,4 @@ class TopUpProductViewSet(ApiViewSet):
     def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One top-up product. `product_not_found` (404) where it is missing or not sold here."""
         found = selectors.get_topup_product(account=caller(request).account, product_id=product)
-        return ok(TopUpProductSerializer(found).data)
+        return ok(found)
