@@ -25,7 +25,7 @@ from config.embedded.servers import Servers, kept_servers, only_run
 
 DEFAULT_PORTS = range(8000, 8100)
 WEB_WORKERS = 2
-WEB_THREADS = 4  # of each worker
+WEB_THREADS = 2  # of each worker
 WEB_PATIENCE = 60.0
 STOP_PATIENCE = 35.0  # a little more than granian gives to requests in flight
 PYTHON = (sys.executable, "-u")

@@ -1,15 +1,24 @@
 """Functions called past Django's cursors behave as if they were called through one."""
 
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 import pytest
-from django.db import DatabaseError, DataError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    DataError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
+from config import libpq
 from config.sql import REFUSED, ask, call, refusal_word
-from tests.concurrency.racing import execute, scalar
+from tests.concurrency.racing import execute, rows, scalar
 from tests.live import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -108,6 +117,84 @@ def test_a_call_is_not_repeated_where_the_connection_is_lost_meanwhile() -> None
         call("pg_backend_pid")
     assert not connection.is_usable()  # so that the end of a request closes it
     connection.close()
+
+
+def test_a_call_is_prepared_once_for_a_connection() -> None:
+    connection.close()
+    for _ in range(3):
+        ask("string_to_table", "a,b", ",")
+    assert prepared() == ["SELECT * FROM string_to_table($1, $2)"]
+
+
+def test_values_of_another_type_are_another_statement() -> None:
+    connection.close()
+    execute(EVERYTHING)
+    for number in [1, 2**40, 2]:
+        assert call("pg_temp.everything", number, None, None, None)["number"] == number
+    assert len(prepared()) == 2
+
+
+def test_what_a_pooler_has_taken_away_is_sent_in_full_from_then_on() -> None:
+    """As another server process, which knows nothing of what was prepared."""
+    ask("pg_backend_pid")
+    execute("DEALLOCATE ALL")
+    assert call("pg_backend_pid") == call("pg_backend_pid")
+    assert prepared() == []
+
+
+def test_what_another_has_prepared_over_the_same_session_is_no_obstacle() -> None:
+    """As a server process that a pooler gave to another connection before."""
+    connection.close()
+    ask("pg_backend_pid")
+    forget(connection.connection)
+    assert call("pg_backend_pid") == call("pg_backend_pid")
+
+
+def test_a_function_may_change_while_connections_know_it() -> None:
+    for columns in ["OUT a integer", "OUT a integer, OUT b integer"]:
+        execute("DROP FUNCTION IF EXISTS pg_temp.changes()")
+        execute(
+            f"CREATE FUNCTION pg_temp.changes({columns}) LANGUAGE plpgsql AS 'BEGIN a := 1; END'"
+        )
+        assert call("pg_temp.changes")["a"] == 1
+    assert call("pg_temp.changes") == {"a": 1, "b": None}
+
+
+def test_a_call_that_is_refused_as_prepared_has_changed_nothing() -> None:
+    """It is sent again, so it must not have run."""
+    execute("CREATE TEMPORARY SEQUENCE calls")
+    for columns in ["OUT a bigint", "OUT a bigint, OUT b integer"]:
+        execute("DROP FUNCTION IF EXISTS pg_temp.counts()")
+        execute(
+            f"CREATE FUNCTION pg_temp.counts({columns}) LANGUAGE plpgsql"
+            " AS $$ BEGIN a := nextval('calls'); END $$"
+        )
+        number = call("pg_temp.counts")["a"]
+    assert number == 2
+
+
+def test_inside_a_block_nothing_is_prepared() -> None:
+    """PostgreSQL ends a transaction in which it refuses a statement."""
+    connection.close()
+    with transaction.atomic():
+        ask("pg_backend_pid")
+    assert prepared() == []
+
+
+def test_a_function_that_is_not_there_is_djangos_error() -> None:
+    with pytest.raises(ProgrammingError):
+        call("pg_temp.never")
+    assert ask("pg_backend_pid")
+
+
+def prepared() -> list[str]:
+    """What the session of Django's connection has prepared."""
+    return [statement for (statement,) in rows("SELECT statement FROM pg_prepared_statements")]
+
+
+def forget(kept: "psycopg.Connection[Any]") -> None:
+    """Makes a connection know nothing of what its session has prepared."""
+    libpq._prepared.pop(kept)
 
 
 def lose_connection() -> None:
