@@ -25,6 +25,11 @@ from idempotency.models import MAX_KEY_BYTES
 logger = structlog.get_logger(__name__)
 
 HEADER = "Idempotency-Key"
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    default=lambda number: {"\x00decimal": str(number)},  # no parsed name holds a NUL
+)
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,7 @@ def fingerprint(
 
     Whitespace and the order of members make no difference; types of values do (`1`, `1.0`, `"1"`).
     """
-    canonical = json.dumps(
-        [endpoint, sorted(query), body],
-        sort_keys=True,
-        separators=(",", ":"),
-        default=lambda number: {"\x00decimal": str(number)},  # no parsed name holds a NUL
-    )
+    canonical = _CANONICAL.encode([endpoint, sorted(query), body])
     return hashlib.sha256(canonical.encode()).digest()
 
 

@@ -79,12 +79,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """Returns the JSON object in `body`. Raises ValidationFailed with the cause in `fields`."""
     try:
         text = body.decode("utf-8")
-        value = json.loads(
-            text,
-            parse_float=_decimal,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_refuse_duplicates,
-        )
+        value = _STRICT.decode(text)
         _refuse_unstorable(value)
     except UnicodeDecodeError:
         raise _bad_body("The body is not valid UTF-8.") from None
@@ -132,12 +127,19 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+# Made once: json.loads makes one for each text.
+_STRICT = json.JSONDecoder(
+    parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates
+)
+
+
 def _refuse_unstorable(value: Any, depth: int = 0) -> None:
     """Neither NUL nor half a surrogate pair can be stored as text, or sent back."""
     if depth > MAX_DEPTH:  # so that nobody behind this one meets the limit of the stack
         raise RecursionError
     if isinstance(value, str):
-        if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        half_a_pair = not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value)
+        if half_a_pair or "\x00" in value:
             raise _Refused("A string holds a NUL character or half a surrogate pair.")
     elif isinstance(value, dict):
         for key, member in value.items():
