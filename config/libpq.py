@@ -23,8 +23,8 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-# How PostgreSQL refuses to run what was prepared, before any of it has run: it is not there
-# (26000), another was there already (42P05), it returns other columns by now (0A000).
+# How PostgreSQL refuses what was prepared: it is not there (26000), another was there already
+# (42P05), it returns other columns by now (0A000). A call is a transaction, so nothing of it stays.
 NOT_AS_PREPARED = {b"26000", b"42P05", b"0A000"}
 
 # What a connection has prepared, by name; None where it prepares no more.

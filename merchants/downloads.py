@@ -1,9 +1,9 @@
 """Sending files whose size nobody knows, beside purchases that must not wait.
 
-A web process has one thread. While it streams, it waits for whoever reads, however slowly, and
+A web process has few threads. While one streams, it waits for whoever reads, however slowly, and
 serves nobody else. So what fits into a few megabytes is made at once and handed over whole: then
 the server sends it beside its work. Only more than that is streamed, and for one account one file
-at a time, so that a merchant's people hold one process at most.
+at a time, so that a merchant's people hold one thread at most.
 """
 
 from collections.abc import Callable, Generator, Iterator

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
+from threading import Lock
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -242,9 +243,17 @@ class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return {**schema, "additionalProperties": False}
 
 
-@cache
+_making = Lock()
+
+
 def openapi_document() -> dict[str, Any]:
     """The document, made once per process: making it costs too much to do it for every caller."""
+    with _making:  # drf-spectacular cannot make its first one in two threads at once
+        return _make_document()
+
+
+@cache
+def _make_document() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return document

@@ -139,6 +139,7 @@ def test_what_a_pooler_has_taken_away_is_sent_in_full_from_then_on() -> None:
     ask("pg_backend_pid")
     execute("DEALLOCATE ALL")
     assert call("pg_backend_pid") == call("pg_backend_pid")
+    assert libpq._prepared[connection.connection] is None
     assert prepared() == []
 
 

@@ -21,7 +21,7 @@ SETTINGS = {
 # A function's plans are custom ones five times, and may then become one that is kept.
 AGAIN = 8
 # A plan that was made for one call compares with its value, one that is kept with `$1`.
-FOR_ONE_VALUE = re.compile(r"[=<>] \(?('|\d)")
+FOR_ONE_VALUE = re.compile(r"[=<>] (ANY )?\(?('|\d)")
 
 
 @contextmanager
