@@ -76,6 +76,8 @@ def _run_prepared(
             values.formats,
             Format.BINARY,
         )
+    if result.status == ExecStatus.TUPLES_OK:
+        return result
     if result.error_field(DiagnosticField.SQLSTATE) in NOT_AS_PREPARED:
         _prepared[kept] = None
         return None

@@ -186,6 +186,7 @@ class Fulfilment(models.Model):
         on_delete=models.PROTECT,
         null=True,
         blank=True,
+        db_index=False,
         related_name="claimed_fulfilments",
     )
     claimed_at = models.DateTimeField(null=True, blank=True)
@@ -211,7 +212,17 @@ class Fulfilment(models.Model):
                 fields=["refund_due_at"],
                 condition=Q(refund_due_at__isnull=False, refunded_at=None),
             ),
-            models.Index(name="topups_fulfilment_closed", fields=["closed_at"]),
+            # A purchase, which closes and claims nothing, pays for neither of the next two.
+            models.Index(
+                name="topups_fulfilment_ended",
+                fields=["closed_at"],
+                condition=Q(closed_at__isnull=False),
+            ),
+            models.Index(
+                name="topups_fulfilment_claimed",
+                fields=["claimed_by"],
+                condition=Q(claimed_by__isnull=False),
+            ),
             models.Index(
                 name="topups_fulfilment_failed",
                 fields=["account", "id"],
