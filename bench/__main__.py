@@ -11,6 +11,8 @@ from pathlib import Path
 
 import django
 
+from config.embedded.supervisor import WEB_THREADS, WEB_WORKERS
+
 django.setup()
 
 from bench.data import rest  # noqa: E402
@@ -20,7 +22,6 @@ from bench.measures import MEASURES, Measure  # noqa: E402
 from bench.report import show_table, write_report  # noqa: E402
 from bench.subjects import SUBJECTS  # noqa: E402
 from bench.world import FULL, QUICK, TINY, Sizes, World, make_world, screen  # noqa: E402
-from config.embedded.supervisor import WEB_THREADS, WEB_WORKERS  # noqa: E402
 
 REPORT = Path("docs/benchmarks.md")
 SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}

@@ -1,7 +1,7 @@
 """The cache that counts requests: Django's Redis cache, counting in one round trip.
 
 django-ratelimit adds a counter and, where it is there already, counts it up. Django's client makes
-three round trips of that: SET, EXISTS, INCR. Here one process remembers which counters it knows to
+three round trips of that: SET, EXISTS, INCR. Here each thread remembers which counters it knows to
 be there, and INCR itself tells when one is not. It counts over a connection of its own: the client
 borrows one for each command, and measures and watches what it does with it.
 """

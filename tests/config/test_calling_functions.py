@@ -1,7 +1,6 @@
 """Functions called past Django's cursors behave as if they were called through one."""
 
 from decimal import Decimal
-from typing import Any
 
 import psycopg
 import pytest
@@ -147,7 +146,7 @@ def test_what_another_has_prepared_over_the_same_session_is_no_obstacle() -> Non
     """As a server process that a pooler gave to another connection before."""
     connection.close()
     ask("pg_backend_pid")
-    forget(connection.connection)
+    del libpq._prepared[connection.connection]
     assert call("pg_backend_pid") == call("pg_backend_pid")
 
 
@@ -191,11 +190,6 @@ def test_a_function_that_is_not_there_is_djangos_error() -> None:
 def prepared() -> list[str]:
     """What the session of Django's connection has prepared."""
     return [statement for (statement,) in rows("SELECT statement FROM pg_prepared_statements")]
-
-
-def forget(kept: "psycopg.Connection[Any]") -> None:
-    """Makes a connection know nothing of what its session has prepared."""
-    libpq._prepared.pop(kept)
 
 
 def lose_connection() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from catalogue.models import Product
 from tests.concurrency.racing import execute, rows, scalar
@@ -138,6 +139,7 @@ def test_control_a_plan_for_one_value_is_told_from_one_that_is_kept(
     history: tuple[Merchant, Product],
 ) -> None:
     merchant, _ = history
+    connection.close()
     with watched() as plans:
         merchant.get("/orders")  # the first time over this connection
     assert planned_anew(plans) != []
