@@ -77,11 +77,11 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
 def _rows(
     database: BaseDatabaseWrapper, function: str, arguments: tuple[Any, ...]
 ) -> list[dict[str, Any]]:
-    """Not by `django.db.connection`, which looks for this thread's connection at each use."""
-    database.validate_thread_sharing()
+    """What Django's cursors do around a statement, less what a live connection makes needless."""
     database.validate_no_broken_transaction()
-    database.close_if_health_check_failed()
-    database.ensure_connection()
+    if database.connection is None or not database.health_check_done:  # type: ignore[attr-defined]
+        database.close_if_health_check_failed()
+        database.ensure_connection()
     if database.queries_logged:  # where queries are counted, these count too
         database.queries_log.append({"sql": f"{function}(…)", "time": ""})
     with database.wrap_database_errors:
