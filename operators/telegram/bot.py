@@ -24,6 +24,7 @@ from operators.telegram import health
 from operators.telegram.api import base_url, describe
 from operators.telegram.commands import MENU
 from operators.telegram.handlers import add_handlers, in_database
+from operators.telegram.updates import UpdatesRequest
 from operators.telegram.webhook import Webhook, secret_token
 
 logger = structlog.get_logger(__name__)
@@ -69,16 +70,18 @@ def build_bot() -> Bot:
         .token(settings.TELEGRAM_BOT_TOKEN)
         .base_url(base_url())
         .updater(None)
-        .request(_request(connections=CONNECTIONS, seconds=ANSWERING))
-        .get_updates_request(_request(connections=1, seconds=settings.TELEGRAM_TIMEOUT_SECONDS))
+        .request(_request(HTTPXRequest, connections=CONNECTIONS, seconds=ANSWERING))
+        .get_updates_request(
+            _request(UpdatesRequest, connections=1, seconds=settings.TELEGRAM_TIMEOUT_SECONDS)
+        )
         .build()
     )
     add_handlers(bot)
     return bot
 
 
-def _request(*, connections: int, seconds: float) -> HTTPXRequest:
-    return HTTPXRequest(
+def _request(kind: type[HTTPXRequest], *, connections: int, seconds: float) -> HTTPXRequest:
+    return kind(
         connection_pool_size=connections,
         connect_timeout=seconds,
         read_timeout=seconds,

@@ -8,14 +8,13 @@ from hmac import compare_digest
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 from telegram import Bot, Update
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
-logger = structlog.get_logger(__name__)
+from operators.telegram.updates import read_update
 
 MAX_BODY = 1024 * 1024
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -53,16 +52,11 @@ class Webhook:
     async def take(self, body: bytes) -> HTTPStatus:
         """Handles one update, to the end even if Telegram does not wait for it."""
         try:
-            update = Update.de_json(json.loads(body), self._bot)
-        except (
-            ArithmeticError,
-            AttributeError,
-            KeyError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        ):
-            logger.warning("telegram_update_unreadable")
+            content = json.loads(body)
+        except (RecursionError, ValueError):
+            content = None
+        update = read_update(content, self._bot)
+        if update is None:
             return HTTPStatus.BAD_REQUEST
         handling = asyncio.ensure_future(self._handle(update))
         self._in_hand.add(handling)

@@ -60,6 +60,18 @@ def test_fetching_that_goes_wrong_goes_on(desk: Desk, fault: Fault) -> None:
     assert desk.press(anna, message, "Claim").text == "It is yours."
 
 
+@pytest.mark.parametrize("content", [{"message": {"text": "no id"}}, {"callback_query": 5}])
+def test_an_update_that_cannot_be_read_stops_nothing(desk: Desk, content: dict[str, Any]) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.api.push(content)
+
+    assert desk.press(anna, message, "Claim").text == "It is yours."
+
+    desk.api.settle()
+    assert desk.telegram.bot.exit_code() is None
+
+
 def test_a_question_that_cannot_be_put_is_put_by_the_next_press(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
