@@ -3,7 +3,10 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth import authenticate
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 
 from accounts.services import MAX_NAME_LENGTH
 from config.api.fields import MAX_ID
@@ -37,6 +40,23 @@ class SignInForm(AuthenticationForm):
         super().confirm_login_allowed(user)
         if user.is_staff or not Membership.objects.filter(user=user).exists():
             raise self.get_invalid_login_error()
+
+
+class ChangePasswordForm(PasswordChangeForm):
+    """To show the old password is to sign in: whoever guesses it is locked out as there."""
+
+    def __init__(self, request: HttpRequest, *arguments: Any) -> None:
+        self._request = request
+        super().__init__(*arguments)
+
+    def clean_old_password(self) -> str:
+        old: str = self.cleaned_data["old_password"]
+        name = self.user.get_username()
+        if authenticate(self._request, username=name, password=old) != self.user:
+            raise ValidationError(
+                self.error_messages["password_incorrect"], code="password_incorrect"
+            )
+        return old
 
 
 class AskResetForm(forms.Form):

@@ -3,7 +3,6 @@
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.forms import PasswordChangeForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_otp import login, match_token, user_has_device
 
 from merchants.access import Member, member_page
-from merchants.forms import CodeForm
+from merchants.forms import ChangePasswordForm, CodeForm
 from merchants.pages import confirm, posted, show
 from merchants.security import change_password, turn_factor_off, turn_factor_on
 from merchants.visits import end_visits, visits_of
@@ -42,7 +41,7 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def password(request: HttpRequest, member: Member) -> HttpResponse:
     """Changes the password, which ends every other session."""
-    form = PasswordChangeForm(member.user, posted(request))
+    form = ChangePasswordForm(request, member.user, posted(request))
     if form.is_valid():
         change_password(user=member.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, member.user)

@@ -97,6 +97,22 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions() -> None:
     assert not is_in(other)
 
 
+def test_whoever_guesses_the_old_password_is_locked_out(settings: Settings) -> None:
+    settings.AXES_FAILURE_LIMIT = 3
+    member = make_member()
+    other, browser = sign_in(member), sign_in(member)
+    new = {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+
+    guesses = [
+        browser.post(f"{ACCOUNT}password/", {"old_password": f"guess {n}", **new}).status_code
+        for n in range(3)
+    ]
+    assert guesses == [200, 200, 429]
+    right = browser.post(f"{ACCOUNT}password/", {"old_password": PASSWORD, **new})
+    assert right.status_code == 429
+    assert is_in(other)
+
+
 def test_a_session_ends_by_itself_and_takes_its_visit_along(settings: Settings) -> None:
     member = make_member()
     browser = sign_in(member)
