@@ -67,8 +67,10 @@ class PageHeadersMiddleware:
     in no frame and are kept nowhere: they show players, money, codes and keys.
 
     In the back office the theme's Alpine evaluates the expressions in its templates, and the
-    theme's colours are a style in the page: hence the two `unsafe`. The merchants' page needs
-    neither.
+    theme's colours are a style in the page: hence the two `unsafe`. The API's page has a style in
+    it, too. The merchants' page needs neither.
+
+    Answers of the API are kept nowhere either: they hold codes, and a poll wants what is now.
     """
 
     STRICT = {
@@ -86,6 +88,7 @@ class PageHeadersMiddleware:
         "/admin/": STRICT
         | {"script-src": "'self' 'unsafe-eval'", "style-src": "'self' 'unsafe-inline'"},
         "/merchant/": STRICT,
+        "/docs/": STRICT | {"style-src": "'self' 'unsafe-inline'"},
     }
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -97,6 +100,9 @@ class PageHeadersMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
+        if request.path_info.startswith(API_PREFIX):
+            response["Cache-Control"] = "no-store"
+            return response
         for prefix, policy in self.headers.items():
             if request.path_info.startswith(prefix):  # wherever the service is mounted
                 response["Content-Security-Policy"] = policy

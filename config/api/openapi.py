@@ -20,7 +20,7 @@ from drf_spectacular.utils import (
     extend_schema_serializer,
     inline_serializer,
 )
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework import serializers
 
 from config.api.envelope import failure, json_response, message_response
@@ -266,8 +266,9 @@ def openapi_json(request: HttpRequest) -> HttpResponse:
     return json_response(200, openapi_document())
 
 
-class DocsView(SpectacularSwaggerView):
-    """GET /docs/: the document as a page, with nothing fetched from another host."""
+class DocsView(SpectacularSwaggerSplitView):
+    """GET /docs/: the document as a page, with nothing fetched from another host, and no script in
+    the page itself: people type a key into it."""
 
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []

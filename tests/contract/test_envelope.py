@@ -119,3 +119,11 @@ def test_a_request_id_from_outside_is_not_believed(merchant: Merchant) -> None:
     sent = "00000000-0000-4000-8000-000000000000"
     answer = merchant.http.get("/api/v1/ping", headers={"X-Request-Id": sent})
     assert answer["X-Request-Id"] != sent
+
+
+def test_no_answer_is_kept_by_what_it_passes(merchant: Merchant) -> None:
+    """Neither codes, nor an order that a poll would then see as it was."""
+    for path in ("/ping", "/orders", "/orders/X", "/nothing"):
+        assert merchant.get(path)["Cache-Control"] == "no-store", path
+    assert merchant.post("{", key="a")["Cache-Control"] == "no-store"
+    assert CheckedClient().get("/api/v1/ping")["Cache-Control"] == "no-store"

@@ -133,14 +133,18 @@ def test_the_page_opens_without_a_key_and_loads_nothing_from_elsewhere() -> None
     html = page.content.decode()
     assert "https://" not in html
     assert "http://" not in html
-    assert '"/api/v1/openapi.json"' in html
+    assert "<script>" not in html
+    assert "script-src 'self';" in page.headers["Content-Security-Policy"]
     loaded = re.findall(r'(?:src|href)="([^"]+)"', html)
-    assert len(loaded) >= 4
+    assert len(loaded) >= 5
     for path in loaded:
-        assert path.startswith("/static/"), path
+        assert path.startswith(("/static/", "/docs/?script")), path
         file = client.get(path)
         assert (file.status_code, len(file.getvalue()) > 100) == (200, True), path
         file.close()
+    script = client.get("/docs/?script=").content.decode()
+    assert '"/api/v1/openapi.json"' in script
+    assert "https://" not in script
 
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
