@@ -9,6 +9,7 @@ of whatever is written.
 import json
 import logging.config
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,11 +29,12 @@ def drop_details(
     return event
 
 
+add_time = structlog.processors.TimeStamper(fmt="iso", utc=True)
 SHARED_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    add_time,
     structlog.processors.format_exc_info,
     drop_details,
 ]
@@ -70,7 +72,6 @@ def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]
             # The request log below says the same with a request id and without the query string.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
-            "django_structlog": {"level": level},
             "httpcore": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
             "telegram": {"level": "WARNING"},
@@ -93,3 +94,24 @@ def configure(config: dict[str, Any]) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
+
+
+def request_logger(
+    *, level: str, secrets: Sequence[str] = ()
+) -> structlog.typing.FilteringBoundLogger:
+    """A logger that writes its lines itself: the same lines, without values of a database.
+
+    One is written for each request, and on its way through the standard library a line takes
+    longer than all else that is done for it (docs/performance.md).
+    """
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        structlog.WriteLogger(sys.stderr),
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            add_time,
+            RenderWithout(secrets),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+    ).bind(logger="config.requests")
+    return logger

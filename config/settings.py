@@ -357,13 +357,11 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 
 # Logs: one JSON object a line; config/logs.py says what never reaches them.
-LOGGING = logging_config(level=env.log_level("LOG_LEVEL", "INFO"), secrets=[TELEGRAM_BOT_TOKEN])
+LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
+LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # what no line may hold
+LOGGING = logging_config(level=LOG_LEVEL, secrets=LOG_SECRETS)
 LOGGING_CONFIG = "config.logs.configure"
-DJANGO_STRUCTLOG_CELERY_ENABLED = True
-DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
-DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = False
-DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
-DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = 20
+DJANGO_STRUCTLOG_CELERY_ENABLED = True  # the same for tasks
 
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
