@@ -101,8 +101,9 @@ def request_logger(
 ) -> structlog.typing.FilteringBoundLogger:
     """A logger that writes its lines itself: the same lines, without values of a database.
 
-    One is written for each request, and on its way through the standard library a line takes
-    longer than all else that is done for it (docs/performance.md).
+    One is written for each request, and on its way through the standard library a line takes twice
+    as long (docs/performance.md). What the standard library does for itself is left to the caller:
+    it raises OSError or ValueError where nothing can be written.
     """
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
@@ -112,6 +113,6 @@ def request_logger(
             add_time,
             RenderWithout(secrets),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
     ).bind(logger="config.requests")
     return logger

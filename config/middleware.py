@@ -1,6 +1,7 @@
 """What happens to every request before it reaches a view: its log line, and a limit on its size."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -19,10 +20,7 @@ logger = structlog.get_logger(__name__)
 
 
 class RequestLogMiddleware:
-    """Logs one line per request, and gives the answer the request id of that line.
-
-    The path is logged without its query string: people paste keys into URLs.
-    """
+    """Logs one line per request, and gives the answer the request id of that line."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -35,21 +33,30 @@ class RequestLogMiddleware:
         try:
             response = self.get_response(request)
             response["X-Request-Id"] = request_id
-            log = self.log.error if response.status_code >= 500 else self.log.info
-            log(
-                "request_finished",
-                code=response.status_code,
-                request=f"{request.method} {request.path}",
-                user_id=_user_id(request),
-            )
+            with suppress(OSError, ValueError):  # a full disk must not cost a purchase its answer
+                self._log(request, response)
         finally:
             clear_contextvars()
         return response
 
+    def _log(self, request: HttpRequest, response: HttpResponse) -> None:
+        write = self.log.error if response.status_code >= 500 else self.log.info
+        write(
+            "request_finished",
+            code=response.status_code,
+            request=_named(request),
+            user_id=_user_id(request),
+        )
 
-def log_failure(*, request: HttpRequest | None = None, **signal: object) -> None:
+
+def log_failure(*, request: HttpRequest, **signal: object) -> None:
     """Hears of an exception that no view has answered, while it is handled."""
-    logger.exception("request_failed")
+    logger.exception("request_failed", request=_named(request))
+
+
+def _named(request: HttpRequest) -> str:
+    """Without the query string: people paste keys into URLs."""
+    return f"{request.method} {request.path}"
 
 
 def _user_id(request: HttpRequest) -> Any:

@@ -317,7 +317,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
-# Staff log-in: ten wrong passwords for a name from one address close that pair for a while.
+# Log-in, and members' change of their password: ten wrong passwords for a name from one address
+# close that pair for a while.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
@@ -326,6 +327,11 @@ AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", 10)
 AXES_COOLOFF_TIME = timedelta(minutes=env.int("LOGIN_COOLOFF_MINUTES", 15))
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+# A failed attempt is kept with what was posted, but for these; `password` never is.
+AXES_SENSITIVE_PARAMETERS = [
+    *("username", "ip_address", "csrfmiddlewaretoken"),
+    *("old_password", "new_password1", "new_password2"),
+]
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_CALLABLE = "config.api.exceptions.locked_out"
 CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 import structlog
 from django.core.cache import cache
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from structlog.contextvars import get_contextvars
 
 from accounts.models import Account
 
@@ -54,11 +55,16 @@ class _Rest:
         self._beginning = beginning
         self._parts = parts
         self._release = release
+        self._log = logger.bind(**get_contextvars())  # whose request this is, also when it is over
 
     def __iter__(self) -> Iterator[bytes]:
         while self._beginning:
             yield self._beginning.pop(0)
-        yield from self._parts
+        try:
+            yield from self._parts
+        except Exception:
+            self._log.exception("download_failed")
+            raise
 
     def close(self) -> None:
         self._parts.close()

@@ -7,6 +7,7 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
 from accounts.services import MAX_NAME_LENGTH
 from config.api.fields import MAX_ID
@@ -49,6 +50,7 @@ class ChangePasswordForm(PasswordChangeForm):
         self._request = request
         super().__init__(*arguments)
 
+    @sensitive_variables("old")
     def clean_old_password(self) -> str:
         old: str = self.cleaned_data["old_password"]
         name = self.user.get_username()

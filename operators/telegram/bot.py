@@ -126,7 +126,7 @@ async def _poll(bot: Bot, stop: asyncio.Event) -> None:
         fetch = bot.bot.get_updates(offset, timeout=POLL, allowed_updates=KINDS)
         try:
             updates = await _unless(stop, fetch)
-        except TelegramError as error:
+        except Exception as error:  # of any kind: the network may answer in Telegram's place
             pause = await _rest(stop, error, pause)
             continue
         pause = SHORTEST_PAUSE
@@ -180,7 +180,7 @@ async def _beat(mode: str) -> None:
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 
 
-async def _rest(stop: asyncio.Event, error: TelegramError, pause: float) -> float:
+async def _rest(stop: asyncio.Event, error: Exception, pause: float) -> float:
     """Waits after a failure, as long as Telegram asks to; returns the next wait."""
     logger.warning("telegram_unreachable", cause=describe(error))
     seconds = pause

@@ -1,5 +1,5 @@
-"""Updates as Telegram sends them. What is none is left out, or the bot would stop at it for good:
-an update comes again until it is confirmed."""
+"""Updates as Telegram sends them. What is none is passed over, or the bot would stop at it for
+good: an update comes again until it is confirmed."""
 
 from typing import Any
 
@@ -10,23 +10,13 @@ from telegram.request import HTTPXRequest
 
 logger = structlog.get_logger(__name__)
 
-# What python-telegram-bot raises at content that is not what it expects.
-_UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    KeyError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-
 
 def read_update(content: Any, bot: Bot | None = None) -> Update | None:
     """The update in decoded JSON; None, and a line in the log, where there is none."""
     try:
         return Update.de_json(content, bot)
-    except _UNREADABLE:
-        logger.warning("telegram_update_unreadable")
+    except Exception as error:  # python-telegram-bot raises whatever it comes across
+        logger.warning("telegram_update_unreadable", cause=type(error).__name__)
         return None
 
 
@@ -36,16 +26,18 @@ class UpdatesRequest(HTTPXRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        answer = HTTPXRequest.parse_json_payload(payload)
-        if isinstance(answer.get("result"), list):
-            answer["result"] = [_readable(update) for update in answer["result"]]
+        """Raises TelegramError for what is no answer of Telegram's."""
+        try:
+            answer = dict(HTTPXRequest.parse_json_payload(payload))
+            if "result" in answer:
+                answer["result"] = [_readable(update) for update in answer["result"]]
+        except (KeyError, RecursionError, TypeError, ValueError):
+            raise TelegramError("This is no answer of Telegram's.") from None
         return answer
 
 
 def _readable(update: Any) -> Any:
-    if read_update(update) is not None:
-        return update
-    try:
-        return {"update_id": int(update["update_id"])}
-    except _UNREADABLE:
-        raise TelegramError("The answer holds something that is no update.") from None
+    number = update["update_id"]
+    if type(number) is not int:
+        raise TypeError(number)
+    return update if read_update(update) is not None else {"update_id": number}

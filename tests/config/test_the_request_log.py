@@ -1,6 +1,8 @@
 """The line of each request: what it says, and what it does not cost."""
 
 import json
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,3 +91,14 @@ def test_it_keeps_to_the_level_and_hides_what_no_line_may_hold(
     log.error("request_finished", request="GET /bot4711:token/x")
     (line,) = lines(capsys)
     assert line["request"] == "GET /bot***/x"
+
+
+def test_an_answer_is_given_though_its_line_cannot_be_written(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stderr", full)
+        answer = Client().get("/api/v1/ping", headers={"Authorization": f"Bearer {merchant.key}"})
+        with suppress(OSError):
+            full.close()
+    assert (answer.status_code, len(answer["X-Request-Id"])) == (200, 36)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from axes.models import AccessAttempt
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.test import Client
@@ -108,6 +109,9 @@ def test_whoever_guesses_the_old_password_is_locked_out(settings: Settings) -> N
         for n in range(3)
     ]
     assert guesses == [200, 200, 429]
+    kept = AccessAttempt.objects.get().post_data
+    assert "old_password" in kept
+    assert not any(secret in kept for secret in ("guess", NEW_PASSWORD))
     right = browser.post(f"{ACCOUNT}password/", {"old_password": PASSWORD, **new})
     assert right.status_code == 429
     assert is_in(other)

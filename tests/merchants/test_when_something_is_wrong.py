@@ -1,11 +1,15 @@
 """What goes wrong is said on a page of the merchants' own, and gives nothing away."""
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
+from django.http import StreamingHttpResponse
 from django.test import Client
 from pytest_django import Settings
+from structlog.contextvars import bound_contextvars
 
+from merchants import downloads
 from merchants.views import people
 from tests.merchants.people import PASSWORD, browser_of, make_member
 
@@ -70,3 +74,24 @@ def test_odd_words_are_refused_in_the_form(odd: str) -> None:
                 "POST", f"/merchant/{path}", body, "application/x-www-form-urlencoded"
             )
             assert answer.status_code in (200, 302, 410), path
+
+
+def test_a_file_that_breaks_off_is_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def parts() -> Generator[bytes]:
+        yield b"a line"
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(downloads, "WHOLE_BYTES", 1)
+    account = make_member().account
+    with bound_contextvars(request_id="the request's"):
+        answer = downloads.send_file(parts(), account=account, content_type="text/csv", name="x")
+    assert isinstance(answer, StreamingHttpResponse)
+    with pytest.raises(RuntimeError):
+        b"".join(answer)
+    answer.close()
+    (record,) = [record for record in caplog.records if record.name == "merchants.downloads"]
+    assert isinstance(record.msg, dict)
+    assert record.msg["event"] == "download_failed"
+    assert record.msg["request_id"] == "the request's"

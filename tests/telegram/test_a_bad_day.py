@@ -60,7 +60,14 @@ def test_fetching_that_goes_wrong_goes_on(desk: Desk, fault: Fault) -> None:
     assert desk.press(anna, message, "Claim").text == "It is yours."
 
 
-@pytest.mark.parametrize("content", [{"message": {"text": "no id"}}, {"callback_query": 5}])
+NO_UPDATES: list[dict[str, Any]] = [
+    {"message": {"text": "no id"}},
+    {"callback_query": 5},
+    {"message": {"message_id": 1, "date": 67768036191676800, "chat": {"id": 1, "type": "private"}}},
+]
+
+
+@pytest.mark.parametrize("content", NO_UPDATES)
 def test_an_update_that_cannot_be_read_stops_nothing(desk: Desk, content: dict[str, Any]) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
