@@ -99,7 +99,8 @@ def configure(config: dict[str, Any]) -> None:
 def request_logger(
     *, level: str, secrets: Sequence[str] = ()
 ) -> structlog.typing.FilteringBoundLogger:
-    """A logger that writes its lines itself: the same lines, without values of a database.
+    """A logger that writes its lines itself; they quote no error of the database, so nothing is cut
+    out of them.
 
     One is written for each request, and on its way through the standard library a line takes twice
     as long (docs/performance.md). What the standard library does for itself is left to the caller:
