@@ -62,7 +62,7 @@ class _Rest:
             yield self._beginning.pop(0)
         try:
             yield from self._parts
-        except Exception:
+        except Exception:  # its 200 is sent and logged already: this line is all that tells of it
             self._log.exception("download_failed")
             raise
 
