@@ -7,7 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
-EXEC := $(RUN) -m config.embedded exec
+EXEC := $(RUN) -m embedded exec
 
 export UV_PYTHON_DOWNLOADS := never
 
@@ -21,10 +21,10 @@ install: $(VENV)/run.stamp ## virtual environment with what the service needs
 install-dev: $(VENV)/dev.stamp ## the same and the tools of developers
 
 run: $(VENV)/run.stamp ## the whole service with its own PostgreSQL and Valkey [PORT=8000]
-	@exec $(RUN) -m config.embedded run
+	@exec $(RUN) -m embedded run
 
 servers: $(VENV)/run.stamp ## only the two servers, for manage.py in another terminal
-	@exec $(RUN) -m config.embedded servers
+	@exec $(RUN) -m embedded servers
 
 test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from accounts.addresses import client_address, is_within
 from accounts.keys import find_live_key
 from accounts.models import ApiClient
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 
 
 def caller(request: Request) -> ApiClient:

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient, ApiKey
-from config.sql import ask
+from config.database.functions import ask
 
 PREFIX_BYTES = 6
 SECRET_BYTES = 32

@@ -12,7 +12,7 @@ from rest_framework.throttling import BaseThrottle
 
 from accounts.authentication import caller
 from accounts.usage import note_use
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:  # rest_framework.views imports this module through its settings
     from rest_framework.views import APIView

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import django
 
-from config.embedded.supervisor import WEB_THREADS, WEB_WORKERS
+from embedded.supervisor import WEB_THREADS, WEB_WORKERS
 
 django.setup()
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from bench.load import CONNECTIONS, BenchError
-from config.embedded.binaries import postgres_binary
+from embedded.binaries import postgres_binary
 
 SCRIPT = Path(__file__).with_name("floor.sql")
 

@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from config.embedded.binaries import postgres_binary
+from embedded.binaries import postgres_binary
 
 PACKAGES = ("django", "djangorestframework", "granian", "psycopg", "fastapi", "asyncpg")
 

@@ -16,7 +16,7 @@ import psycopg
 from bench.floor import run_floor
 from bench.load import CONNECTIONS, BenchError
 from bench.world import Site, World
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 
 Figures = dict[str, float]
 LIST_CONNECTIONS = 1  # how long one request takes, not how many fit

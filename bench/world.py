@@ -34,9 +34,9 @@ from bench.data import (
     settle,
 )
 from bench.load import BenchError, Load, run_load
-from config.embedded.environment import PROJECT
-from config.embedded.processes import Process, free_port
-from config.embedded.screen import Screen
+from embedded.environment import PROJECT
+from embedded.processes import Process, free_port
+from embedded.screen import Screen
 
 START_PATIENCE = 60.0
 ORDERS_TO_READ = 2000

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from catalogue.models import SealedSecret
-from config import sealing
-from config.sealing import Context
+from config.database import sealing
+from config.database.sealing import Context
 
 DIGEST_KEY_NAME = "code-digest"
 DIGEST_KEY_BYTES = 32

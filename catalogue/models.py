@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.references import MAX_REFERENCE_LENGTH, validate_reference
+from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
 
 MAX_QUANTITY = 100
 PRICE_LIMIT = 10**14

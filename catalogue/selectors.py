@@ -11,7 +11,7 @@ from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 
 Named = TypeVar("Named", bound=Model)
 

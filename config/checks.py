@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 
-from config import sealing
+from config.database import sealing
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50

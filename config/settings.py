@@ -65,20 +65,20 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.middleware.RequestLogMiddleware",
+    "config.http.middleware.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
-    "config.middleware.ApiOverHttpsMiddleware",
-    "config.middleware.BodyLimitMiddleware",
+    "config.http.middleware.ApiOverHttpsMiddleware",
+    "config.http.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "config.middleware.PageHeadersMiddleware",
-    "config.outside_api.WhiteNoiseMiddleware",
-    "config.outside_api.SessionMiddleware",
+    "config.http.middleware.PageHeadersMiddleware",
+    "config.http.outside_api.WhiteNoiseMiddleware",
+    "config.http.outside_api.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "config.outside_api.AuthenticationMiddleware",
-    "config.outside_api.OTPMiddleware",
+    "config.http.outside_api.AuthenticationMiddleware",
+    "config.http.outside_api.OTPMiddleware",
     "operators.two_factor.TwoFactorMiddleware",
-    "config.outside_api.MessageMiddleware",
+    "config.http.outside_api.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for a log-in that was locked out
 ]
@@ -145,7 +145,7 @@ if REDIS_URL:
     }
     CACHES = {
         "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", **_redis},
-        "counters": {"BACKEND": "config.cache.CountingRedisCache", **_redis},
+        "counters": {"BACKEND": "accounts.counting_cache.CountingRedisCache", **_redis},
     }
     RATELIMIT_USE_CACHE = "counters"
 else:

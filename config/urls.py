@@ -7,7 +7,7 @@ from accounts.views import PingViewSet
 from catalogue.views import ProductViewSet
 from config.api import exceptions
 from config.api.openapi import DocsView, openapi_json
-from config.health import healthz, readyz
+from config.http.health import healthz, readyz
 from operators import two_factor
 from operators.admin.desk import entrance
 from operators.telegram.health import readyz_bot

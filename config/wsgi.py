@@ -7,7 +7,7 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from accounts.usage import write_now_and_then
-from config.bodies import measured_bodies
+from config.http.bodies import measured_bodies
 from config.checks import refuse_unsafe_start
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")

@@ -56,7 +56,7 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """Asks somebody into an account, once, until it expires or is taken back.
 
-    What its mail carries is signed when it is sent (merchants/invitations.py): nothing here opens
+    What its mail carries is signed when it is sent (merchants/people/invitations.py): nothing here opens
     the door.
     """
 
@@ -157,7 +157,7 @@ class Mail(models.Model):
 class BalanceAlert(models.Model):
     """The balance below which an account's owners want a letter, and whether it is below.
 
-    `below` is written by the sweep (merchants/alerts.py) and makes one crossing one letter.
+    `below` is written by the sweep (merchants/money/balance_alerts.py) and makes one crossing one letter.
     """
 
     account = models.OneToOneField(

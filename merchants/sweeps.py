@@ -3,10 +3,10 @@ cannot import it. Named in settings, CELERY_IMPORTS."""
 
 from celery import shared_task
 
-from merchants import alerts
+from merchants.money import balance_alerts
 
 
 @shared_task
 def sweep_balance_alerts() -> dict[str, int]:
     """Writes to the owners of accounts whose balance fell below their level."""
-    return alerts.sweep_balance_alerts()
+    return balance_alerts.sweep_balance_alerts()

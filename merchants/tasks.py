@@ -3,19 +3,19 @@
 from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
-from merchants import posting
+from merchants.email import sending
 
 
 @shared_task
 def send_mail(mail_id: int) -> bool:
     """Sends one letter; where that fails the sweep tries again."""
-    return posting.send_mail(mail_id=mail_id)
+    return sending.send_mail(mail_id=mail_id)
 
 
 @shared_task
 def sweep_mail() -> dict[str, int]:
     """Sends what was missed or had to wait."""
-    return posting.sweep_mail()
+    return sending.sweep_mail()
 
 
 @shared_task

@@ -16,7 +16,7 @@ from catalogue.catalogue_import import (
     save_catalogue,
 )
 from config.inputs import InputProblem, refuse
-from config.sql import name_actor
+from config.database.functions import name_actor
 from topups.catalogue_import import TopUpProductRow, save_topup_products
 
 

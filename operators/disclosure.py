@@ -15,8 +15,8 @@ from accounts import keys
 from accounts.models import ApiClient, ApiKey
 from catalogue.codes import Code, open_code
 from catalogue.models import VoucherCode
-from operators.audit import record_action
-from operators.models import AuditAction
+from audit.services import record_action
+from audit.models import AuditAction
 from orders.models import Order
 
 

@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from catalogue.codes import open_code
-from config import sealing
-from config.sealing import CannotOpen, Context
+from config.database import sealing
+from config.database.sealing import CannotOpen, Context
 
 REFUND_OVERDUE_MINUTES = 10
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
@@ -45,7 +45,7 @@ TRIGGERS = [
     "catalogue_variation_has_a_shelf",
     "merchants_members_are_not_staff",
     "merchants_staff_are_not_members",
-    "operators_audit_is_append_only",
+    "audit_entry_is_append_only",
     "orders_order_is_a_record",
     "topups_ended_stays_ended",
     "topups_fulfilment_is_kept",
@@ -289,7 +289,7 @@ CHECKS = [
           FROM operators_forwarding AS forwarding
           JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
          WHERE forwarding.state = 'given_up'
-           AND NOT EXISTS (SELECT FROM operators_auditentry
+           AND NOT EXISTS (SELECT FROM audit_auditentry
                             WHERE object_type = 'operators.forwarding'
                               AND object_id = forwarding.id::text
                               AND action = 'forwarding_given_up')

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from django.db import connection, transaction
 from tqdm import tqdm
 
-from config import sealing
-from config.sealing import Context
+from config.database import sealing
+from config.database.sealing import Context
 
 BATCH = 1000
 SEALED = {

@@ -20,7 +20,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from config.sql import ask, patience
+from config.database.functions import ask, patience
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus

@@ -17,8 +17,8 @@ from ulid import ULID
 
 from accounts.models import ApiClient
 from catalogue.codes import open_code
-from config.errors import ApiError, ErrorCode, ValidationFailed, order_refused
-from config.sql import call, refusals
+from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
+from config.database.functions import call, refusals
 from idempotency.services import Claim
 from orders.models import OrderStatus
 from topups.inputs import read_inputs

@@ -6,8 +6,8 @@ from typing import Any
 from accounts.models import ApiClient
 from catalogue.codes import open_code
 from config.api.pagination import Page
-from config.errors import ApiError, ErrorCode
-from config.sql import ask
+from config.api.errors import ApiError, ErrorCode
+from config.database.functions import ask
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 
 REFERENCE_PATTERN = re.compile(r"[0-9A-Z]{26}")

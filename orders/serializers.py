@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
-from catalogue.references import MAX_REFERENCE_LENGTH, validate_reference
+from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
 from config.api.fields import (
     MAX_ID,
     MoneyField,
@@ -15,7 +15,7 @@ from config.api.fields import (
     StrictSerializer,
     StrictStringField,
 )
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 from orders.models import OrderStatus
 from topups.models import FailureReason, FulfilmentStatus
 

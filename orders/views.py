@@ -12,7 +12,7 @@ from config.api.json import JSON_MEDIA_TYPE, dumps
 from config.api.openapi import REPLAY_HEADER, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
-from config.errors import ErrorCode
+from config.api.errors import ErrorCode
 from idempotency.services import (
     Replay,
     check_key,

@@ -1,4 +1,4 @@
-"""Shared by every test. Real servers come from `python -m config.embedded exec` (`make test`)."""
+"""Shared by every test. Real servers come from `python -m embedded exec` (`make test`)."""
 
 import os
 import shutil

@@ -24,9 +24,9 @@ from urllib.parse import quote, unquote, urlencode
 
 from django.db import connection
 
-from config.embedded.environment import PROJECT
-from config.embedded.processes import Process, free_port
-from config.embedded.supervisor import STOP_PATIENCE, services
+from embedded.environment import PROJECT
+from embedded.processes import Process, free_port
+from embedded.supervisor import STOP_PATIENCE, services
 from tests.answers import check_answer
 
 HOST = "127.0.0.1"

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from config.errors import OrderRefused, RefusalReason, ValidationFailed
-from config.sql import ask
+from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
+from config.database.functions import ask
 from topups.models import FieldType
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")

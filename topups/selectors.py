@@ -8,7 +8,7 @@ from accounts.models import Account
 from catalogue.selectors import named_like
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 from topups.models import TopUpField, TopUpProduct
 
 

@@ -8,7 +8,7 @@ from accounts.authentication import caller
 from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
-from config.errors import ErrorCode
+from config.api.errors import ErrorCode
 from topups import selectors
 from topups.serializers import TopUpProductSerializer
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from accounts.models import Account
 from accounts.services import MAX_NAME_LENGTH
-from config.errors import OrderRefused
+from config.api.errors import OrderRefused
 from config.inputs import InputProblem, clean_text, find_row
 from wallets.models import MONEY_DECIMALS, LedgerEntry, Wallet
 from wallets.services import BadAmount, adjust, deposit, open_wallet

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet, Sum
 
 from accounts.models import Account
-from config.sql import ask
+from config.database.functions import ask
 from wallets.models import EntryKind, LedgerEntry
 
 # Much longer than any transaction lasts (wallets/sql/entries_since.sql says why).

@@ -6,8 +6,8 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.models import Account
-from config.errors import order_refused
-from config.sql import refusals
+from config.api.errors import order_refused
+from config.database.functions import refusals
 from wallets.models import (
     COUNTERPARTS,
     MONEY_DECIMALS,

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from accounts.authentication import caller
 from config.api.openapi import answers
 from config.api.views import ApiViewSet, ok
-from config.errors import ApiError, ErrorCode
+from config.api.errors import ApiError, ErrorCode
 from wallets.models import Wallet
 from wallets.serializers import BalanceSerializer
 

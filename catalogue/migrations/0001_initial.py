@@ -5,7 +5,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import catalogue.references
+import catalogue.reference_format
 
 
 class Migration(migrations.Migration):
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
                 (
                     "reference",
                     models.CharField(
-                        max_length=64, validators=[catalogue.references.validate_reference]
+                        max_length=64, validators=[catalogue.reference_format.validate_reference]
                     ),
                 ),
                 (

@@ -1,5 +1,5 @@
 -- Every change of a price is kept, whoever made it: back office, import or SQL.
--- Who that was, the transaction says (config/sql.py, name_actor); otherwise it is a database user.
+-- Who that was, the transaction says (config/database/functions.py, name_actor); otherwise it is a database user.
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO catalogue_pricechange (shelf_id, before, after, changed_by)

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from config.api.json import dumps
-from config.errors import ApiError
+from config.api.errors import ApiError
 
 API_PREFIX = "/api/"
 

@@ -13,7 +13,7 @@ from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
 from config.api.envelope import API_PREFIX, failure, failure_response, message_response
-from config.errors import ApiError, ErrorCode, ValidationFailed
+from config.api.errors import ApiError, ErrorCode, ValidationFailed
 
 logger = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from config.errors import ValidationFailed
+from config.api.errors import ValidationFailed
 
 JSON_MEDIA_TYPE = "application/json"
 # A purchase has two levels.

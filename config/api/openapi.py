@@ -24,7 +24,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework import serializers
 
 from config.api.envelope import failure, json_response, message_response
-from config.errors import ApiError, ErrorCode, RefusalReason
+from config.api.errors import ApiError, ErrorCode, RefusalReason
 
 SerializerClass = type[serializers.Serializer[Any]]
 

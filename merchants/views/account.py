@@ -10,11 +10,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_otp import login, match_token, user_has_device
 
-from merchants.access import Member, member_page
-from merchants.forms import ChangePasswordForm, CodeForm
-from merchants.pages import confirm, posted, show
-from merchants.security import change_password, turn_factor_off, turn_factor_on
-from merchants.visits import end_visits, visits_of
+from merchants.people.access import Member, member_page
+from merchants.views.forms import ChangePasswordForm, CodeForm
+from merchants.views.pages import confirm, posted, show
+from merchants.people.security import change_password, turn_factor_off, turn_factor_on
+from merchants.people.sessions import end_visits, visits_of
 from operators.two_factor import must_show_factor, qr_code, typed_key, waiting_device
 
 WRONG_CODE = "This is not the code. After a few wrong ones, wait a moment."

@@ -11,11 +11,11 @@ from accounts.addresses import Address, client_address, is_within
 from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
 from config.inputs import InputProblem
-from merchants import clients
-from merchants.access import Member, member_page
-from merchants.forms import AllowlistForm, NameForm, RotateForm
+from merchants.api_access import clients
+from merchants.people.access import Member, member_page
+from merchants.views.forms import AllowlistForm, NameForm, RotateForm
 from merchants.models import Role
-from merchants.pages import confirm, posted, show
+from merchants.views.pages import confirm, posted, show
 
 ENDED_KEYS_SHOWN = 20
 WHOLE_CONTINENTS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")

@@ -6,9 +6,9 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from merchants.access import Member, member_page
-from merchants.pages import show
-from merchants.recipes import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
+from merchants.people.access import Member, member_page
+from merchants.views.pages import show
+from merchants.views.recipes import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
 
 
 @require_safe

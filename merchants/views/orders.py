@@ -8,10 +8,10 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiClient
 from catalogue.models import ReferenceLink
-from merchants.access import Member, member_page
-from merchants.pages import show
-from merchants.paging import page_of
-from merchants.periods import PeriodForm
+from merchants.people.access import Member, member_page
+from merchants.views.pages import show
+from merchants.views.paging import page_of
+from merchants.views.periods import PeriodForm
 from orders.models import Order, OrderStatus
 from orders.of_account import OrderList, find_account_order, list_account_orders
 from topups.models import FulfilmentEvent

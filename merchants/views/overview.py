@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
-from config.sql import TookTooLong, patience
-from merchants.access import Member, member_page
+from config.database.functions import TookTooLong, patience
+from merchants.people.access import Member, member_page
 from merchants.models import Role
-from merchants.pages import show
+from merchants.views.pages import show
 from merchants.views.wallet import alert_of, balance_of
 from orders.models import ClientCounter
 from orders.of_account import count_open_topups, list_account_orders

@@ -23,11 +23,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from config.inputs import InputProblem
-from merchants.access import find_member
-from merchants.forms import AskResetForm, SignInForm
-from merchants.invitations import accept_invitation, find_invitation
-from merchants.passwords import ask_for_reset, find_reset
-from merchants.security import change_password
+from merchants.people.access import find_member
+from merchants.views.forms import AskResetForm, SignInForm
+from merchants.people.invitations import accept_invitation, find_invitation
+from merchants.people.passwords import ask_for_reset, find_reset
+from merchants.people.security import change_password
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)

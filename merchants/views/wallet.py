@@ -19,16 +19,16 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account
 from config.api.json import money_text
-from config.sql import TookTooLong
-from merchants.access import Member, member_page
-from merchants.alerts import set_balance_alert
-from merchants.charts import draw_days, draw_products
-from merchants.downloads import send_file
+from config.database.functions import TookTooLong
+from merchants.people.access import Member, member_page
+from merchants.money.balance_alerts import set_balance_alert
+from merchants.money.charts import draw_days, draw_products
+from merchants.views.downloads import send_file
 from merchants.models import BalanceAlert, Role
-from merchants.pages import show
-from merchants.paging import page_of, without_place
-from merchants.periods import PeriodForm
-from merchants.statement import write_csv, write_json
+from merchants.views.pages import show
+from merchants.views.paging import page_of, without_place
+from merchants.views.periods import PeriodForm
+from merchants.money.statement import write_csv, write_json
 from orders.of_account import spend_of_account
 from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of

@@ -27,7 +27,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.views import ChangeList
 
-from config.sql import name_actor
+from config.database.functions import name_actor
 
 MASK = "••••••••"
 EMPTY = "-"

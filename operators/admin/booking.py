@@ -16,7 +16,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from config.errors import OrderRefused
+from config.api.errors import OrderRefused
 from operators.admin.base import amount, page, posted, staff_of, url_of
 from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadAmount, adjust, deposit

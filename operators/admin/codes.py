@@ -15,7 +15,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from catalogue.models import VoucherCode
-from config.sealing import CannotOpen
+from config.database.sealing import CannotOpen
 from operators.admin.base import (
     EMPTY,
     MASK,
@@ -29,7 +29,7 @@ from operators.admin.base import (
 )
 from operators.admin.merchants import ConfirmForm
 from operators.disclosure import Revealed, reveal_codes
-from operators.models import AuditEntry
+from audit.models import AuditEntry
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"

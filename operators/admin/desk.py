@@ -38,7 +38,7 @@ from operators.admin.base import (
     url_of,
 )
 from operators.admin.menu import show_desk
-from operators.desk import STATES, URGENCIES, age_in_words, summarise_queue, urgency
+from operators.desk_summary import STATES, URGENCIES, age_in_words, summarise_queue, urgency
 from operators.models import Forwarding, ForwardingState
 from topups.fulfilments import (
     MoveRefused,

@@ -15,7 +15,7 @@ from django.urls import reverse
 from catalogue.models import Shelf
 from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
-from operators.desk import summarise_desk
+from operators.desk_summary import summarise_desk
 from topups.transitions import FULFIL
 
 # Section: (title, model, icon).
@@ -52,8 +52,8 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "System": [
         ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
-        ("Audit trail", "operators.auditentry", "policy"),
-        ("Letters", "merchants.mail", "outgoing_mail"),
+        ("Audit trail", "audit.auditentry", "policy"),
+        ("Letters", "merchants.email.outbox", "outgoing_mail"),
         ("Staff", "auth.user", "badge"),
         ("Groups", "auth.group", "groups"),
     ],

@@ -17,7 +17,7 @@ from unfold.decorators import display
 
 from idempotency.models import IdempotencyRecord
 from operators.admin.base import EMPTY, RecordAdmin, link_to_list
-from operators.models import AuditEntry
+from audit.models import AuditEntry
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 

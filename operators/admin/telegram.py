@@ -30,7 +30,7 @@ from operators.models import (
     PlatformSettings,
     TelegramLink,
 )
-from operators.telegram.links import unlink_user
+from operators.telegram.staff_links import unlink_user
 from operators.telegram.requests import announce_again
 
 MAX_SELECTED = 100

@@ -22,7 +22,7 @@ from telegram.request import HTTPXRequest
 
 from operators.telegram import health
 from operators.telegram.api import base_url, describe
-from operators.telegram.commands import MENU
+from operators.telegram.chat_commands import MENU
 from operators.telegram.handlers import add_handlers, in_database
 from operators.telegram.updates import UpdatesRequest
 from operators.telegram.webhook import Webhook, secret_token

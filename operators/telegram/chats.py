@@ -7,13 +7,9 @@ from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
-from operators.audit import record_action
-from operators.models import (
-    AuditAction,
-    ForwardingChat,
-    ForwardingRoute,
-    PlatformSettings,
-)
+from audit.services import record_action
+from audit.models import AuditAction
+from operators.models import ForwardingChat, ForwardingRoute, PlatformSettings
 
 WINDOW = timedelta(minutes=1)
 FIRST_PAUSE = timedelta(seconds=5)

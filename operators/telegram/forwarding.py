@@ -26,8 +26,9 @@ from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, Wh
 from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
-from operators.audit import record_action
-from operators.models import AuditAction, Forwarding, ForwardingState
+from audit.services import record_action
+from audit.models import AuditAction
+from operators.models import Forwarding, ForwardingState
 from operators.telegram import api, chats
 from operators.telegram.message import Message, render, retired
 from operators.telegram.selectors import Platform, Target, read_platform

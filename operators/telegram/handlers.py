@@ -1,6 +1,6 @@
 """Updates to decisions and back: the only part that talks both to Telegram and to the database.
 
-Decisions are made by presses.py and commands.py, each in one go, on the one thread that the ORM
+Decisions are made by presses.py and chat_commands.py, each in one go, on the one thread that the ORM
 has here: so updates are carried out in the order in which they came, while answers to Telegram go
 out side by side.
 """
@@ -24,7 +24,8 @@ from telegram.ext import (
     filters,
 )
 
-from operators.telegram import commands, presses
+from operators.telegram import chat_commands
+from operators.telegram import presses
 from operators.telegram.api import describe, markup
 from operators.telegram.presses import Pressed, Verdict
 
@@ -94,7 +95,7 @@ async def on_command(update: Update, context: ContextTypes.DEFAULT_TYPE, *, name
         name=name,
         words=" ".join((message.text or "").split()[1:]),
     )
-    text = await in_database(partial(commands.answer, typed))
+    text = await in_database(partial(chat_commands.answer, typed))
     if text is not None:
         await _insist(partial(_reply, message, text))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from html import escape
 
-from operators.desk import age_in_words
+from operators.desk_summary import age_in_words
 from operators.telegram.buttons import STEPS, Act, Press, encode
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN

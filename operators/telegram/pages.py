@@ -10,7 +10,7 @@ from django.urls import reverse
 from config.inputs import InputProblem
 from operators.admin.base import staff_of
 from operators.models import TelegramLink
-from operators.telegram.links import CODE_LIFETIME, issue_code, unlink_user
+from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user
 
 
 def link(request: HttpRequest) -> HttpResponse:

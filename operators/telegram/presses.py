@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from operators.models import Forwarding, PlatformSettings
 from operators.telegram.buttons import STEPS, Act, Forged, Press, decode
-from operators.telegram.links import NotAnOperator, operator_of, record_refusal
+from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from operators.telegram.message import Rows, last_event, question
 from operators.telegram.requests import note_question, note_stray, request_refresh
 from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment

@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from config.queue import enqueue
 from operators import tasks
-from operators.audit import record_action
-from operators.models import AuditAction, Forwarding, ForwardingState
+from audit.services import record_action
+from audit.models import AuditAction
+from operators.models import Forwarding, ForwardingState
 from topups.models import FulfilmentStatus
 
 QUESTION_STAYS = timedelta(minutes=2)

@@ -7,7 +7,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.models import ApiKey
-from operators.models import AuditAction, AuditEntry
+from audit.models import AuditAction, AuditEntry
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_product
 

@@ -10,7 +10,7 @@ from bench.measures import MEASURES, Measure, Spread
 from bench.report import show_table
 from bench.subjects import SUBJECTS
 from bench.world import TINY
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 
 ONLY = ["floor", "drf", "replays", "order", "topups", "orders-far", "half-rate", "import"]
 
@@ -18,7 +18,7 @@ ONLY = ["floor", "drf", "replays", "order", "topups", "orders-far", "half-rate",
 @pytest.mark.wrk
 def test_a_tiny_run_ends_with_a_table() -> None:
     """Without the peer and the charts for which `make bench` installs more (.ci/run runs those)."""
-    command = [sys.executable, "-m", "config.embedded", "exec", "--fast", "--", sys.executable]
+    command = [sys.executable, "-m", "embedded", "exec", "--fast", "--", sys.executable]
     ran = subprocess.run(
         [*command, "-m", "bench", "--size=tiny", "--workers=1"]
         + [f"--only={name}" for name in ONLY],

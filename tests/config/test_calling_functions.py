@@ -15,8 +15,8 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config import libpq
-from config.sql import REFUSED, ask, call, refusal_word
+from config.database import libpq
+from config.database.functions import REFUSED, ask, call, refusal_word
 from tests.concurrency.racing import execute, rows, scalar
 from tests.live import database_url
 

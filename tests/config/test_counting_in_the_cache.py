@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
-from config.cache import CountingRedisCache
+from accounts.counting_cache import CountingRedisCache
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from config.api import exceptions
-from config.health import healthz
+from config.http.health import healthz
 from config.logs import request_logger
 from tests.answers import CheckedClient
 from tests.factories import Merchant
-from tests.operators.desk import signed_in
+from tests.operators.back_office import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +71,7 @@ def test_a_failure_is_told_with_its_cause_under_the_same_id(
     answer = Client(raise_request_exception=False).get("/fails")
 
     (line,) = lines(capsys)
-    (failure,) = [record for record in caplog.records if record.name == "config.middleware"]
+    (failure,) = [record for record in caplog.records if record.name == "config.http.middleware"]
     assert isinstance(failure.msg, dict)
     assert (answer.status_code, line["code"], line["level"]) == (500, 500, "error")
     assert "ZeroDivisionError" in failure.msg["exception"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 
 KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 SAFE = {

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 from django.db import connection
 
-from config.embedded.environment import DATABASE, Addresses
-from config.embedded.locks import FileLock
-from config.embedded.postgres import create_database, running_postgres
-from config.embedded.processes import Process
+from embedded.environment import DATABASE, Addresses
+from embedded.locks import FileLock
+from embedded.postgres import create_database, running_postgres
+from embedded.processes import Process
 
 
 class DurablePostgres:

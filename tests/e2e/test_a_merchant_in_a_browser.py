@@ -17,9 +17,9 @@ from django.utils import timezone
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from accounts.models import Account, ApiKey
-from merchants.invitations import invite_person
+from merchants.people.invitations import invite_person
 from merchants.models import Role
-from merchants.posting import sweep_mail
+from merchants.email.sending import sweep_mail
 from tests.browsing import PASSWORD, open_browser
 from tests.factories import (
     Merchant,
@@ -31,7 +31,7 @@ from tests.factories import (
 )
 from tests.live import LiveServer
 from tests.merchants.people import make_member
-from tests.operators.desk import make_staff
+from tests.operators.back_office import make_staff
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

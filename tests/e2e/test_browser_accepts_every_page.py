@@ -10,7 +10,7 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 from catalogue.models import Product, VoucherCode
 from tests.browsing import PASSWORD, open_browser, sign_in
 from tests.live import LiveServer
-from tests.operators.desk import World, list_url, make_staff, shown_models, url
+from tests.operators.back_office import World, list_url, make_staff, shown_models, url
 from topups.models import Fulfilment, TopUpProduct
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

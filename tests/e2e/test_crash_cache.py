@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded.environment import Addresses
-from config.embedded.locks import FileLock
-from config.embedded.processes import Process, free_port
-from config.embedded.valkey import running_valkey
+from embedded.environment import Addresses
+from embedded.locks import FileLock
+from embedded.processes import Process, free_port
+from embedded.valkey import running_valkey
 from tests.factories import Merchant, make_merchant, make_product
 from tests.live import HOST, LiveServer, live_server
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from django.db import connection
 
-from config.embedded.binaries import postgres_major_version
+from embedded.binaries import postgres_major_version
 from tests.concurrency.racing import execute, rows, scalar
 from tests.concurrency.racing import without as with_changed
 from tests.e2e.bursts import WINDOW, Burst

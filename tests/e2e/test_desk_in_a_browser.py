@@ -9,9 +9,9 @@ import pytest
 from django.db import connections
 from playwright.sync_api import Browser, Page, expect
 
-from config.embedded.environment import PROJECT
-from config.embedded.processes import Process
-from config.embedded.supervisor import CELERY
+from embedded.environment import PROJECT
+from embedded.processes import Process
+from embedded.supervisor import CELERY
 from tests.browsing import PASSWORD, open_browser, sign_in
 from tests.concurrency.racing import held, wait_for_waiting
 from tests.factories import (

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import psycopg
 
-from config.embedded.environment import FILE_NAME, PROJECT, read_env_file
-from config.embedded.locks import FileLock
-from config.embedded.servers import kept_servers, only_run
+from embedded.environment import FILE_NAME, PROJECT, read_env_file
+from embedded.locks import FileLock
+from embedded.servers import kept_servers, only_run
 
 PATIENCE = 120
 
 
 def command(*arguments: str | Path) -> list[str | Path]:
-    return [sys.executable, "-m", "config.embedded", *arguments]
+    return [sys.executable, "-m", "embedded", *arguments]
 
 
 @contextmanager

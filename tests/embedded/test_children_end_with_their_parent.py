@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from config.embedded.processes import Process, describe_exit
+from embedded.processes import Process, describe_exit
 from tests.embedded.running import PATIENCE
 
 # Ignores SIGTERM, and starts something that inherits the pipe we read from.

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import redis
 
-from config.embedded.environment import FILE_NAME, read_env_file
+from embedded.environment import FILE_NAME, read_env_file
 from tests.embedded.running import PATIENCE, connect, postmaster, servers, supervised_servers
 
 

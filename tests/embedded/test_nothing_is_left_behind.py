@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded.environment import FILE_NAME, Addresses, read_env_file
-from config.embedded.processes import listen_error
+from embedded.environment import FILE_NAME, Addresses, read_env_file
+from embedded.processes import listen_error
 from tests.embedded.running import PATIENCE, all_servers_ended, supervised_servers
 
 

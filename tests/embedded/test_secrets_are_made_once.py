@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded.environment import FILE_NAME, Addresses, read_env_file
-from config.embedded.errors import EmbeddedError
+from embedded.environment import FILE_NAME, Addresses, read_env_file
+from embedded.errors import EmbeddedError
 from tests.embedded.running import connect, servers
 
 

@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from merchants.links import sign_reset
+from merchants.email.secret_links import sign_reset
 from merchants.models import Visit
 from tests.merchants.people import PASSWORD, make_member
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import ApiClient
-from merchants.clients import change_allowlist
+from merchants.api_access.clients import change_allowlist
 from merchants.models import Mail, Membership, Role
 from tests.factories import make_client
 from tests.merchants.people import browser_of, make_member

@@ -7,10 +7,10 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import ApiClient, ApiKey
-from merchants.clients import MAX_CLIENTS, MAX_LIVE_KEYS
+from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
 from merchants.models import Membership, Role
-from merchants.posting import sweep_mail
-from operators.models import AuditAction, AuditEntry
+from merchants.email.sending import sweep_mail
+from audit.models import AuditAction, AuditEntry
 from tests.factories import make_client
 from tests.merchants.people import browser_of, make_member
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from merchants.models import Mail, MailKind
-from merchants.passwords import letters_lately
+from merchants.people.passwords import letters_lately
 from tests.merchants.people import make_member
 
 pytestmark = pytest.mark.django_db

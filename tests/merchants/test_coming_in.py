@@ -10,13 +10,13 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from merchants.invitations import invite_person, withdraw_invitation
+from merchants.people.invitations import invite_person, withdraw_invitation
 from merchants.models import Invitation, Mail, Membership, Role
-from merchants.posting import sweep_mail
-from operators.models import AuditAction, AuditEntry
+from merchants.email.sending import sweep_mail
+from audit.models import AuditAction, AuditEntry
 from tests.factories import make_account
 from tests.merchants.people import PASSWORD, browser_of, make_member
-from tests.operators.desk import make_staff
+from tests.operators.back_office import make_staff
 
 pytestmark = pytest.mark.django_db
 

@@ -16,13 +16,13 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
-from merchants.invitations import invite_person
+from merchants.people.invitations import invite_person
 from merchants.models import Mail, Membership, Role, Visit
 from merchants.urls import urlpatterns
-from operators.models import AuditEntry
+from audit.models import AuditEntry
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.merchants.people import browser_of, make_member
-from tests.operators.desk import make_staff
+from tests.operators.back_office import make_staff
 
 pytestmark = pytest.mark.django_db
 

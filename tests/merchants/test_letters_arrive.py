@@ -16,11 +16,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from config import queue
-from merchants import posting
-from merchants.invitations import invite_person
-from merchants.mail import tell_owners, write_mail
+from merchants.email import sending
+from merchants.people.invitations import invite_person
+from merchants.email.outbox import tell_owners, write_mail
 from merchants.models import Mail, MailKind, Role
-from merchants.posting import MAX_ATTEMPTS, send_mail, sweep_mail
+from merchants.email.sending import MAX_ATTEMPTS, send_mail, sweep_mail
 from tests.concurrency.racing import race
 from tests.merchants.people import make_member
 
@@ -180,15 +180,15 @@ def test_control_without_the_lease_both_send_it(
     office: PostOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same where taking a letter leaves it due."""
-    monkeypatch.setattr(posting, "LEASE", timedelta(seconds=-1))
+    monkeypatch.setattr(sending, "LEASE", timedelta(seconds=-1))
     letter = write_mail(kind=MailKind.CHANGE, to="a@b.example", facts={"change": "x"})
-    compose, gate = posting._compose, threading.Barrier(2)
+    compose, gate = sending._compose, threading.Barrier(2)
 
     def compose_together(row: Mail) -> mail.EmailMessage:
         gate.wait(10)
         return compose(row)
 
-    monkeypatch.setattr(posting, "_compose", compose_together)
+    monkeypatch.setattr(sending, "_compose", compose_together)
     race([lambda: send_mail(mail_id=letter.pk)] * 2)
 
     assert len(office.letters) == 2

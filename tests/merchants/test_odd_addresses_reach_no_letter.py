@@ -6,9 +6,9 @@ from django.core import mail
 from django.utils import timezone
 
 from config.inputs import InputProblem
-from merchants.invitations import check_invitation, invite_person
+from merchants.people.invitations import check_invitation, invite_person
 from merchants.models import Invitation, Mail, MailKind, Role
-from merchants.posting import sweep_mail
+from merchants.email.sending import sweep_mail
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 

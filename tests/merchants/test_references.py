@@ -10,7 +10,7 @@ from django.test import Client
 
 from catalogue.models import ReferenceLink, Shelf
 from merchants.models import Membership, Role
-from operators.models import AuditAction, AuditEntry
+from audit.models import AuditAction, AuditEntry
 from tests.factories import link, make_category, make_product, make_variation, own_shelf
 from tests.merchants.people import browser_of, make_member
 

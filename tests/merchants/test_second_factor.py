@@ -10,7 +10,7 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from merchants.models import Membership
-from merchants.posting import sweep_mail
+from merchants.email.sending import sweep_mail
 from tests.merchants.people import PASSWORD, make_member
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from accounts.models import Account
-from config import sql
-from config.sql import TookTooLong, patience
-from merchants.charts import draw_days, draw_products
+from config.database import functions as sql
+from config.database.functions import TookTooLong, patience
+from merchants.money.charts import draw_days, draw_products
 from merchants.models import Role
 from merchants.views import overview, wallet
 from orders.of_account import Spend, spend_of_account

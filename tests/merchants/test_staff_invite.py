@@ -7,10 +7,10 @@ from django.test import Client
 from django.urls import reverse
 
 from merchants.models import Invitation, Mail, Membership, Role
-from merchants.posting import sweep_mail
+from merchants.email.sending import sweep_mail
 from tests.factories import make_account
 from tests.merchants.people import make_member
-from tests.operators.desk import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
 

@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from accounts.models import Account
 from config.celery import app
-from merchants import alerts, posting
-from merchants.alerts import set_balance_alert, sweep_balance_alerts
+from merchants.money import balance_alerts
+from merchants.email import sending
+from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from merchants.models import BalanceAlert, Mail, MailKind, Role
-from operators.models import AuditAction, AuditEntry
+from audit.models import AuditAction, AuditEntry
 from tests.concurrency.racing import race
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
@@ -79,7 +80,7 @@ def test_the_letter_says_what_is_the_matter(mailoutbox: Any) -> None:
     account, _ = make_alert(balance="10.00")
     sweep_balance_alerts()
 
-    posting.send_mail(mail_id=letters()[0].pk)
+    sending.send_mail(mail_id=letters()[0].pk)
 
     (sent,) = mailoutbox
     assert sent.subject == f"Low balance: {account.name}"

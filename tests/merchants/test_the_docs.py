@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from config.errors import ErrorCode, RefusalReason
+from config.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
-from merchants.recipes import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
+from merchants.views.recipes import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 

@@ -16,7 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account
-from merchants import downloads
+from merchants.views import downloads
 from merchants.models import Role
 from tests.factories import Merchant, buy_topup, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many

@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 from structlog.contextvars import bound_contextvars
 
-from merchants import downloads
+from merchants.views import downloads
 from merchants.views import people
 from tests.merchants.people import PASSWORD, browser_of, make_member
 
@@ -91,7 +91,7 @@ def test_a_file_that_breaks_off_is_in_the_log(
     with pytest.raises(RuntimeError):
         b"".join(answer)
     answer.close()
-    (record,) = [record for record in caplog.records if record.name == "merchants.downloads"]
+    (record,) = [record for record in caplog.records if record.name == "merchants.views.downloads"]
     assert isinstance(record.msg, dict)
     assert record.msg["event"] == "download_failed"
     assert record.msg["request_id"] == "the request's"

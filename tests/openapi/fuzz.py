@@ -1,4 +1,4 @@
-"""Runs schemathesis against a live server: `python -m config.embedded exec --fast -- python -m
+"""Runs schemathesis against a live server: `python -m embedded exec --fast -- python -m
 tests.openapi.fuzz`. What is checked is in schemathesis.toml."""
 
 import os
@@ -13,7 +13,7 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402  after setup
 
-from config.embedded.environment import PROJECT  # noqa: E402
+from embedded.environment import PROJECT  # noqa: E402
 from tests.factories import (  # noqa: E402
     Merchant,
     link,

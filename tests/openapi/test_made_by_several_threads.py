@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 
 FOUR_THREADS = """
 import itertools

@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV30SpecValidator, validate
 from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 from tests.answers import CheckedClient, operations, served_document
 from tests.contract.rows import ERROR_CODES, REASONS
 

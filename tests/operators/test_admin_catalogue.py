@@ -19,7 +19,7 @@ from tests.factories import (
     make_variation,
     own_shelf,
 )
-from tests.operators.desk import form_of, list_url, signed_in, url
+from tests.operators.back_office import form_of, list_url, signed_in, url
 
 NEW_PRODUCT = reverse("admin:catalogue_product_add")
 GOOD_PRICES = ["", "0.0001", "9.99", "99999999999999.9999"]

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
-from operators.models import AuditEntry
+from audit.models import AuditEntry
 from tests.factories import Merchant, make_merchant
-from tests.operators.desk import make_staff, signed_in, url
+from tests.operators.back_office import make_staff, signed_in, url
 
 KEY = re.compile(r"vk_[0-9a-f]{12}_[0-9a-f]{64}")
 SEE = "accounts.view_apiclient"

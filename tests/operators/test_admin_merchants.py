@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient
 from tests.factories import Merchant, make_account
-from tests.operators.desk import form_of, make_staff, signed_in, url
+from tests.operators.back_office import form_of, make_staff, signed_in, url
 from wallets.models import Wallet
 
 NEW_ACCOUNT = reverse("admin:accounts_account_add")

@@ -14,7 +14,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from operators.models import PlatformSettings
-from tests.operators.desk import World, list_url, make_staff, shown_models, signed_in, url
+from tests.operators.back_office import World, list_url, make_staff, shown_models, signed_in, url
 
 FEW, MANY = 3, 60
 ODD_TERMS = [

@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from operators.admin import menu
 from operators.roles import FINANCE, OPERATOR, PLATFORM_MANAGER, SENIOR_OPERATOR
 from tests.factories import make_product, own_shelf
-from tests.operators.desk import form_of, list_url, make_staff, shown_models, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, shown_models, signed_in, url
 
 VIEW_ALL = [f"{m._meta.app_label}.view_{m._meta.model_name}" for m in shown_models()]
 

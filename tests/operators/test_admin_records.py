@@ -13,9 +13,10 @@ from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Mail, Membership
 from operators.admin.base import CappedPaginator
-from operators.models import AuditEntry, Forwarding
+from audit.models import AuditEntry
+from operators.models import Forwarding
 from orders.models import Order
-from tests.operators.desk import World, list_url, signed_in, url
+from tests.operators.back_office import World, list_url, signed_in, url
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry, Wallet
 
@@ -105,7 +106,7 @@ def test_every_record_model_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["UPDATE operators_auditentry SET note = 'x'", "DELETE FROM operators_auditentry"]
+    "sql", ["UPDATE audit_auditentry SET note = 'x'", "DELETE FROM audit_auditentry"]
 )
 def test_the_database_refuses_to_change_the_audit_trail(sql: str, browser: Client) -> None:
     with (

@@ -9,10 +9,10 @@ from django.test import Client
 from django.test.utils import override_settings
 
 from catalogue.models import VoucherCode
-from operators.models import AuditEntry
+from audit.models import AuditEntry
 from orders.models import Order
 from tests.factories import add_codes, make_merchant, make_product, own_shelf
-from tests.operators.desk import make_staff, signed_in, url
+from tests.operators.back_office import make_staff, signed_in, url
 
 SEE_CODES = ("catalogue.view_vouchercode", "orders.view_order")
 REVEAL = "catalogue.reveal_vouchercode"

@@ -9,7 +9,7 @@ from django.test import Client
 
 from operators.reconcile import reconcile
 from tests.factories import make_account
-from tests.operators.desk import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in
 from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,7 @@ from tests.factories import (
     make_operator,
     make_topup_product,
 )
-from tests.operators.desk import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in
 from topups.fulfilments import Operator, claim_next, move_fulfilment
 from topups.models import Channel, Fulfilment
 from topups.transitions import Move

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import Merchant, buy_topup, make_field, make_topup_product
-from tests.operators.desk import form_of, signed_in, url
+from tests.operators.back_office import form_of, signed_in, url
 from topups.models import TopUpField, TopUpProduct
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from catalogue.models import VoucherCode
 from operators.models import PlatformSettings
 from orders.models import Order
 from tests.factories import buy_topup, make_merchant
-from tests.operators.desk import World, list_url, shown_models, signed_in, url
+from tests.operators.back_office import World, list_url, shown_models, signed_in, url
 from topups.models import Fulfilment
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.operators.desk import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
 

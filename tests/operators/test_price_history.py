@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection, transaction
 
 from catalogue.models import PriceChange, Product, Shelf
 from tests.factories import make_product, make_topup_product, own_shelf
-from tests.operators.desk import form_of, make_staff, signed_in, url
+from tests.operators.back_office import form_of, make_staff, signed_in, url
 from topups.models import PriceChange as PackagePriceChange
 from topups.models import TopUpProduct
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from config.embedded.processes import Process, free_port
+from embedded.processes import Process, free_port
 from tests.live import HOST, database_url
 from tests.tasks.running import wait_until
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from config.embedded.binaries import postgres_binary, postgres_runner
-from config.embedded.locks import FileLock
-from config.embedded.postgres import running_postgres
-from config.embedded.processes import free_port
+from embedded.binaries import postgres_binary, postgres_runner
+from embedded.locks import FileLock
+from embedded.postgres import running_postgres
+from embedded.processes import free_port
 from tests.tasks.running import wait_until
 
 

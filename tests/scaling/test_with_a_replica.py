@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
 from tests.live import live_server

@@ -17,7 +17,7 @@ from celery import current_app
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from config.embedded.processes import Process, free_port
+from embedded.processes import Process, free_port
 from tests.live import HOST
 from tests.tasks.running import wait_until
 

@@ -1,6 +1,6 @@
 """Real workers, a real scheduler and a broker of the test's own, each of which a test may kill.
 
-Everything is started from the main thread (config/embedded/processes.py says why), and uses the
+Everything is started from the main thread (embedded/processes.py says why), and uses the
 database of the running test, which therefore needs `django_db(transaction=True)`.
 """
 
@@ -18,11 +18,11 @@ import redis
 from celery import Task
 from kombu import Connection
 
-from config.embedded.environment import PROJECT, Addresses
-from config.embedded.locks import FileLock
-from config.embedded.processes import Process
-from config.embedded.supervisor import services
-from config.embedded.valkey import running_valkey
+from embedded.environment import PROJECT, Addresses
+from embedded.locks import FileLock
+from embedded.processes import Process
+from embedded.supervisor import services
+from embedded.valkey import running_valkey
 from tests.live import HOST, database_url
 
 PATIENCE = 150.0  # a worker that found its broker gone comes back by steps of some seconds

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from config import queue
-from config.embedded.processes import free_port
+from embedded.processes import free_port
 from tests.concurrency.books import assert_books_balance
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST

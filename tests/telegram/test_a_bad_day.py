@@ -17,7 +17,7 @@ from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
-from config.embedded.environment import PROJECT
+from embedded.environment import PROJECT
 from operators.models import Forwarding
 from operators.telegram import health
 from tests.commands import refusal

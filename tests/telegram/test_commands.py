@@ -2,8 +2,9 @@
 
 import pytest
 
-from operators.models import AuditAction, AuditEntry, TelegramLink
-from operators.telegram.links import issue_code, unlink_user
+from audit.models import AuditAction, AuditEntry
+from operators.models import TelegramLink
+from operators.telegram.staff_links import issue_code, unlink_user
 from tests.factories import make_operator
 from tests.telegram.running import Desk
 

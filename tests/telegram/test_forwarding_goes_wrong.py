@@ -12,17 +12,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from config.embedded.environment import PROJECT
-from config.embedded.processes import free_port
-from operators.models import (
-    AuditAction,
-    AuditEntry,
-    Forwarding,
-    ForwardingChat,
-    ForwardingRoute,
-    ForwardingState,
-    PlatformSettings,
-)
+from embedded.environment import PROJECT
+from embedded.processes import free_port
+from audit.models import AuditAction, AuditEntry
+from operators.models import Forwarding, ForwardingChat, ForwardingRoute, ForwardingState, PlatformSettings
 from operators.reconcile import reconcile
 from operators.telegram import api, forwarding
 from operators.telegram.message import Message
@@ -31,7 +24,7 @@ from operators.telegram.requests import note_stray, request_refresh
 from operators.telegram.selectors import Target
 from tests.factories import make_operator, make_topup_product
 from tests.live import database_url
-from tests.operators.desk import list_url, make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.telegram.announcing import (
     Place,
     later,

@@ -15,15 +15,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from config.inputs import InputProblem
-from operators.models import (
-    AuditAction,
-    AuditEntry,
-    PlatformSettings,
-    TelegramLink,
-    TelegramLinkCode,
-)
-from operators.telegram.commands import Typed, answer
-from operators.telegram.links import (
+from audit.models import AuditAction, AuditEntry
+from operators.models import PlatformSettings, TelegramLink, TelegramLinkCode
+from operators.telegram.chat_commands import Typed, answer
+from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,
     issue_code,
@@ -34,7 +29,7 @@ from operators.telegram.links import (
 )
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
-from tests.operators.desk import make_staff, signed_in, url
+from tests.operators.back_office import make_staff, signed_in, url
 from topups.models import Channel, Fulfilment
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from operators.models import AuditAction, AuditEntry, TelegramLink
+from audit.models import AuditAction, AuditEntry
+from operators.models import TelegramLink
 from operators.telegram.buttons import Act, Press, encode
 from tests.factories import make_operator
 from tests.telegram.running import Desk

@@ -9,7 +9,7 @@ from operators.models import ForwardingRoute, PlatformSettings
 from operators.roles import PLATFORM_MANAGER, ROLES
 from operators.telegram.selectors import Target, platform_settings, read_platform
 from tests.factories import make_category, make_topup_product
-from tests.operators.desk import form_of, list_url, make_staff, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
 

@@ -1,5 +1,5 @@
 -- Every change of a package's price is kept, whoever made it: back office, import or SQL.
--- Who that was, the transaction says (config/sql.py, name_actor); otherwise it is a database user.
+-- Who that was, the transaction says (config/database/functions.py, name_actor); otherwise it is a database user.
 CREATE OR REPLACE FUNCTION topups_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO topups_pricechange (product_id, before, after, changed_by)

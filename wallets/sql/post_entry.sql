@@ -4,7 +4,7 @@
 -- one wallet have ids in the order in which they moved it: reconcile can replay them. The id that
 -- the column's default gave was drawn before the lock, perhaps before that of an entry now past it.
 --
--- Refuses with SQLSTATE VT001 and the reason as its message (see config/sql.py).
+-- Refuses with SQLSTATE VT001 and the reason as its message (see config/database/functions.py).
 CREATE OR REPLACE FUNCTION wallets_post_entry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     -- To PostgreSQL it is more than any number, and would pass for a balance.

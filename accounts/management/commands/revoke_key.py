@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.services import revoke_key_by_prefix
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):

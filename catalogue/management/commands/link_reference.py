@@ -2,8 +2,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from catalogue.links import link_reference
-from config.commands import JSONCommand
+from catalogue.reference_links import link_reference
+from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):

@@ -3,7 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from config.commands import ServiceCommand
+from config.command_line import ServiceCommand
 from merchants.demo import load_demo, welcome
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 from config.inputs import InputProblem
 from operators.two_factor import forget_second_factors
 

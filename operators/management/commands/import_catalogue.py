@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 from operators.catalogue_file import import_catalogue
 
 

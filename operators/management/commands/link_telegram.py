@@ -3,9 +3,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 from config.inputs import InputProblem
-from operators.telegram.links import link_user
+from operators.telegram.staff_links import link_user
 
 
 class Command(JSONCommand):

@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from config.api.json import dumps
-from config.commands import ServiceCommand
+from config.command_line import ServiceCommand
 from operators.reconcile import reconcile
 
 

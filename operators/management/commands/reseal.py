@@ -1,6 +1,6 @@
 from typing import Any
 
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 from operators.reseal import reseal_all
 
 

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.management import CommandError
 
 from config.api.json import dumps
-from config.commands import ServiceCommand
+from config.command_line import ServiceCommand
 from operators.telegram.health import SECONDS, read_health
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.commands import JSONCommand
+from config.command_line import JSONCommand
 from topups.fulfilments import RejectReason
 from topups.shell import list_open, move_by_command
 from topups.transitions import Move

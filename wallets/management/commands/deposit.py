@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.commands import JSONCommand, amount
+from config.command_line import JSONCommand, amount
 from wallets.provisioning import book_deposit
 
 

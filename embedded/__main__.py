@@ -1,0 +1,61 @@
+"""Run the service, or any command, with a PostgreSQL and a Valkey of its own."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from embedded.environment import VAR
+from embedded.errors import EmbeddedError
+from embedded.execute import execute
+from embedded.interrupts import Interrupted
+from embedded.supervisor import hold, run
+
+PORTS = range(1, 65536)
+
+
+def main(arguments: Sequence[str] | None = None) -> int | str:
+    """Do what the command line says. Returns an exit code, or one line about what failed."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.action == "exec":
+            return execute(options.command, durable=not options.fast)
+        if options.action == "servers":
+            hold(var=options.var)
+        else:
+            run(var=options.var, host=options.host, port=options.port)
+    except Interrupted as interrupted:
+        return 0 if options.action == "run" else 128 + interrupted.number
+    except (EmbeddedError, OSError) as error:
+        return str(error)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m embedded", description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+
+    kept = argparse.ArgumentParser(add_help=False)
+    kept.add_argument("--var", type=Path, default=VAR, help="where data and secrets are kept")
+
+    service = actions.add_parser("run", parents=[kept], help="the whole service")
+    service.add_argument("--host", default=os.environ.get("LISTEN") or "127.0.0.1")
+    service.add_argument("--port", type=_port, default=os.environ.get("PORT") or None)
+
+    actions.add_parser("servers", parents=[kept], help="only the two servers")
+
+    command = actions.add_parser("exec", help="a command with empty servers, gone after it")
+    command.add_argument("--fast", action="store_true", help="servers that do not wait for disks")
+    command.add_argument("command", nargs="+", metavar="COMMAND", help="after a --")
+    return parser
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) in PORTS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The environment of the embedded servers: secrets made once, addresses as they are now.
+
+`make run` keeps it in `var/embedded.env`, which config/settings.py reads when the process has no
+DATABASE_URL of its own, so that `manage.py` in another shell reaches the same servers. Only the
+standard library is used here.
+"""
+
+import base64
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from embedded.errors import EmbeddedError
+from embedded.processes import free_port, listen_error
+
+PROJECT = Path(__file__).resolve().parents[1]
+VAR = PROJECT / "var"
+FILE_NAME = "embedded.env"
+DATABASE = "voucher"
+KEPT_WITH_THE_DATA = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "CODE_ENCRYPTION_KEYS")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the two servers listen, and the passwords they ask for."""
+
+    postgres_port: int
+    postgres_password: str
+    valkey_port: int
+    valkey_password: str
+
+    @classmethod
+    def fresh(cls) -> Self:
+        return cls(free_port(), _new_password(), free_port(), _new_password())
+
+    @classmethod
+    def from_urls(cls, values: Mapping[str, str]) -> Self:
+        postgres, valkey = urlsplit(values["DATABASE_URL"]), urlsplit(values["REDIS_URL"])
+        return cls(
+            postgres.port or 0, postgres.password or "", valkey.port or 0, valkey.password or ""
+        )
+
+    def moved_if_taken(self) -> Self:
+        """The same passwords, and for every port that somebody took meanwhile another one."""
+        return replace(
+            self,
+            postgres_port=_same_or_free(self.postgres_port),
+            valkey_port=_same_or_free(self.valkey_port),
+        )
+
+    def urls(self) -> dict[str, str]:
+        postgres = f"postgres:{self.postgres_password}@127.0.0.1:{self.postgres_port}"
+        valkey = f":{self.valkey_password}@127.0.0.1:{self.valkey_port}"
+        return {
+            "DATABASE_URL": f"postgresql://{postgres}/{DATABASE}",
+            "REDIS_URL": f"redis://{valkey}/0",
+            "CELERY_BROKER_URL": f"redis://{valkey}/1",
+        }
+
+
+def new_secrets() -> dict[str, str]:
+    """What the application needs besides its servers."""
+    key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return {
+        "DJANGO_SECRET_KEY": secrets.token_urlsafe(48),
+        "CODE_ENCRYPTION_KEYS": f"1:{key}",
+        "DJANGO_ALLOWED_HOSTS": "localhost,127.0.0.1,[::1]",
+        "DJANGO_HTTPS": "0",
+    }
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Empty when there is no such file."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {name: value for name, _, value in pairs}
+
+
+def write_env_file(path: Path, values: Mapping[str, str]) -> None:
+    """Whole or not at all, and never readable by others, not even for a moment."""
+    lines = [
+        "# Written by `make run`. Its keys decrypt the codes in the database: keep them together."
+    ]
+    lines += [f"{name}={value}" for name, value in values.items()]
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    private = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(private, "w") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def stored_values(var: Path) -> dict[str, str]:
+    """What an earlier run kept. Data without its keys is refused, not quietly started anew."""
+    values = read_env_file(var / FILE_NAME)
+    lost = [name for name in KEPT_WITH_THE_DATA if name not in values]
+    if not lost:
+        return values
+    if (var / "postgres").exists():
+        raise EmbeddedError(
+            f"{var / FILE_NAME} has lost {', '.join(lost)}, which belongs to the data in "
+            f"{var / 'postgres'}: put it back, or remove {var} to start anew."
+        )
+    return {}
+
+
+def _new_password() -> str:
+    """Fit for an URL as it is."""
+    return secrets.token_urlsafe(24)
+
+
+def _same_or_free(port: int) -> int:
+    return free_port() if listen_error("127.0.0.1", port) else port

@@ -1,0 +1,248 @@
+"""`make run`: the whole service in one terminal, started and stopped in order."""
+
+import http.client
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from signal import Signals
+from typing import NoReturn
+
+from embedded.binaries import postgres_major_version
+from embedded.environment import FILE_NAME, KEPT_WITH_THE_DATA, PROJECT
+from embedded.errors import EmbeddedError
+from embedded.interrupts import Interrupted, interruptible, stop_listening
+from embedded.processes import Process, describe_exit, listen_error
+from embedded.screen import Screen
+from embedded.servers import Servers, kept_servers, only_run
+
+DEFAULT_PORTS = range(8000, 8100)
+WEB_WORKERS = 2
+WEB_THREADS = 2  # of each worker
+WEB_PATIENCE = 60.0
+STOP_PATIENCE = 35.0  # a little more than granian gives to requests in flight
+PYTHON = (sys.executable, "-u")
+CELERY = (
+    *PYTHON,
+    # Celery warns of root because of pickle, which no task here uses.
+    *("-W", "ignore:You're running the worker with superuser privileges"),
+    *("-m", "celery", "--quiet", "-A", "config"),
+)
+
+screen = Screen()
+
+
+@dataclass(frozen=True)
+class Service:
+    """One process of the application. `orphan_signal` is what the kernel sends if we are killed."""
+
+    name: str
+    command: Sequence[str]
+    orphan_signal: Signals = Signals.SIGTERM
+
+
+def services(*, host: str, port: int, var: Path) -> list[Service]:
+    """In the order they start; they stop in the opposite one, so the web server goes first."""
+    return [
+        Service(
+            "worker",
+            [*CELERY, "worker", "--loglevel=warning", "--concurrency=2", "--without-gossip"],
+            Signals.SIGKILL,
+        ),
+        Service(
+            "beat",
+            [
+                *CELERY,
+                "beat",
+                "--loglevel=warning",
+                "--pidfile=",
+                f"--schedule={var / 'celerybeat-schedule'}",
+            ],
+        ),
+        Service("bot", [*PYTHON, "manage.py", "run_bot"]),
+        Service("web", _granian(host, port)),
+    ]
+
+
+def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
+    """Without a token there is no bot to run."""
+    return service.name != "bot" or bool(environment.get("TELEGRAM_BOT_TOKEN"))
+
+
+def _granian(host: str, port: int) -> list[str]:
+    """Several threads a process: while one waits for PostgreSQL, another has Python's lock."""
+    return [
+        *PYTHON,
+        *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
+        *(f"--host={host}", f"--port={port}"),
+        *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
+        "--blocking-threads-idle-timeout=600",  # an idle thread takes its connection with it
+        "--respawn-failed-workers",
+        "--workers-kill-timeout=30",
+        "config.wsgi:application",
+    ]
+
+
+def run(*, var: Path, host: str, port: int | None) -> None:
+    """Serve until somebody stops us, or until a part of it ends by itself."""
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        stack.enter_context(only_run(var))
+        port = _choose_port(host, port)
+        base_url = f"http://{_shown(host)}:{port}"
+        servers = _start_servers(stack, var)
+        environment = {"PUBLIC_URL": base_url} | _application_environment(servers)
+        with screen.step("Database schema"):
+            _manage("migrate", "--no-input", "--verbosity=0", environment=environment)
+        with screen.step("Demo data"):
+            welcome = _manage("load_demo", f"--base-url={base_url}", environment=environment)
+        with screen.step("Web server, worker and scheduler"):
+            started = [
+                _start(stack, service, environment)
+                for service in services(host=host, port=port, var=var)
+                if _wanted(service, environment)
+            ]
+            running = [*servers.processes, *started]
+            _wait_for_web(host, port, running)
+        screen.line(f"Serving {base_url} until Ctrl-C.\n\n{welcome.strip()}\n")
+        _watch(running)
+
+
+def hold(*, var: Path) -> None:
+    """Only the two servers, for those who run the application's parts themselves."""
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        stack.enter_context(only_run(var))
+        servers = _start_servers(stack, var)
+        screen.line(f"manage.py finds them by {var / FILE_NAME}. Ctrl-C stops them.")
+        _watch(servers.processes)
+
+
+def _start_servers(stack: ExitStack, var: Path) -> Servers:
+    with screen.step(f"PostgreSQL {postgres_major_version()} and Valkey"):
+        return stack.enter_context(kept_servers(var))
+
+
+def _application_environment(servers: Servers) -> dict[str, str]:
+    """The person's own settings count, except for what leads to the data and decrypts it.
+
+    Somebody whose shell points at production must not load demo data there.
+    """
+    ours = {name: servers.environment[name] for name in (*KEPT_WITH_THE_DATA, "CELERY_BROKER_URL")}
+    for name in ours.keys() & os.environ.keys():
+        if os.environ[name] != ours[name]:
+            screen.line(f"{name} of your shell is not used: this runs on servers of its own.")
+    defaults = servers.environment | {"GRANIAN_WORKERS": str(WEB_WORKERS)}
+    return defaults | os.environ | ours
+
+
+def _choose_port(host: str, wanted: int | None) -> int:
+    if wanted is None:
+        for port in DEFAULT_PORTS:
+            if listen_error(host, port) is None:
+                return port
+        wanted = DEFAULT_PORTS.start
+    if error := listen_error(host, wanted):
+        raise EmbeddedError(f"Cannot listen on {host}, port {wanted}: {error}. Try PORT=…")
+    return wanted
+
+
+def _manage(*arguments: str, environment: Mapping[str, str]) -> str:
+    """Run a management command, and return what it printed; what it logged shows if it fails."""
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as logged:
+        child = Process(
+            arguments[0],
+            [*PYTHON, "manage.py", *arguments],
+            environment=environment,
+            folder=PROJECT,
+            output=printed,
+            errors=logged,
+        )
+        try:
+            code = child.wait()
+        finally:
+            child.stop()
+        printed.seek(0)
+        text = printed.read().decode(errors="replace")
+        if code:
+            logged.seek(0)
+            screen.line(f"\n{text}{logged.read().decode(errors='replace')}".rstrip())
+            raise EmbeddedError(f"manage.py {arguments[0]} failed: {describe_exit(code)}.")
+    return text
+
+
+def _start(stack: ExitStack, service: Service, environment: Mapping[str, str]) -> Process:
+    child = Process(
+        service.name,
+        service.command,
+        orphan_signal=service.orphan_signal,
+        environment=environment,
+        folder=PROJECT,
+        output=subprocess.PIPE,
+    )
+    relay = threading.Thread(target=_relay, args=[child], daemon=True)
+    stack.callback(relay.join, 1)
+    stack.callback(child.stop, patience=STOP_PATIENCE)
+    relay.start()
+    return child
+
+
+def _relay(child: Process) -> None:
+    """Show the lines of a child with its name in front."""
+    for line in child.popen.stdout or ():
+        if text := line.decode(errors="replace").rstrip():
+            screen.line(f"{child.name:>7} | {text}")
+
+
+def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:
+    deadline = time.monotonic() + WEB_PATIENCE
+    while time.monotonic() < deadline:
+        _refuse_ended(running)
+        if _answers(_shown(host).strip("[]"), port):
+            return
+        time.sleep(0.1)
+    raise EmbeddedError(f"The web server did not answer within {WEB_PATIENCE:.0f} s.")
+
+
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status < HTTPStatus.INTERNAL_SERVER_ERROR
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _watch(running: Sequence[Process]) -> NoReturn:
+    try:
+        while True:
+            _refuse_ended(running)
+            time.sleep(0.2)
+    except Interrupted:
+        screen.line("\nStopping; what is in hand is finished first.")
+        raise
+
+
+def _refuse_ended(running: Sequence[Process]) -> None:
+    """Half a service is worse than none: money would be taken and nothing forwarded."""
+    for child in running:
+        if (code := child.exit_code()) is not None:
+            stop_listening()
+            screen.line(f"\n{child.name} has ended. Stopping the rest.")
+            raise EmbeddedError(f"{child.name} ended by itself: {describe_exit(code)}.")
+
+
+def _shown(host: str) -> str:
+    """Where a browser on this machine reaches it."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,78 @@
+"""A Valkey server as a foreground child of this process: rate limit and broker."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from embedded.binaries import valkey_binary
+from embedded.errors import EmbeddedError
+from embedded.locks import FileLock
+from embedded.processes import Process, describe_exit
+
+START_PATIENCE = 60.0
+
+
+@contextmanager
+def running_valkey(
+    folder: Path, *, port: int, password: str, lock: FileLock, durable: bool = True
+) -> Iterator[Process]:
+    """Run the server with its files in `folder`. Durable means: at most the last second is lost.
+
+    Like PostgreSQL's processes it inherits `lock`, so two servers never write the same files.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    log = folder.with_name(f"{folder.name}.log")
+    with log.open("wb") as output:
+        server = Process(
+            "valkey",
+            [valkey_binary(), "-"],
+            folder=folder,
+            stdin=subprocess.PIPE,
+            output=output,
+            keep_open=[lock.descriptor],
+        )
+    try:
+        _configure(server, port=port, password=password, durable=durable)
+        _wait_until_ready(server, log, port=port, password=password)
+        yield server
+    finally:
+        server.stop()
+
+
+def _configure(server: Process, *, port: int, password: str, durable: bool) -> None:
+    """Through standard input: the password shows neither in the process list nor in a file."""
+    settings = (
+        "bind 127.0.0.1",
+        f"port {port}",
+        f"requirepass {password}",
+        'save ""',
+        f"appendonly {'yes' if durable else 'no'}",
+        "appendfsync everysec",
+        "maxmemory-policy noeviction",  # a broker must not forget tasks to make room
+    )
+    server.write("\n".join(settings).encode())
+
+
+def _wait_until_ready(server: Process, log: Path, *, port: int, password: str) -> None:
+    deadline = time.monotonic() + START_PATIENCE
+    with redis.Redis(port=port, password=password, socket_timeout=1) as client:
+        while time.monotonic() < deadline:
+            if (code := server.exit_code()) is not None:
+                lines = log.read_text(errors="replace").splitlines() or ["it said nothing"]
+                raise EmbeddedError(f"Valkey did not start ({describe_exit(code)}): {lines[-1]}")
+            if _answers(client):
+                return
+            time.sleep(0.02)
+    raise EmbeddedError(f"Valkey was not ready after {START_PATIENCE:.0f} s; see {log}.")
+
+
+def _answers(client: redis.Redis) -> bool:
+    """Not yet while it starts, nor while it reads its file."""
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False

@@ -1,0 +1,41 @@
+"""Letters are due in the database with what they tell of; merchants/email/sending.py sends them."""
+
+from functools import partial
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from accounts.models import Account
+from config.queue import enqueue
+from merchants import tasks
+from merchants.models import Mail, MailKind, Membership, Role
+
+
+def write_mail(
+    *, kind: MailKind, to: str, facts: dict[str, Any] | None = None, about: int | None = None
+) -> Mail:
+    """Makes a letter due, in the transaction of the caller; it goes out after the commit.
+
+    `facts` are for the template and must hold no secret: they stay in the database.
+    """
+    mail = Mail.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
+    transaction.on_commit(partial(enqueue, tasks.send_mail, mail.pk))
+    return mail
+
+
+def tell_owners(
+    *, account: Account, change: str, actor: User | None = None, facts: dict[str, str] | None = None
+) -> None:
+    """Writes to every owner what was changed, by whom, and more facts as `name: value` lines.
+
+    Call it in the transaction of the change. No secret: a key is named by its prefix.
+    """
+    owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
+    by = str(actor) if actor else "the service"
+    for email in owners.order_by("pk").values_list("user__email", flat=True):
+        write_mail(
+            kind=MailKind.CHANGE,
+            to=email,
+            facts={"account": account.name, "change": change, "by": by, "facts": facts or {}},
+        )

@@ -1,0 +1,75 @@
+"""Who is looking at the merchants' page, and at whose account.
+
+The account of a request comes from here and from nowhere else: it is that of the signed-in
+person's membership. No path, form or query names an account, so none can name a wrong one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from accounts.models import Account
+from merchants.models import Membership, Role
+from merchants.people.sessions import note_visit
+
+P = ParamSpec("P")
+MemberView = Callable[Concatenate[HttpRequest, "Member", P], HttpResponseBase]
+View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A signed-in person of an account."""
+
+    user: User
+    account: Account
+    role: Role
+
+    def may(self, role: Role) -> bool:
+        """Whether they may do what `role` may. In an account that is switched off all only read."""
+        return role is Role.VIEWER or (self.account.enabled and self.role.includes(role))
+
+
+def find_member(request: HttpRequest) -> Member | None:
+    """The member who sends this request; None for everybody else, staff included."""
+    user = request.user
+    if not isinstance(user, User) or user.is_staff:
+        return None
+    membership = Membership.objects.select_related("account").filter(user=user).first()
+    if membership is None:
+        return None
+    return Member(user, membership.account, Role(membership.role))
+
+
+def member_page(least: Role = Role.VIEWER) -> Callable[[MemberView[P]], View[P]]:
+    """Makes a view one for members of this role at least; it gets the member as second argument.
+
+    Others are sent to sign in, or, where they have, refused with 403.
+    """
+
+    def decorate(view: MemberView[P]) -> View[P]:
+        @wraps(view)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return _sign_in(request)
+            member = find_member(request)
+            if member is None or not member.may(least):
+                raise PermissionDenied
+            note_visit(request=request, user=member.user)
+            return view(request, member, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+def _sign_in(request: HttpRequest) -> HttpResponse:
+    query = urlencode({"next": request.get_full_path()})
+    return HttpResponseRedirect(f"{reverse('merchants:sign_in')}?{query}")

@@ -1,0 +1,159 @@
+"""How people come into an account: asked by staff or by an owner, once, by e-mail.
+
+The link in the letter (merchants/email/secret_links.py) names the invitation; whether that is still open is
+decided when it is used.
+"""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.models import Account
+from config.inputs import InputProblem
+from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
+from merchants.email.outbox import tell_owners, write_mail
+from merchants.models import Invitation, MailKind, Membership, Role
+from audit.services import record_action
+from audit.models import AuditAction
+
+MAX_OPEN = 50
+MAX_EMAIL_LENGTH = 150  # it is the person's username too
+
+
+def open_invitations(account: Account | None = None) -> QuerySet[Invitation]:
+    """Those that can be accepted now, of one account or of all."""
+    found = Invitation.objects.filter(
+        accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now()
+    )
+    return found if account is None else found.filter(account=account)
+
+
+@transaction.atomic
+def invite_person(*, account: Account, email: str, role: Role, invited_by: User) -> Invitation:
+    """Sends somebody an invitation; one that is open for the same address is replaced.
+
+    Raises InputProblem for a member of this account, and where too many invitations are open.
+    Whether the address belongs to somebody elsewhere is never said: only its holder learns it.
+    """
+    email = email.strip().lower()
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # one after the other
+    check_invitation(account=account, email=email)
+    unanswered = Invitation.objects.filter(account=account, accepted_at=None, withdrawn_at=None)
+    unanswered.filter(email__iexact=email).update(withdrawn_at=timezone.now())
+    invitation = Invitation.objects.create(
+        account=account,
+        email=email,
+        role=role,
+        invited_by=invited_by,
+        expires_at=timezone.now() + INVITATION_VALID_FOR,
+    )
+    record_action(
+        actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation, reference=email[:64]
+    )
+    write_mail(
+        kind=MailKind.INVITATION,
+        to=email,
+        facts={
+            "account": account.name,
+            "role": role.label.lower(),
+            "days": INVITATION_VALID_FOR.days,
+        },
+        about=invitation.pk,
+    )
+    tell_owners(
+        account=account, change="Person invited", actor=invited_by,
+        facts={"E-mail": email, "Role": role.label},
+    )  # fmt: skip
+    return invitation
+
+
+def check_invitation(*, account: Account, email: str) -> None:
+    """Raises InputProblem where this address cannot be invited into the account now."""
+    # A quoted address may hold control characters, which would end a line of a letter's head.
+    if len(email.lower()) > MAX_EMAIL_LENGTH or not email.isprintable():
+        raise InputProblem(
+            f"An address has at most {MAX_EMAIL_LENGTH} characters, all of which can be printed."
+        )
+    members = Membership.objects.filter(account=account, user__is_active=True)
+    if members.filter(user__email__iexact=email).exists():
+        raise InputProblem("This person is a member of the account.")
+    if open_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
+        raise InputProblem(f"At most {MAX_OPEN} invitations are open; withdraw one first.")
+
+
+@transaction.atomic
+def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
+    """Takes it back; False where it was answered or taken back before."""
+    unanswered = Invitation.objects.filter(
+        pk=invitation.pk, accepted_at=None, withdrawn_at=None
+    ).update(withdrawn_at=timezone.now())
+    if unanswered:
+        record_action(
+            actor=actor,
+            action=AuditAction.INVITATION_WITHDRAWN,
+            on=invitation,
+            reference=invitation.email[:64],
+        )
+    return bool(unanswered)
+
+
+def find_invitation(token: str) -> Invitation | None:
+    """The open invitation that this link is of; None for anything else."""
+    number = read_invitation(token)
+    if number is None:
+        return None
+    return open_invitations().select_related("account").filter(pk=number).first()
+
+
+@transaction.atomic
+def accept_invitation(*, invitation_id: int, password: str) -> User:
+    """Makes the person a member, with this password; returns their user.
+
+    Somebody who was removed from this very account comes back. Raises InputProblem where the
+    invitation was answered meanwhile, or the address is in use elsewhere.
+    """
+    invitation = (
+        open_invitations()
+        .select_for_update(of=("self",))
+        .select_related("account")
+        .filter(pk=invitation_id)
+        .first()
+    )
+    if invitation is None:
+        raise InputProblem("This invitation is no longer open. Ask for another one.")
+    user = _make_user(invitation)
+    user.is_active = True
+    user.set_password(password)
+    user.save()
+    Membership.objects.update_or_create(
+        user=user, defaults={"account": invitation.account, "role": invitation.role}
+    )
+    invitation.accepted_at = timezone.now()
+    invitation.save(update_fields=["accepted_at"])
+    record_action(
+        actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
+        reference=invitation.email[:64], note=invitation.role,
+    )  # fmt: skip
+    tell_owners(
+        account=invitation.account, change="Invitation accepted", actor=user,
+        facts={"E-mail": invitation.email, "Role": Role(invitation.role).label},
+    )  # fmt: skip
+    return user
+
+
+def _make_user(invitation: Invitation) -> User:
+    """The unique username keeps two invitations of one address apart."""
+    user, made = User.objects.select_for_update().get_or_create(
+        username=invitation.email, defaults={"email": invitation.email}
+    )
+    returning = (
+        not user.is_active
+        and Membership.objects.filter(user=user, account=invitation.account).exists()
+    )
+    if not made and not returning:
+        raise InputProblem(
+            "This e-mail address has a log-in already. A person belongs to one account: ask to be"
+            " invited at another address."
+        )
+    return user

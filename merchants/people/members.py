@@ -1,0 +1,80 @@
+"""People of an account: their roles, and those who leave."""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.models import Account
+from config.inputs import InputProblem
+from merchants.email.outbox import tell_owners
+from merchants.models import Invitation, Membership, Role
+from audit.services import record_action
+from audit.models import AuditAction
+
+
+def members_of(account: Account) -> QuerySet[Membership]:
+    """Who belongs to the account now, those who came first in front."""
+    members = Membership.objects.filter(account=account, user__is_active=True)
+    return members.select_related("user").order_by("pk")
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role, actor: User) -> Membership:
+    """Gives a member another role. Raises InputProblem where no owner would be left."""
+    member = _locked(membership)
+    if role is not Role.OWNER:
+        _keep_an_owner(member)
+    before, member.role = Role(member.role), role
+    member.save(update_fields=["role"])
+    _tell(
+        member, AuditAction.MEMBER_CHANGED, "Role changed", actor,
+        {"Person": member.user.email, "From": before.label, "To": role.label},
+    )  # fmt: skip
+    return member
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, actor: User) -> Membership:
+    """Switches a member off: their sessions end, the invitations they sent are taken back, and the
+    audit trail goes on naming them.
+
+    Raises InputProblem where no owner would be left.
+    """
+    member = _locked(membership)
+    _keep_an_owner(member)
+    unanswered = Invitation.objects.filter(accepted_at=None, withdrawn_at=None)
+    unanswered.filter(invited_by=member.user).update(withdrawn_at=timezone.now())
+    member.user.is_active = False
+    member.user.save(update_fields=["is_active"])
+    _tell(
+        member, AuditAction.MEMBER_REMOVED, "Person removed", actor,
+        {"Person": member.user.email, "Role": Role(member.role).label},
+    )  # fmt: skip
+    return member
+
+
+def _locked(membership: Membership) -> Membership:
+    """The row as it is now. Changes of one account's people follow one another, or two owners could
+    each remove the other and leave nobody."""
+    Account.objects.select_for_update(no_key=True).get(pk=membership.account_id)
+    member = members_of(membership.account).filter(pk=membership.pk).first()
+    if member is None:
+        raise InputProblem("This person is no longer a member.")
+    return member
+
+
+def _keep_an_owner(member: Membership) -> None:
+    owners = members_of(member.account).filter(role=Role.OWNER)
+    if member.role == Role.OWNER and not owners.exclude(pk=member.pk).exists():
+        raise InputProblem("An account keeps at least one owner: make somebody else owner first.")
+
+
+def _tell(
+    member: Membership, action: AuditAction, change: str, actor: User, facts: dict[str, str]
+) -> None:
+    note = ", ".join(f"{name}: {value}" for name, value in facts.items() if name != "Person")
+    record_action(
+        actor=actor, action=action, on=member, reference=member.user.email[:64], note=note
+    )
+    tell_owners(account=member.account, change=change, actor=actor, facts=facts)

@@ -1,0 +1,48 @@
+"""Changes of how a member signs in: written down, and told to the owners."""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from merchants.email.outbox import tell_owners
+from merchants.models import Visit
+from merchants.people.sessions import end_visits
+from audit.services import record_action
+from audit.models import AuditAction
+from operators.two_factor import confirm_device, forget_second_factors
+
+
+@transaction.atomic
+def change_password(*, user: User, password: str) -> None:
+    """Sets the password, which ends every session of this person."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    end_visits(Visit.objects.filter(user=user))  # they are dead already: none is to be listed
+    _tell(user, "Password changed")
+
+
+@transaction.atomic
+def turn_factor_on(*, device: TOTPDevice) -> list[str]:
+    """Confirms the second factor; returns its backup codes, which are shown once."""
+    codes = confirm_device(device)
+    _tell(device.user, "Second factor turned on")
+    return codes
+
+
+@transaction.atomic
+def turn_factor_off(*, user: User) -> None:
+    """Forgets the second factor and its backup codes."""
+    forget_second_factors(user=user)
+    _tell(user, "Second factor turned off")
+
+
+def _tell(user: User, change: str) -> None:
+    membership = user.membership
+    record_action(
+        actor=user,
+        action=AuditAction.MEMBER_CHANGED,
+        on=membership,
+        reference=user.email[:64],
+        note=change,
+    )
+    tell_owners(account=membership.account, change=change, actor=user)

@@ -1,0 +1,130 @@
+"""People of merchants, for staff: who belongs where, who was invited, which letters went out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import action, display
+
+from config.inputs import InputProblem
+from merchants.people.invitations import check_invitation, invite_person, withdraw_invitation
+from merchants.models import Invitation, Mail, Membership, Role
+from operators.admin.base import DeskAdmin, RecordAdmin, staff_of
+
+
+@admin.register(Membership)
+class MembershipAdmin(RecordAdmin):
+    """Owners decide about the people of their account; staff invite the first of them."""
+
+    list_display = ("user", "account", "role", "active", "last_login", "created_at")
+    list_filter = (
+        ("role", ChoicesDropdownFilter),
+        ("account", AutocompleteSelectFilter),
+        ("user__is_active", admin.BooleanFieldListFilter),
+    )
+    list_select_related = ("user", "account")
+    search_fields = ("user__email", "account__name")
+    search_help_text = "E-mail or account"
+    ordering = ("-id",)
+    fields = ("user", "account", "role", "active", "last_login", "created_at")
+
+    @display(description="active", boolean=True)
+    def active(self, membership: Membership) -> bool:
+        return membership.user.is_active
+
+    @admin.display(description="last signed in")
+    def last_login(self, membership: Membership) -> Any:
+        return membership.user.last_login
+
+
+class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Invitation
+        fields = ["account", "email", "role"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors:
+            try:
+                check_invitation(account=cleaned["account"], email=cleaned["email"])
+            except InputProblem as problem:
+                raise ValidationError(str(problem)) from None
+        return cleaned
+
+
+@admin.register(Invitation)
+class InvitationAdmin(DeskAdmin):
+    """Invites somebody by e-mail. What was sent is not changed, only withdrawn."""
+
+    form = InvitationForm
+    list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
+    list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
+    list_select_related = ("account", "invited_by")
+    search_fields = ("email", "account__name")
+    search_help_text = "E-mail or account"
+    ordering = ("-id",)
+    autocomplete_fields = ("account",)
+    actions = ("withdraw",)
+
+    def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
+        given = ("account", "email", "role")
+        return given if obj is None else (*given, "state", "invited_by", "created_at", "expires_at")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"role": Role.OWNER, **super().get_changeform_initial_data(request)}
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    has_delete_permission = has_change_permission
+
+    def has_withdraw_permission(self, request: HttpRequest) -> bool:
+        return staff_of(request).has_perm("merchants.add_invitation")
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        try:
+            return super().changeform_view(request, *args, **options)
+        except InputProblem as problem:  # somebody else was faster than the form's own check
+            messages.error(request, str(problem))
+            return HttpResponseRedirect(reverse("admin:merchants_invitation_changelist"))
+
+    def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: Any) -> None:
+        made = invite_person(
+            account=obj.account, email=obj.email, role=Role(obj.role), invited_by=staff_of(request)
+        )
+        obj.pk = made.pk
+
+    @display(
+        description="state",
+        label={"open": "info", "accepted": "success", "withdrawn": "warning", "expired": "danger"},
+    )
+    def state(self, invitation: Invitation) -> str:
+        return invitation.state
+
+    @action(description="Withdraw", permissions=["withdraw"])
+    def withdraw(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
+        done = sum(withdraw_invitation(invitation=one, actor=staff_of(request)) for one in queryset)
+        messages.success(request, f"{done} invitations are withdrawn.")
+
+
+@admin.register(Mail)
+class MailAdmin(RecordAdmin):
+    """Letters; what they said is not kept, and their links are kept nowhere."""
+
+    list_display = ("id", "kind", "to", "created_at", "sent_at", "attempts", "given_up_at")
+    list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))
+    search_fields = ("to",)
+    search_help_text = "Address"
+    ordering = ("-id",)
+    fields = list_display

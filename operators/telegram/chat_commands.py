@@ -1,0 +1,184 @@
+"""What the bot answers to words: the queue, one's own claims, one order, and the link code.
+
+All texts are HTML as Telegram takes it. None of these changes an order; an order is moved by the
+buttons of its one message, to which the answers lead.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from config.inputs import InputProblem
+from operators.desk_summary import age_in_words
+from operators.models import Forwarding, ForwardingRoute, PlatformSettings
+from operators.telegram.staff_links import (
+    NotAnOperator,
+    consume_code,
+    operator_of,
+    record_refusal,
+    void_code,
+)
+from operators.telegram.message import render
+from operators.telegram.selectors import platform_settings, read_platform
+from topups.fulfilments import Operator
+from topups.models import Fulfilment, FulfilmentStatus
+from topups.transitions import OPEN
+
+SHOWN = 15  # so that even long names stay below the 4096 characters of a message
+MAX_REFERENCE = 64
+MENU = {
+    "queue": "Open orders, oldest first",
+    "mine": "The orders that you have claimed",
+    "order": "One order: /order REFERENCE",
+    "help": "What the bot can do",
+}
+HELP = "\n".join(
+    [
+        "Orders are announced in the operators' chat; the buttons below each one move it.",
+        *(f"/{name}: {escape(text)}" for name, text in MENU.items()),
+        "/link CODE: link your account (in a private chat, with a code from the back office)",
+    ]
+)
+UNLINKED = (
+    "Hello. To work with this bot, link your Telegram account: open the back office, choose"
+    " Telegram below your name, and send me the code that you get."
+)
+IN_PRIVATE = "Send this to me in a private chat. A code that was shown here is void: get a new one."
+STATES = {
+    FulfilmentStatus.PENDING: "🟡 waiting",
+    FulfilmentStatus.PROCESSING: "🔵 claimed by {}",
+    FulfilmentStatus.PENDING_REVIEW: "🟠 in review",
+}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A command as Telegram tells of it; `words` is what follows its name."""
+
+    telegram_user_id: int
+    chat_id: int
+    private: bool
+    name: str
+    words: str
+
+
+def answer(typed: Typed) -> str | None:
+    """What to say, in HTML; None where the bot keeps silent: a group that is not the operators'."""
+    if not typed.private and typed.name in ("start", "link"):
+        void_code(typed.words)  # others have read it
+    if not typed.private and typed.chat_id not in _our_chats():
+        return None
+    if typed.name in ("start", "link"):
+        return _link(typed)
+    try:
+        operator = operator_of(typed.telegram_user_id)
+    except NotAnOperator as refused:
+        _refuse(typed, f"typed /{typed.name}")
+        return escape(str(refused))
+    return ANSWERS[typed.name](operator, typed.words)
+
+
+def _our_chats() -> set[int]:
+    routes = set(ForwardingRoute.objects.values_list("chat_id", flat=True))
+    default = platform_settings().chat_id
+    return routes if default is None else routes | {default}
+
+
+def _link(typed: Typed) -> str:
+    """Links whoever sends a good code; one that is sent twice, or delivered twice, is no fault."""
+    if not typed.private:
+        return IN_PRIVATE
+    try:
+        if typed.words:
+            consume_code(code=typed.words, telegram_user_id=typed.telegram_user_id)
+        operator = operator_of(typed.telegram_user_id)
+    except InputProblem as problem:
+        return _link_again(typed, problem)
+    except NotAnOperator:
+        return UNLINKED
+    return f"You are linked as <b>{escape(operator.user.get_username())}</b>.\n\n{HELP}"
+
+
+def _link_again(typed: Typed, problem: InputProblem) -> str:
+    try:
+        operator = operator_of(typed.telegram_user_id)
+    except NotAnOperator:
+        _refuse(typed, "sent a link code that is not good")
+        return escape(str(problem))
+    name = escape(operator.user.get_username())
+    return f"{escape(str(problem))} You are linked as <b>{name}</b>."
+
+
+def _queue(operator: Operator, words: str) -> str:
+    return _list(Fulfilment.objects.filter(status__in=OPEN), "Nothing waits.")
+
+
+def _mine(operator: Operator, words: str) -> str:
+    return _list(
+        Fulfilment.objects.filter(claimed_by=operator.user), "You have not claimed any order."
+    )
+
+
+def _order(operator: Operator, words: str) -> str:
+    reference = words.strip()[:MAX_REFERENCE].replace("\x00", "")
+    if not reference:
+        return "Which one? Send /order REFERENCE."
+    found = Fulfilment.objects.select_related("product__category").filter(
+        order_reference__iexact=reference
+    )
+    fulfilment = found.first()
+    if fulfilment is None:
+        return f"There is no top-up order <code>{escape(reference)}</code>."
+    text = render(fulfilment, now=timezone.now(), zone=read_platform().zone).text
+    address = _address(Forwarding.objects.filter(fulfilment=fulfilment).first())
+    return f'{text}\n<a href="{address}">Its message</a>' if address else text
+
+
+def _help(operator: Operator, words: str) -> str:
+    return HELP
+
+
+ANSWERS: dict[str, Callable[[Operator, str], str]] = {
+    "queue": _queue,
+    "mine": _mine,
+    "order": _order,
+    "help": _help,
+}
+
+
+def _list(orders: QuerySet[Fulfilment], nothing: str) -> str:
+    rows = orders.select_related("product", "claimed_by", "forwarding")
+    shown = list(rows.order_by("created_at", "pk")[: SHOWN + 1])
+    if not shown:
+        return nothing
+    lines = [_line(each) for each in shown[:SHOWN]]
+    if len(shown) > SHOWN:
+        lines.append(f"… and {orders.count() - SHOWN} more.")
+    return "\n".join(lines)
+
+
+def _line(fulfilment: Fulfilment) -> str:
+    state = STATES[FulfilmentStatus(fulfilment.status)].format(fulfilment.claimed_by)
+    reference = f"<code>{fulfilment.order_reference}</code>"
+    address = _address(getattr(fulfilment, "forwarding", None))
+    product = escape(fulfilment.product.name[:40])
+    named = f'<a href="{address}">{product}</a>' if address else product
+    age = age_in_words(timezone.now() - fulfilment.created_at)
+    return f"{reference} {named}, {age}, {escape(state[:50])}"
+
+
+def _address(forwarding: Forwarding | None) -> str:
+    """Where the order's message is; only supergroups have such addresses."""
+    if forwarding is None or forwarding.message_id is None:
+        return ""
+    chat = str(forwarding.chat_id)
+    if not chat.startswith("-100"):
+        return ""
+    return f"https://t.me/c/{chat.removeprefix('-100')}/{forwarding.message_id}"
+
+
+def _refuse(typed: Typed, note: str) -> None:
+    record_refusal(telegram_user_id=typed.telegram_user_id, on=PlatformSettings(), note=note)

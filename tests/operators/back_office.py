@@ -1,0 +1,129 @@
+"""What the tests of the back office share: staff, and a service with some of everything."""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from catalogue.models import VoucherCode
+from merchants.people.invitations import invite_person
+from merchants.models import Role
+from audit.services import record_action
+from audit.models import AuditAction
+from operators.models import Forwarding, ForwardingRoute, ForwardingState
+from operators.telegram.staff_links import link_user
+from tests.factories import (
+    buy_topup,
+    link,
+    make_category,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+    make_variation,
+)
+from tests.merchants.people import make_member
+from topups.models import Fulfilment
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class World:
+    """Rows of every model that the back office shows."""
+
+    codes: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    def grow(self, number: int) -> None:
+        """Adds merchants, each with its own of everything, so that nothing is shared by rows."""
+        for _ in range(number):
+            merchant = make_merchant()
+            self.keys.append(merchant.key)
+            product = make_product(codes=2, category=make_category())
+            shelf = make_variation(product, codes=1).shelf
+            account = merchant.client.account
+            assert account is not None
+            link(account, "their own name", shelf)
+            package = make_topup_product(forward=True)
+            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, package))
+            announced = fulfilment.pk
+            Forwarding.objects.create(
+                fulfilment=fulfilment,
+                state=ForwardingState.ANNOUNCED,
+                chat_id=-1001,
+                message_id=announced,
+                announced_at=timezone.now(),
+            )
+            ForwardingRoute.objects.create(product=package, chat_id=-1001)
+            link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
+            order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
+            self.codes += [code["code"] for code in order["codes"]]
+            Group.objects.create(name=f"Group {next(_numbers)}")
+            member = make_member(account)
+            invite_person(
+                account=account,
+                email=f"invited-{next(_numbers)}@merchant.example",
+                role=Role.VIEWER,
+                invited_by=member.user,
+            )
+            record_action(
+                actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)
+            )
+
+
+def make_staff(*permissions: str, superuser: bool = False) -> User:
+    """A member of staff who may do these, such as `catalogue.view_product`."""
+    name = f"staff-{next(_numbers)}"
+    user = User.objects.create_user(name, password=None, is_staff=True, is_superuser=superuser)
+    for permission in permissions:
+        app, _, codename = permission.partition(".")
+        user.user_permissions.add(
+            Permission.objects.get(content_type__app_label=app, codename=codename)
+        )
+    return user
+
+
+def signed_in(user: User | None = None) -> Client:
+    """The browser of this person, who is a superuser unless given."""
+    browser = Client()
+    browser.force_login(user or make_staff(superuser=True))
+    return browser
+
+
+def shown_models() -> list[Any]:
+    """Every model that the back office shows."""
+    return sorted(admin.site._registry, key=lambda model: model._meta.label)
+
+
+def list_url(model: type[Model], **query: Any) -> str:
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
+
+
+def url(obj: Model, page: str = "change") -> str:
+    meta = obj._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=[obj.pk])
+
+
+def form_of(browser: Client, address: str) -> dict[str, Any]:
+    """What the page's form would send as it stands, inlines included."""
+    context = browser.get(address).context
+    forms = [context["adminform"].form]
+    data: dict[str, Any] = {}
+    for inline in context["inline_admin_formsets"]:
+        forms += [inline.formset.management_form, *inline.formset.initial_forms]
+    for form in forms:
+        for bound in form:
+            value = bound.value()
+            if value is True:
+                value = "on"
+            if value is not None and value is not False:
+                data[bound.html_name] = value
+    return data
