@@ -18,8 +18,8 @@ class AuditAction(models.TextChoices):
     TELEGRAM_LINKED = "telegram_linked", "Telegram linked"
     TELEGRAM_UNLINKED = "telegram_unlinked", "Telegram unlinked"
     TELEGRAM_REFUSED = "telegram_refused", "Refused in Telegram"
-    FORWARDING_GIVEN_UP = "forwarding_given_up", "Forwarding given up"
-    FORWARDING_RESUMED = "forwarding_resumed", "Announced again by hand"
+    ANNOUNCEMENT_GIVEN_UP = "announcement_given_up", "Announcement given up"
+    ANNOUNCEMENT_RESUMED = "announcement_resumed", "Announced again by hand"
     CHAT_MOVED = "chat_moved", "Chat moved"
     CLIENT_CREATED = "client_created", "Client created"
     CLIENT_CHANGED = "client_changed", "Client changed"
@@ -58,9 +58,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = [
-            models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"])
-        ]
+        indexes = [models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"])]
 
     def __str__(self) -> str:
         return f"{self.get_action_display()} {self.pk}"

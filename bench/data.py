@@ -78,7 +78,7 @@ def load_merchants_and_catalogue(url: str) -> Keys:
         run("UPDATE catalogue_shelf SET price = %s", [PRICE])
         run(
             "INSERT INTO topups_topupproduct"
-            " (name, currency, price, available_stock, active, published, forward)"
+            " (name, currency, price, available_stock, active, published, announce)"
             " SELECT 'Gems ' || n, 'USD', %s, 100000000, true, true, false"
             "   FROM generate_series(1, %s) n",
             [PRICE, SHELVES],

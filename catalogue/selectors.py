@@ -9,9 +9,9 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
+from config.api.errors import ApiError, ErrorCode
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
-from config.api.errors import ApiError, ErrorCode
 
 Named = TypeVar("Named", bound=Model)
 

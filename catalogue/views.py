@@ -7,10 +7,10 @@ from rest_framework.request import Request
 from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.serializers import ProductSerializer
+from config.api.errors import ErrorCode
 from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
-from config.api.errors import ErrorCode
 
 DEFAULT_PER_PAGE = 50
 

@@ -118,7 +118,7 @@ def check_telegram(
 
 
 @register(TAG)
-def check_letters(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
     """voucher.E011: links in letters are secrets, and must lead somewhere.
 
     voucher.W001 and W002: the service runs for the public, and its letters reach nobody.

@@ -11,10 +11,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DataError, OperationalError
 
-from config.api.json import dumps
 from config.api.errors import ApiError
-from config.inputs import InputProblem, one_line
+from config.api.json import dumps
 from config.database.sealing import CannotOpen
+from config.inputs import InputProblem, one_line
 
 
 class ServiceCommand(BaseCommand):

@@ -54,21 +54,22 @@ INSTALLED_APPS = [
     "django_otp.plugins.otp_static",
     "django_otp.plugins.otp_totp",
     "config.apps.ConfigConfig",
+    "audit",
     "accounts",
     "catalogue",
     "wallets",
     "idempotency",
     "topups",
     "orders",
-    "operators",
     "merchants",
+    "operators",
 ]
 
 MIDDLEWARE = [
-    "config.http.middleware.RequestLogMiddleware",
+    "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
-    "config.http.middleware.BodyLimitMiddleware",
+    "config.http.body_limits.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.http.middleware.PageHeadersMiddleware",
     "config.http.outside_api.WhiteNoiseMiddleware",
@@ -77,7 +78,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.http.outside_api.AuthenticationMiddleware",
     "config.http.outside_api.OTPMiddleware",
-    "operators.two_factor.TwoFactorMiddleware",
+    "operators.middleware.StaffSecondFactorMiddleware",
+    "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for a log-in that was locked out
@@ -196,14 +198,14 @@ CELERY_BEAT_SCHEDULE = {
         "options": _ONLY_LATELY,
     },
     "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
-    "sweep-mail": {
-        "task": "merchants.tasks.sweep_mail",
-        "schedule": env.int("MAIL_SWEEP_EVERY_SECONDS", 60),
+    "sweep-emails": {
+        "task": "merchants.tasks.sweep_emails",
+        "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
         "options": _ONLY_LATELY,
     },
-    "sweep-forwarding": {
-        "task": "operators.tasks.sweep_forwarding",
-        "schedule": env.int("FORWARDING_SWEEP_EVERY_SECONDS", 10),
+    "sweep-announcements": {
+        "task": "operators.tasks.sweep_announcements",
+        "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
         "options": _ONLY_LATELY,
     },
     "sweep-refunds": {
@@ -237,8 +239,8 @@ TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
 TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
 TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 
-# Mail to merchants. Without EMAIL_URL letters are files in var/mail. PUBLIC_URL is where people and
-# programs reach the service: links in letters and the merchants' documentation begin with it.
+# Email to merchants. Without EMAIL_URL, emails are files in var/mail. PUBLIC_URL is where people
+# and programs reach the service: links in emails and the merchants' documentation begin with it.
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
 PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
@@ -333,8 +335,8 @@ AXES_SENSITIVE_PARAMETERS = [
     *("old_password", "new_password1", "new_password2"),
 ]
 AXES_HTTP_RESPONSE_CODE = 429
-AXES_LOCKOUT_CALLABLE = "config.api.exceptions.locked_out"
-CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"
+AXES_LOCKOUT_CALLABLE = "config.http.error_pages.locked_out"
+CSRF_FAILURE_VIEW = "config.http.error_pages.csrf_failure"
 AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False

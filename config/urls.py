@@ -5,10 +5,10 @@ from django.urls import include, path
 
 from accounts.views import PingViewSet
 from catalogue.views import ProductViewSet
-from config.api import exceptions
 from config.api.openapi import DocsView, openapi_json
+from config.http import error_pages
 from config.http.health import healthz, readyz
-from operators import two_factor
+from operators.admin import second_factor
 from operators.admin.desk import entrance
 from operators.telegram.health import readyz_bot
 from operators.telegram.pages import link as link_telegram
@@ -31,10 +31,10 @@ api_v1 = [
 urlpatterns = [
     path("api/v1/", include(api_v1)),
     path("docs/", DocsView.as_view(url_name="openapi"), name="docs"),
-    path("admin/two-factor/", admin.site.admin_view(two_factor.check), name="two_factor"),
+    path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
     path(
         "admin/two-factor/enrol/",
-        admin.site.admin_view(two_factor.enrol),
+        admin.site.admin_view(second_factor.enrol),
         name="two_factor_enrol",
     ),
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
@@ -46,7 +46,7 @@ urlpatterns = [
     path("readyz/bot", readyz_bot),
 ]
 
-handler400 = exceptions.bad_request
-handler403 = exceptions.permission_denied
-handler404 = exceptions.not_found
-handler500 = exceptions.server_error
+handler400 = error_pages.bad_request
+handler403 = error_pages.permission_denied
+handler404 = error_pages.not_found
+handler500 = error_pages.server_error

@@ -7,8 +7,8 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from accounts.usage import write_now_and_then
-from config.http.bodies import measured_bodies
 from config.checks import refuse_unsafe_start
+from config.http.body_limits import measured_bodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

@@ -16,10 +16,10 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from accounts.models import ApiClient
-from config.database import sealing
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
-from config.database.sealing import Context
+from config.database import sealing
 from config.database.functions import call
+from config.database.sealing import Context
 from idempotency.models import MAX_KEY_BYTES
 
 logger = structlog.get_logger(__name__)

@@ -56,8 +56,8 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """Asks somebody into an account, once, until it expires or is taken back.
 
-    What its mail carries is signed when it is sent (merchants/people/invitations.py): nothing here opens
-    the door.
+    The link in its email is signed when the email is sent (merchants/people/invitations.py).
+    Nothing stored here lets anybody in.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="invitations")
@@ -101,8 +101,8 @@ class Invitation(models.Model):
         return "expired" if self.expires_at <= timezone.now() else "open"
 
 
-class MailKind(models.TextChoices):
-    """Which letter; each is a template in templates/merchants/mail/."""
+class EmailKind(models.TextChoices):
+    """Which letter; each is a template in templates/merchants/email/."""
 
     INVITATION = "invitation"
     PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a letter
@@ -110,14 +110,14 @@ class MailKind(models.TextChoices):
     LOW_BALANCE = "low_balance"
 
 
-class Mail(models.Model):
+class Email(models.Model):
     """A letter that is due, written in the transaction of what it tells of and sent afterwards.
 
     `facts` fill its template and hold no secret. `about` is the row that a secret link is made for
     when it is sent: an invitation's id, a user's.
     """
 
-    kind = models.CharField(max_length=16, choices=MailKind)
+    kind = models.CharField(max_length=16, choices=EmailKind)
     to = models.EmailField()
     facts = models.JSONField(default=dict)
     about = models.BigIntegerField(null=True)
@@ -128,23 +128,23 @@ class Mail(models.Model):
     given_up_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name_plural = "mail"
+        verbose_name_plural = "emails"
         constraints = [
             models.CheckConstraint(
-                name="merchants_mail_kind_is_known", condition=Q(kind__in=MailKind.values)
+                name="merchants_email_kind_is_known", condition=Q(kind__in=EmailKind.values)
             ),
             models.CheckConstraint(
-                name="merchants_mail_ends_once", condition=Q(sent_at=None) | Q(given_up_at=None)
+                name="merchants_email_ends_once", condition=Q(sent_at=None) | Q(given_up_at=None)
             ),
         ]
         indexes = [
             models.Index(
-                name="merchants_mail_due",
+                name="merchants_email_due",
                 fields=["due_at"],
                 condition=Q(sent_at=None, given_up_at=None),
             ),
             models.Index(  # anybody may ask for such a letter, and then they are counted
-                name="merchants_mail_resets",
+                name="merchants_email_resets",
                 fields=["about", "created_at"],
                 condition=Q(kind="password_reset"),
             ),
@@ -157,7 +157,7 @@ class Mail(models.Model):
 class BalanceAlert(models.Model):
     """The balance below which an account's owners want a letter, and whether it is below.
 
-    `below` is written by the sweep (merchants/money/balance_alerts.py) and makes one crossing one letter.
+    Only the sweep (merchants/money/balance_alerts.py) writes `below`: one crossing sends one email.
     """
 
     account = models.OneToOneField(
@@ -178,12 +178,12 @@ class BalanceAlert(models.Model):
         return f"balance alert of {self.account}"
 
 
-class Visit(models.Model):
+class MemberSession(models.Model):
     """Where a session was last seen, for its owner to recognise; it goes with the session."""
 
     session = models.OneToOneField(Session, on_delete=models.CASCADE)
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="visits"
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="member_sessions"
     )
     address = models.CharField(max_length=45, blank=True)
     device = models.CharField(max_length=200, blank=True)
@@ -191,4 +191,4 @@ class Visit(models.Model):
     seen_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
-        return f"visit {self.pk}"
+        return f"session {self.pk}"

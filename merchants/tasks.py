@@ -7,15 +7,15 @@ from merchants.email import sending
 
 
 @shared_task
-def send_mail(mail_id: int) -> bool:
+def send_email(email_id: int) -> bool:
     """Sends one letter; where that fails the sweep tries again."""
-    return sending.send_mail(mail_id=mail_id)
+    return sending.send_email(email_id=email_id)
 
 
 @shared_task
-def sweep_mail() -> dict[str, int]:
+def sweep_emails() -> dict[str, int]:
     """Sends what was missed or had to wait."""
-    return sending.sweep_mail()
+    return sending.sweep_emails()
 
 
 @shared_task

@@ -58,5 +58,5 @@ urlpatterns = [
     path("account/two-factor/on/", account.two_factor_on, name="two_factor_on"),
     path("account/two-factor/off/", account.two_factor_off, name="two_factor_off"),
     path("account/sessions/end/", account.end_sessions, name="end_sessions"),
-    path("account/sessions/<int:visit_id>/end/", account.end_session, name="end_session"),
+    path("account/sessions/<int:session_id>/end/", account.end_session, name="end_session"),
 ]

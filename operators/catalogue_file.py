@@ -15,8 +15,8 @@ from catalogue.catalogue_import import (
     name_problems,
     save_catalogue,
 )
-from config.inputs import InputProblem, refuse
 from config.database.functions import name_actor
+from config.inputs import InputProblem, refuse
 from topups.catalogue_import import TopUpProductRow, save_topup_products
 
 

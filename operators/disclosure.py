@@ -13,10 +13,10 @@ from django.db import transaction
 
 from accounts import keys
 from accounts.models import ApiClient, ApiKey
+from audit.models import AuditAction
+from audit.services import record_action
 from catalogue.codes import Code, open_code
 from catalogue.models import VoucherCode
-from audit.services import record_action
-from audit.models import AuditAction
 from orders.models import Order
 
 

@@ -14,7 +14,6 @@ from django.db.models.functions import Now
 from catalogue.models import Category
 from topups.models import Fulfilment, TopUpProduct
 
-
 ONLY_ROW = 1
 TOPIC_HELP = "Empty: the chat itself, or its General topic."
 CHAT_HELP = "The chat's id as Telegram has it: a group's is negative."
@@ -30,7 +29,7 @@ class PlatformSettings(models.Model):
     """How top-ups reach the operators' chat. One row, read anew for each order: no restart."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY_ROW, editable=False)
-    forwarding = models.BooleanField(
+    announcing = models.BooleanField(
         default=False, help_text="Announce orders of packages that are marked for it."
     )
     chat_id = models.BigIntegerField(
@@ -96,7 +95,7 @@ class PlatformSettings(models.Model):
         return "Telegram"
 
 
-class ForwardingRoute(models.Model):
+class AnnouncementRoute(models.Model):
     """Where orders of one package, or of one category, go instead of the default chat."""
 
     product = models.OneToOneField(
@@ -168,7 +167,7 @@ class TelegramLinkCode(models.Model):
         return f"code of {self.user}"
 
 
-class ForwardingState(models.TextChoices):
+class AnnouncementState(models.TextChoices):
     """How far the announcement of an order is."""
 
     WAITING = "waiting", "Waiting"
@@ -178,8 +177,8 @@ class ForwardingState(models.TextChoices):
     GIVEN_UP = "given_up", "Given up"
 
 
-class Forwarding(models.Model):
-    """The announcement of one order. Only operators/telegram/forwarding.py writes it.
+class Announcement(models.Model):
+    """The announcement of one order. Only operators/telegram/announcements.py writes it.
 
     `busy_until` says that a process talks to Telegram about this order. `shown_event` is the last
     event of the order that its message tells of; from `restore_at` on its buttons may be others
@@ -188,10 +187,10 @@ class Forwarding(models.Model):
     """
 
     fulfilment = models.OneToOneField(
-        Fulfilment, on_delete=models.PROTECT, related_name="forwarding"
+        Fulfilment, on_delete=models.PROTECT, related_name="announcement"
     )
     state = models.CharField(
-        max_length=16, choices=ForwardingState, default=ForwardingState.WAITING
+        max_length=16, choices=AnnouncementState, default=AnnouncementState.WAITING
     )
     chat_id = models.BigIntegerField(null=True)
     topic_id = models.BigIntegerField(null=True)
@@ -213,18 +212,18 @@ class Forwarding(models.Model):
         permissions = [("announce_again", "Can have an order announced again")]
         indexes = [
             models.Index(
-                name="operators_forwarding_open",
+                name="operators_announcement_open",
                 fields=["state"],
                 condition=Q(state__in=["waiting", "sending", "announced"]),
             )
         ]
         constraints = [
             models.CheckConstraint(
-                name="operators_forwarding_state_is_known",
-                condition=Q(state__in=ForwardingState.values),
+                name="operators_announcement_state_is_known",
+                condition=Q(state__in=AnnouncementState.values),
             ),
             models.CheckConstraint(
-                name="operators_forwarding_announced_has_a_message",
+                name="operators_announcement_announced_has_a_message",
                 condition=~Q(state__in=["announced", "ended"])
                 | Q(
                     chat_id__isnull=False,
@@ -233,11 +232,11 @@ class Forwarding(models.Model):
                 ),
             ),
             models.CheckConstraint(
-                name="operators_forwarding_sending_is_busy",
+                name="operators_announcement_sending_is_busy",
                 condition=~Q(state="sending") | Q(busy_until__isnull=False),
             ),
             models.UniqueConstraint(
-                name="operators_forwarding_message_once", fields=["chat_id", "message_id"]
+                name="operators_announcement_message_once", fields=["chat_id", "message_id"]
             ),
         ]
 
@@ -245,7 +244,7 @@ class Forwarding(models.Model):
         return str(self.fulfilment)
 
 
-class ForwardingChat(models.Model):
+class AnnouncementChat(models.Model):
     """What Telegram lets us do in a chat now: what was sent lately, and until when to wait."""
 
     chat_id = models.BigIntegerField(primary_key=True)

@@ -276,23 +276,23 @@ CHECKS = [
         """
         SELECT format('order %s is %s, its message in chat %s shows an end',
                       order_reference, fulfilment.status, chat_id)
-          FROM operators_forwarding AS forwarding
-          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
-         WHERE forwarding.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
         """,
     ),
     Check(
         "what was given up in Telegram is in the audit trail",
         """
-        SELECT format('the forwarding of order %s was given up, and no audit entry says why',
+        SELECT format('the announcement of order %s was given up, and no audit entry says why',
                       order_reference)
-          FROM operators_forwarding AS forwarding
-          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
-         WHERE forwarding.state = 'given_up'
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'given_up'
            AND NOT EXISTS (SELECT FROM audit_auditentry
-                            WHERE object_type = 'operators.forwarding'
-                              AND object_id = forwarding.id::text
-                              AND action = 'forwarding_given_up')
+                            WHERE object_type = 'operators.announcement'
+                              AND object_id = announcement.id::text
+                              AND action = 'announcement_given_up')
         """,
     ),
     Check(
@@ -347,9 +347,9 @@ WARNINGS = [
         "orders that the operators' chat was to see are there",
         """
         SELECT format('order %s is not announced in Telegram: %s', order_reference, last_error)
-          FROM operators_forwarding AS forwarding
-          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = forwarding.fulfilment_id
-         WHERE forwarding.state = 'given_up' AND fulfilment.status = 'pending'
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'given_up' AND fulfilment.status = 'pending'
          ORDER BY fulfilment.created_at
         """,
     ),

@@ -18,7 +18,7 @@ ROLES = {
     OPERATOR: ["topups.fulfil", "topups.view_fulfilment"],
     SENIOR_OPERATOR: [
         "operators.announce_again",
-        "operators.view_forwarding",
+        "operators.view_announcement",
         "topups.fulfil",
         "topups.decide_review",
         "topups.view_fulfilment",
@@ -51,16 +51,16 @@ ROLES = {
         "catalogue.view_category",
         "merchants.add_invitation",
         "merchants.view_invitation",
-        "merchants.view_mail",
+        "merchants.view_email",
         "merchants.view_membership",
         "operators.announce_again",
         "operators.change_platformsettings",
         "operators.delete_telegramlink",
-        "operators.view_forwarding",
+        "operators.view_announcement",
         "operators.view_platformsettings",
         "operators.view_telegramlink",
         "topups.view_topupproduct",
-        *(f"operators.{verb}_forwardingroute" for verb in ("view", "add", "change", "delete")),
+        *(f"operators.{verb}_announcementroute" for verb in ("view", "add", "change", "delete")),
     ],
 }
 

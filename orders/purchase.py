@@ -21,7 +21,7 @@ from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refus
 from config.database.functions import call, refusals
 from idempotency.services import Claim
 from orders.models import OrderStatus
-from topups.inputs import read_inputs
+from topups.fields import read_fields
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
 
@@ -88,7 +88,7 @@ def purchase_topup(
     reason, or `request_in_progress` where another attempt took the key over. All of them changed
     nothing.
     """
-    inputs = read_inputs(product_id=system_product_id, player_id=player_id, values=fields or {})
+    read = read_fields(product_id=system_product_id, player_id=player_id, values=fields or {})
     reference = str(ULID())
     with refusals(_name_refusal):
         sale = call(
@@ -100,7 +100,7 @@ def purchase_topup(
             client.account_id,
             system_product_id,
             player_id,
-            Jsonb(inputs),
+            Jsonb(read),
         )
     fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=sale["fulfilment_id"])
     return {

@@ -5,8 +5,8 @@ from typing import Any
 
 from accounts.models import ApiClient
 from catalogue.codes import open_code
-from config.api.pagination import Page
 from config.api.errors import ApiError, ErrorCode
+from config.api.pagination import Page
 from config.database.functions import ask
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
 from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
+from config.api.errors import ApiError, ErrorCode
 from config.api.fields import (
     MAX_ID,
     MoneyField,
@@ -15,7 +16,6 @@ from config.api.fields import (
     StrictSerializer,
     StrictStringField,
 )
-from config.api.errors import ApiError, ErrorCode
 from orders.models import OrderStatus
 from topups.models import FailureReason, FulfilmentStatus
 

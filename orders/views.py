@@ -8,11 +8,11 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.envelope import success
+from config.api.errors import ErrorCode
 from config.api.json import JSON_MEDIA_TYPE, dumps
 from config.api.openapi import REPLAY_HEADER, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
-from config.api.errors import ErrorCode
 from idempotency.services import (
     Replay,
     check_key,

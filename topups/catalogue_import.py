@@ -61,7 +61,7 @@ class TopUpProductRow(FileRow):
     active = StrictBooleanField(required=False)
     published = StrictBooleanField(required=False)
     external_provider = StrictStringField(max_length=100, required=False, allow_null=True)
-    forward = StrictBooleanField(required=False)
+    announce = StrictBooleanField(required=False)
     fields = serializers.ListField(  # type: ignore[assignment]  # the contract's own word
         child=FieldRow(), required=False
     )
@@ -86,7 +86,7 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
             "active",
             "published",
             "external_provider",
-            "forward",
+            "announce",
         ],
     )
     for product in products:

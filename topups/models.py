@@ -40,7 +40,7 @@ class TopUpProduct(models.Model):
         blank=True,
         help_text="Fulfilled by this provider instead of by hand: not sold through this API.",
     )
-    forward = models.BooleanField(
+    announce = models.BooleanField(
         default=False, help_text="Orders may be announced on the messaging platform."
     )
 
@@ -98,12 +98,12 @@ class FieldType(models.TextChoices):
 
 
 class TopUpField(models.Model):
-    """A further input that the game needs besides the player id.
+    """A further field that the game needs besides the player id.
 
     `number` is the id that merchants send in `fields`; it belongs to the product and stays.
     """
 
-    product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="inputs")
+    product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
     number = models.PositiveIntegerField(verbose_name="id", validators=[MinValueValidator(1)])
     name = models.CharField(max_length=100)
     label = models.CharField(max_length=200)
@@ -164,7 +164,7 @@ class FailureReason(models.TextChoices):
 class Fulfilment(models.Model):
     """The operators' work for one top-up order.
 
-    Its status moves only through topups/transitions.py. `inputs` are the field values as they were
+    Its status moves only through topups/transitions.py. `fields` are the field values as they were
     bought: `[{"id", "name", "label", "value", "value_label"}]`. The money part (account, amount)
     is what a refund credits.
     """
@@ -173,7 +173,7 @@ class Fulfilment(models.Model):
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="fulfilments")
     product = models.ForeignKey(TopUpProduct, on_delete=models.PROTECT, related_name="fulfilments")
     player_id = models.CharField(max_length=64)
-    inputs = models.JSONField(default=list)
+    fields = models.JSONField(default=list)
     amount = models.DecimalField(max_digits=20, decimal_places=4)
     currency = models.CharField(max_length=3)
     takes_stock = models.BooleanField(help_text="Whether the package was taken from counted stock.")

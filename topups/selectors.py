@@ -6,9 +6,9 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import Account
 from catalogue.selectors import named_like
+from config.api.errors import ApiError, ErrorCode
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
-from config.api.errors import ApiError, ErrorCode
 from topups.models import TopUpField, TopUpProduct
 
 
@@ -19,7 +19,7 @@ def list_topup_products(
     products = visible_topup_products()
     if search:
         products = named_like(products, search)
-    rows = products.order_by("pk").prefetch_related("inputs__options")
+    rows = products.order_by("pk").prefetch_related("fields__options")
     shown = rows[page.offset : page.offset + page.per_page]
     return [_show(product, account) for product in shown], products.count()
 
@@ -28,7 +28,7 @@ def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, 
     """One visible top-up product. Raises `product_not_found`."""
     product = None
     if product_id <= MAX_ID:
-        found = visible_topup_products().prefetch_related("inputs__options")
+        found = visible_topup_products().prefetch_related("fields__options")
         product = found.filter(pk=product_id).first()
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
@@ -57,7 +57,7 @@ def _show(product: TopUpProduct, account: Account | None) -> dict[str, Any]:
         "sellable": account is None or account.currency == product.currency,
         "quantity_step": 1,
         "max_quantity": 1,
-        "fields": [_show_field(field) for field in product.inputs.all()],
+        "fields": [_show_field(field) for field in product.fields.all()],
     }
 
 

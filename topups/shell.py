@@ -40,7 +40,7 @@ def show(fulfilment: Fulfilment) -> dict[str, Any]:
         "status": fulfilment.status,
         "product": fulfilment.product.name,
         "player_id": fulfilment.player_id,
-        "fields": {field["label"]: field["value"] for field in fulfilment.inputs},
+        "fields": {field["label"]: field["value"] for field in fulfilment.fields},
         "merchant": fulfilment.account.name,
         "claimed_by": fulfilment.claimed_by.username if fulfilment.claimed_by else None,
         "failure_reason": fulfilment.failure_reason,

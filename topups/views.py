@@ -5,10 +5,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
+from config.api.errors import ErrorCode
 from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
-from config.api.errors import ErrorCode
 from topups import selectors
 from topups.serializers import TopUpProductSerializer
 

@@ -5,9 +5,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
+from config.api.errors import ApiError, ErrorCode
 from config.api.openapi import answers
 from config.api.views import ApiViewSet, ok
-from config.api.errors import ApiError, ErrorCode
 from wallets.models import Wallet
 from wallets.serializers import BalanceSerializer
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from django.db import migrations
 
-from config.database.functions import run_sql_file
+from config.database.migrations import run_sql_file
 
 SQL = Path(__file__).resolve().parent.parent / "sql"
 

@@ -6,7 +6,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-from config.database.functions import run_sql_file
+from config.database.migrations import run_sql_file
 
 SQL = Path(__file__).resolve().parent.parent / "sql"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from config.api.json import dumps
 from config.api.errors import ApiError
+from config.api.json import dumps
 
 API_PREFIX = "/api/"
 

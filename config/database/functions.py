@@ -6,7 +6,6 @@ is gone with it. The word is named in the contract's terms by whoever called.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from django.db import (
@@ -19,7 +18,6 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.migrations import RunSQL
 
 from config.api.errors import ApiError
 from config.database.libpq import call_function
@@ -119,11 +117,3 @@ def refusal_word(error: DatabaseError) -> str | None:
         return None
     word: str = cause.diag.message_primary  # type: ignore[union-attr]
     return word
-
-
-def run_sql_file(path: Path) -> RunSQL:
-    """A migration step that installs the present version of an SQL file.
-
-    Such files can be run again; a migration that changes one does.
-    """
-    return RunSQL(path.read_text(), reverse_sql=RunSQL.noop)

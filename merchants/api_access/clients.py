@@ -14,10 +14,10 @@ from django.utils import timezone
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
 from accounts.services import MAX_NAME_LENGTH
+from audit.models import AuditAction
+from audit.services import record_action
 from config.inputs import InputProblem, clean_text
 from merchants.email.outbox import tell_owners
-from audit.services import record_action
-from audit.models import AuditAction
 
 MAX_CLIENTS = 50
 MAX_LIVE_KEYS = 10

@@ -10,14 +10,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from accounts.models import Account
-from catalogue.reference_links import link_reference, replace_references, unlink_reference
+from audit.models import AuditAction
+from audit.services import record_action
 from catalogue.models import ReferenceLink, Shelf
 from catalogue.reference_format import broken_rules, is_reference
+from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import show_products, sold_shelves, visible_products
 from config.api.fields import MAX_ID
 from config.inputs import InputProblem, refuse
-from audit.services import record_action
-from audit.models import AuditAction
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")

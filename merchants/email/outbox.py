@@ -9,19 +9,19 @@ from django.db import transaction
 from accounts.models import Account
 from config.queue import enqueue
 from merchants import tasks
-from merchants.models import Mail, MailKind, Membership, Role
+from merchants.models import Email, EmailKind, Membership, Role
 
 
-def write_mail(
-    *, kind: MailKind, to: str, facts: dict[str, Any] | None = None, about: int | None = None
-) -> Mail:
+def write_email(
+    *, kind: EmailKind, to: str, facts: dict[str, Any] | None = None, about: int | None = None
+) -> Email:
     """Makes a letter due, in the transaction of the caller; it goes out after the commit.
 
     `facts` are for the template and must hold no secret: they stay in the database.
     """
-    mail = Mail.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
-    transaction.on_commit(partial(enqueue, tasks.send_mail, mail.pk))
-    return mail
+    email = Email.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
+    transaction.on_commit(partial(enqueue, tasks.send_email, email.pk))
+    return email
 
 
 def tell_owners(
@@ -34,8 +34,8 @@ def tell_owners(
     owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
     by = str(actor) if actor else "the service"
     for email in owners.order_by("pk").values_list("user__email", flat=True):
-        write_mail(
-            kind=MailKind.CHANGE,
+        write_email(
+            kind=EmailKind.CHANGE,
             to=email,
             facts={"account": account.name, "change": change, "by": by, "facts": facts or {}},
         )

@@ -13,11 +13,11 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from config.api.json import money_text
-from merchants.email.outbox import tell_owners, write_mail
-from merchants.models import BalanceAlert, MailKind, Membership, Role
-from audit.services import record_action
 from audit.models import AuditAction
+from audit.services import record_action
+from config.api.json import money_text
+from merchants.email.outbox import tell_owners, write_email
+from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet
 
 # Of the alert's own wallet. As a subquery, so that an UPDATE can name it in its own condition; a
@@ -82,7 +82,7 @@ def _tell(account_id: int) -> bool:
         account=alert.account, role=Role.OWNER, user__is_active=True
     ).order_by("pk")
     for email in owners.values_list("user__email", flat=True):
-        write_mail(kind=MailKind.LOW_BALANCE, to=email, facts=facts)
+        write_email(kind=EmailKind.LOW_BALANCE, to=email, facts=facts)
     return True
 
 

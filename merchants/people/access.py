@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 
 from accounts.models import Account
 from merchants.models import Membership, Role
-from merchants.people.sessions import note_visit
+from merchants.people.sessions import note_session_use
 
 P = ParamSpec("P")
 MemberView = Callable[Concatenate[HttpRequest, "Member", P], HttpResponseBase]
@@ -62,7 +62,7 @@ def member_page(least: Role = Role.VIEWER) -> Callable[[MemberView[P]], View[P]]
             member = find_member(request)
             if member is None or not member.may(least):
                 raise PermissionDenied
-            note_visit(request=request, user=member.user)
+            note_session_use(request=request, user=member.user)
             return view(request, member, *args, **kwargs)
 
         return guarded

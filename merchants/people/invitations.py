@@ -1,7 +1,7 @@
-"""How people come into an account: asked by staff or by an owner, once, by e-mail.
+"""How people come into an account: asked by staff or by an owner, once, by email.
 
-The link in the letter (merchants/email/secret_links.py) names the invitation; whether that is still open is
-decided when it is used.
+The link in the email (merchants/email/secret_links.py) names the invitation. Whether it is still
+open is decided when the link is used.
 """
 
 from django.contrib.auth.models import User
@@ -10,12 +10,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import Account
-from config.inputs import InputProblem
-from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
-from merchants.email.outbox import tell_owners, write_mail
-from merchants.models import Invitation, MailKind, Membership, Role
-from audit.services import record_action
 from audit.models import AuditAction
+from audit.services import record_action
+from config.inputs import InputProblem
+from merchants.email.outbox import tell_owners, write_email
+from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
+from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
 MAX_EMAIL_LENGTH = 150  # it is the person's username too
@@ -51,8 +51,8 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     record_action(
         actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation, reference=email[:64]
     )
-    write_mail(
-        kind=MailKind.INVITATION,
+    write_email(
+        kind=EmailKind.INVITATION,
         to=email,
         facts={
             "account": account.name,
@@ -63,7 +63,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     )
     tell_owners(
         account=account, change="Person invited", actor=invited_by,
-        facts={"E-mail": email, "Role": role.label},
+        facts={"Email": email, "Role": role.label},
     )  # fmt: skip
     return invitation
 
@@ -137,7 +137,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
     )  # fmt: skip
     tell_owners(
         account=invitation.account, change="Invitation accepted", actor=user,
-        facts={"E-mail": invitation.email, "Role": Role(invitation.role).label},
+        facts={"Email": invitation.email, "Role": Role(invitation.role).label},
     )  # fmt: skip
     return user
 
@@ -153,7 +153,7 @@ def _make_user(invitation: Invitation) -> User:
     )
     if not made and not returning:
         raise InputProblem(
-            "This e-mail address has a log-in already. A person belongs to one account: ask to be"
+            "This email address has a log-in already. A person belongs to one account: ask to be"
             " invited at another address."
         )
     return user

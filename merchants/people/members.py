@@ -6,11 +6,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import Account
+from audit.models import AuditAction
+from audit.services import record_action
 from config.inputs import InputProblem
 from merchants.email.outbox import tell_owners
 from merchants.models import Invitation, Membership, Role
-from audit.services import record_action
-from audit.models import AuditAction
 
 
 def members_of(account: Account) -> QuerySet[Membership]:

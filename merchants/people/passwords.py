@@ -1,4 +1,4 @@
-"""Forgotten passwords: a link by e-mail that sets a new one, once and for an hour."""
+"""Forgotten passwords: a link by email that sets a new one, once and for an hour."""
 
 from datetime import timedelta
 
@@ -7,9 +7,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from merchants.email.outbox import write_email
 from merchants.email.secret_links import read_reset
-from merchants.email.outbox import write_mail
-from merchants.models import Mail, MailKind
+from merchants.models import Email, EmailKind
 
 MAX_LETTERS_PER_HOUR = 3
 
@@ -21,14 +21,14 @@ def ask_for_reset(*, email: str) -> None:
         user = _members().select_for_update(of=("self",)).filter(username=email.lower()).first()
         if user is None:
             return
-        if letters_lately(user).count() < MAX_LETTERS_PER_HOUR:
-            write_mail(kind=MailKind.PASSWORD_RESET, to=user.email, about=user.pk)
+        if reset_emails_lately(user).count() < MAX_LETTERS_PER_HOUR:
+            write_email(kind=EmailKind.PASSWORD_RESET, to=user.email, about=user.pk)
 
 
-def letters_lately(user: User) -> QuerySet[Mail]:
+def reset_emails_lately(user: User) -> QuerySet[Email]:
     """The letters that this person's password was asked for with in the last hour."""
-    return Mail.objects.filter(
-        kind=MailKind.PASSWORD_RESET,
+    return Email.objects.filter(
+        kind=EmailKind.PASSWORD_RESET,
         about=user.pk,
         created_at__gt=timezone.now() - timedelta(hours=1),
     )

@@ -4,12 +4,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from merchants.email.outbox import tell_owners
-from merchants.models import Visit
-from merchants.people.sessions import end_visits
-from audit.services import record_action
+from accounts.second_factor import confirm_device, forget_second_factors
 from audit.models import AuditAction
-from operators.two_factor import confirm_device, forget_second_factors
+from audit.services import record_action
+from merchants.email.outbox import tell_owners
+from merchants.models import MemberSession
+from merchants.people.sessions import end_member_sessions
 
 
 @transaction.atomic
@@ -17,7 +17,9 @@ def change_password(*, user: User, password: str) -> None:
     """Sets the password, which ends every session of this person."""
     user.set_password(password)
     user.save(update_fields=["password"])
-    end_visits(Visit.objects.filter(user=user))  # they are dead already: none is to be listed
+    end_member_sessions(
+        MemberSession.objects.filter(user=user)
+    )  # they are dead already: none is to be listed
     _tell(user, "Password changed")
 
 

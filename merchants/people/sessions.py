@@ -1,6 +1,6 @@
 """The sessions of a member: where each was last seen, and ending them.
 
-The row of a visit refers to the session's own, so that whatever ends a session ends its visit too.
+A MemberSession row references Django's session row: deleting the session deletes both.
 """
 
 from datetime import timedelta
@@ -13,18 +13,18 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.addresses import client_address_text
-from merchants.models import Visit
+from merchants.models import MemberSession
 
 WRITTEN_EVERY = timedelta(minutes=1)
 
 
-def note_visit(*, request: HttpRequest, user: User) -> None:
+def note_session_use(*, request: HttpRequest, user: User) -> None:
     """Writes down that this session was used, at most once a minute."""
     key, now = str(request.session.session_key), timezone.now()
     address = client_address_text(request)
-    seen = Visit.objects.filter(session_id=key)
-    visit = seen.first()
-    if visit is not None and visit.address == address and visit.seen_at > now - WRITTEN_EVERY:
+    seen = MemberSession.objects.filter(session_id=key)
+    session = seen.first()
+    if session is not None and session.address == address and session.seen_at > now - WRITTEN_EVERY:
         return
     facts = {"address": address, "device": _device(request), "seen_at": now}
     if seen.update(**facts):
@@ -32,21 +32,21 @@ def note_visit(*, request: HttpRequest, user: User) -> None:
     try:
         with transaction.atomic():
             Session.objects.select_for_update().get(pk=key)
-            Visit.objects.create(session_id=key, user=user, **facts)
+            MemberSession.objects.create(session_id=key, user=user, **facts)
     except (Session.DoesNotExist, IntegrityError):
         return  # ended meanwhile, or another request of this session was faster
 
 
-def visits_of(user: User) -> QuerySet[Visit]:
+def sessions_of(user: User) -> QuerySet[MemberSession]:
     """The live sessions of a person, the last used one first."""
-    live = Visit.objects.filter(user=user, session__expire_date__gt=timezone.now())
+    live = MemberSession.objects.filter(user=user, session__expire_date__gt=timezone.now())
     return live.order_by("-seen_at", "-pk")
 
 
-def end_visits(visits: QuerySet[Visit]) -> int:
+def end_member_sessions(sessions: QuerySet[MemberSession]) -> int:
     """Ends these sessions at once; returns how many there were."""
-    sessions = Session.objects.filter(pk__in=visits.values("session_id"))
-    return sessions.delete()[1].get("sessions.Session", 0)
+    rows = Session.objects.filter(pk__in=sessions.values("session_id"))
+    return rows.delete()[1].get("sessions.Session", 0)
 
 
 def _device(request: HttpRequest) -> str:

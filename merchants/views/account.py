@@ -10,12 +10,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_otp import login, match_token, user_has_device
 
+from accounts.second_factor import must_show_factor, qr_code, typed_key, waiting_device
 from merchants.people.access import Member, member_page
+from merchants.people.security import change_password, turn_factor_off, turn_factor_on
+from merchants.people.sessions import end_member_sessions, sessions_of
 from merchants.views.forms import ChangePasswordForm, CodeForm
 from merchants.views.pages import confirm, posted, show
-from merchants.people.security import change_password, turn_factor_off, turn_factor_on
-from merchants.people.sessions import end_visits, visits_of
-from operators.two_factor import must_show_factor, qr_code, typed_key, waiting_device
 
 WRONG_CODE = "This is not the code. After a few wrong ones, wait a moment."
 
@@ -30,7 +30,7 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/account.html",
         title="Account",
         has_factor=user_has_device(member.user),
-        visits=visits_of(member.user)[:100],
+        sessions=sessions_of(member.user)[:100],
         this_session=request.session.session_key,
         session_hours=settings.MERCHANT_SESSION_HOURS,
     )
@@ -134,10 +134,10 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @member_page()
-def end_session(request: HttpRequest, member: Member, visit_id: int) -> HttpResponse:
+def end_session(request: HttpRequest, member: Member, session_id: int) -> HttpResponse:
     """Ends one session of this person; their own one is ended by signing out."""
-    others = visits_of(member.user).exclude(session_id=request.session.session_key)
-    if not end_visits(others.filter(pk=visit_id)):
+    others = sessions_of(member.user).exclude(session_id=request.session.session_key)
+    if not end_member_sessions(others.filter(pk=session_id)):
         raise Http404
     messages.success(request, "The session has ended.")
     return _back()
@@ -147,8 +147,8 @@ def end_session(request: HttpRequest, member: Member, visit_id: int) -> HttpResp
 @member_page()
 def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
     """Ends all sessions of this person but this one."""
-    ended = end_visits(
-        visits_of(member.user).exclude(session_id=request.session.session_key).order_by()
+    ended = end_member_sessions(
+        sessions_of(member.user).exclude(session_id=request.session.session_key).order_by()
     )
     messages.success(request, f"Sessions ended: {ended}.")
     return _back()

@@ -12,9 +12,9 @@ from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
 from config.inputs import InputProblem
 from merchants.api_access import clients
+from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.forms import AllowlistForm, NameForm, RotateForm
-from merchants.models import Role
 from merchants.views.pages import confirm, posted, show
 
 ENDED_KEYS_SHOWN = 20

@@ -9,19 +9,19 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
+from accounts.form_fields import NetworksField
 from accounts.services import MAX_NAME_LENGTH
 from config.api.fields import MAX_ID
 from merchants.api_access.clients import MAX_OVERLAP_HOURS
-from merchants.people.invitations import MAX_EMAIL_LENGTH
 from merchants.models import Membership, Role
-from operators.admin.fields import NetworksField
+from merchants.people.invitations import MAX_EMAIL_LENGTH
 
 
 class EmailField(forms.EmailField):
     """An address, in small letters."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("label", "E-mail")
+        options.setdefault("label", "Email")
         options.setdefault("max_length", MAX_EMAIL_LENGTH)
         super().__init__(
             widget=forms.EmailInput(attrs={"autocomplete": "username", "spellcheck": "false"}),

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
 from config.database.functions import TookTooLong, patience
-from merchants.people.access import Member, member_page
 from merchants.models import Role
+from merchants.people.access import Member, member_page
 from merchants.views.pages import show
 from merchants.views.wallet import alert_of, balance_of
 from orders.models import ClientCounter

@@ -7,8 +7,8 @@ from django.http import HttpRequest, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from merchants.people.access import Member
 from merchants.models import Role
+from merchants.people.access import Member
 
 # The menu: a word and the name of its page.
 MENU = {

@@ -9,12 +9,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from config.inputs import InputProblem
-from merchants.people.access import Member, member_page
-from merchants.views.forms import InviteForm, RoleForm
-from merchants.people.invitations import invite_person, open_invitations, withdraw_invitation
 from merchants.models import Role
-from merchants.views.pages import confirm, posted, show
+from merchants.people.access import Member, member_page
+from merchants.people.invitations import invite_person, open_invitations, withdraw_invitation
 from merchants.people.members import change_role, members_of, remove_member
+from merchants.views.forms import InviteForm, RoleForm
+from merchants.views.pages import confirm, posted, show
 
 
 @require_safe

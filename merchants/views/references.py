@@ -20,12 +20,12 @@ from config.api.json import money_text
 from config.api.pagination import Page, page_data
 from config.inputs import InputProblem
 from merchants.api_access import references
+from merchants.api_access.references import NameTaken, ShelfName
+from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
 from merchants.views.forms import ReferenceFileForm, ShelfForm
-from merchants.models import Role
 from merchants.views.pages import confirm, posted, show
-from merchants.api_access.references import NameTaken, ShelfName
 
 PER_PAGE = 50
 MAX_PAGE = 100_000

@@ -24,10 +24,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from config.inputs import InputProblem
 from merchants.people.access import find_member
-from merchants.views.forms import AskResetForm, SignInForm
 from merchants.people.invitations import accept_invitation, find_invitation
 from merchants.people.passwords import ask_for_reset, find_reset
 from merchants.people.security import change_password
+from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)
@@ -36,7 +36,7 @@ JOIN, RESET = "merchants.join", "merchants.reset"  # where the session keeps a l
 
 @method_decorator(sensitive_post_parameters("password"), name="dispatch")
 class SignIn(LoginView):
-    """By e-mail and password; wrong ones are throttled (settings, AXES_…)."""
+    """By email and password; wrong ones are throttled (settings, AXES_…)."""
 
     template_name = "merchants/sign_in.html"
     authentication_form = SignInForm

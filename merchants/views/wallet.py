@@ -20,15 +20,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import Account
 from config.api.json import money_text
 from config.database.functions import TookTooLong
-from merchants.people.access import Member, member_page
+from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
+from merchants.money.statement import write_csv, write_json
+from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
-from merchants.models import BalanceAlert, Role
 from merchants.views.pages import show
 from merchants.views.paging import page_of, without_place
 from merchants.views.periods import PeriodForm
-from merchants.money.statement import write_csv, write_json
 from orders.of_account import spend_of_account
 from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
@@ -100,7 +100,7 @@ class AlertForm(forms.Form):
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
-        help_text="Owners get one e-mail each time the balance falls below this. Empty: none.",
+        help_text="Owners get one email each time the balance falls below this. Empty: none.",
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 

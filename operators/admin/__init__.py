@@ -12,10 +12,10 @@ from operators.admin import (
     merchants,
     money,
     orders,
-    top_up_products,
     staff,
     system,
     telegram,
+    top_up_products,
 )
 
 __all__ = [
@@ -26,11 +26,11 @@ __all__ = [
     "merchants",
     "money",
     "orders",
-    "top_up_products",
     "staff",
     "system",
     "telegram",
+    "top_up_products",
 ]
 
-# Second factors are enrolled by their owners (operators/two_factor.py); nobody reads their secrets.
+# People enrol their own second factor (accounts/second_factor.py); nobody reads its secret.
 admin.site.unregister([StaticDevice, TOTPDevice])

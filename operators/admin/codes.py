@@ -14,6 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
+from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from config.database.sealing import CannotOpen
 from operators.admin.base import (
@@ -29,7 +30,6 @@ from operators.admin.base import (
 )
 from operators.admin.merchants import ConfirmForm
 from operators.disclosure import Revealed, reveal_codes
-from audit.models import AuditEntry
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"

@@ -39,7 +39,7 @@ from operators.admin.base import (
 )
 from operators.admin.menu import show_desk
 from operators.desk_summary import STATES, URGENCIES, age_in_words, summarise_queue, urgency
-from operators.models import Forwarding, ForwardingState
+from operators.models import Announcement, AnnouncementState
 from topups.fulfilments import (
     MoveRefused,
     Operator,
@@ -152,7 +152,7 @@ class FulfilmentAdmin(RecordAdmin):
         ("created_at", RangeDateTimeFilter),
     )
     list_filter_submit = True
-    list_select_related = ("product", "account", "claimed_by", "forwarding")
+    list_select_related = ("product", "account", "claimed_by", "announcement")
     search_fields = ("order_reference", "player_id")
     search_help_text = "An order's reference, or a player id"
     list_before_template = "admin/desk_next.html"
@@ -181,7 +181,7 @@ class FulfilmentAdmin(RecordAdmin):
         age = (fulfilment.closed_at or timezone.now()) - fulfilment.created_at
         return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))
 
-    @admin.display(description="package")
+    @admin.display(description="top-up product")
     def sold(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
@@ -201,15 +201,15 @@ class FulfilmentAdmin(RecordAdmin):
     @admin.display(description="fields")
     def given(self, fulfilment: Fulfilment) -> str:
         rows = [
-            (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.inputs
+            (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
         ]
         return format_html_join("", "<div>{}: <strong>{}</strong></div>", rows) or EMPTY
 
     @display(description="state", label=COLOURS)
     def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
         label = str(FulfilmentStatus(fulfilment.status).label)
-        row = _forwarding(fulfilment)
-        if row and row.state == ForwardingState.GIVEN_UP and fulfilment.status in OPEN:
+        row = _announcement(fulfilment)
+        if row and row.state == AnnouncementState.GIVEN_UP and fulfilment.status in OPEN:
             label += ", not in Telegram"
         return fulfilment.status, label
 
@@ -231,10 +231,10 @@ class FulfilmentAdmin(RecordAdmin):
 
     @admin.display(description="announced")
     def telegram(self, fulfilment: Fulfilment) -> str:
-        row = _forwarding(fulfilment)
+        row = _announcement(fulfilment)
         if row is None:
             return EMPTY
-        label = ForwardingState(row.state).label
+        label = AnnouncementState(row.state).label
         return f"{label}: {row.last_error}" if row.last_error else str(label)
 
     @admin.display(description="price")
@@ -456,14 +456,14 @@ def entrance(request: HttpRequest) -> HttpResponse:
             for model, desk in admin.site._registry.items()
             if desk.has_view_or_change_permission(request)
         }
-        if sees <= {Fulfilment, Forwarding}:
+        if sees <= {Fulfilment, Announcement}:
             return HttpResponseRedirect(_queue_url())
     index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
     return index
 
 
-def _forwarding(fulfilment: Fulfilment) -> Forwarding | None:
-    return getattr(fulfilment, "forwarding", None)
+def _announcement(fulfilment: Fulfilment) -> Announcement | None:
+    return getattr(fulfilment, "announcement", None)
 
 
 def _operator(request: HttpRequest) -> Operator:

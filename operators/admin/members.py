@@ -18,8 +18,8 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from config.inputs import InputProblem
+from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import check_invitation, invite_person, withdraw_invitation
-from merchants.models import Invitation, Mail, Membership, Role
 from operators.admin.base import DeskAdmin, RecordAdmin, staff_of
 
 
@@ -35,7 +35,7 @@ class MembershipAdmin(RecordAdmin):
     )
     list_select_related = ("user", "account")
     search_fields = ("user__email", "account__name")
-    search_help_text = "E-mail or account"
+    search_help_text = "Email or account"
     ordering = ("-id",)
     fields = ("user", "account", "role", "active", "last_login", "created_at")
 
@@ -65,14 +65,14 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Invitation)
 class InvitationAdmin(DeskAdmin):
-    """Invites somebody by e-mail. What was sent is not changed, only withdrawn."""
+    """Invites somebody by email. What was sent is not changed, only withdrawn."""
 
     form = InvitationForm
     list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
     list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
     list_select_related = ("account", "invited_by")
     search_fields = ("email", "account__name")
-    search_help_text = "E-mail or account"
+    search_help_text = "Email or account"
     ordering = ("-id",)
     autocomplete_fields = ("account",)
     actions = ("withdraw",)
@@ -118,8 +118,8 @@ class InvitationAdmin(DeskAdmin):
         messages.success(request, f"{done} invitations are withdrawn.")
 
 
-@admin.register(Mail)
-class MailAdmin(RecordAdmin):
+@admin.register(Email)
+class EmailAdmin(RecordAdmin):
     """Letters; what they said is not kept, and their links are kept nowhere."""
 
     list_display = ("id", "kind", "to", "created_at", "sent_at", "attempts", "given_up_at")

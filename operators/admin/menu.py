@@ -45,15 +45,15 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Orders", "orders.order", "shopping_cart"),
     ],
     "Telegram": [
-        ("Announcements", "operators.forwarding", "campaign"),
-        ("Routes", "operators.forwardingroute", "alt_route"),
+        ("Announcements", "operators.announcement", "campaign"),
+        ("Routes", "operators.announcementroute", "alt_route"),
         ("Linked staff", "operators.telegramlink", "contacts"),
         ("Platform settings", "operators.platformsettings", "tune"),
     ],
     "System": [
         ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
         ("Audit trail", "audit.auditentry", "policy"),
-        ("Letters", "merchants.email.outbox", "outgoing_mail"),
+        ("Letters", "merchants.email", "outgoing_mail"),
         ("Staff", "auth.user", "badge"),
         ("Groups", "auth.group", "groups"),
     ],

@@ -20,10 +20,12 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.form_fields import NetworksField
 from accounts.keys import live_keys
 from accounts.models import Account, ApiClient, ApiKey
 from operators.admin.base import (
@@ -35,7 +37,6 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.admin.fields import NetworksField
 from operators.disclosure import issue_key, revoke_key, rotate_key
 from orders.models import Order
 from wallets.models import LedgerEntry
@@ -148,7 +149,9 @@ class KeyInline(TabularInline):
 
 
 class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
-    allowed_networks = NetworksField(label="Allowed networks")
+    allowed_networks = NetworksField(
+        label="Allowed networks", widget=UnfoldAdminTextareaWidget(attrs={"rows": 4})
+    )
 
     class Meta:
         model = ApiClient

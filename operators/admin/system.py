@@ -15,9 +15,9 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import display
 
+from audit.models import AuditEntry
 from idempotency.models import IdempotencyRecord
 from operators.admin.base import EMPTY, RecordAdmin, link_to_list
-from audit.models import AuditEntry
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 

@@ -23,23 +23,23 @@ from unfold.decorators import display
 from operators.admin.base import EMPTY, DeskAdmin, RecordAdmin, link_to, staff_of
 from operators.models import (
     ONLY_ROW,
-    Forwarding,
-    ForwardingChat,
-    ForwardingRoute,
-    ForwardingState,
+    Announcement,
+    AnnouncementChat,
+    AnnouncementRoute,
+    AnnouncementState,
     PlatformSettings,
     TelegramLink,
 )
-from operators.telegram.staff_links import unlink_user
 from operators.telegram.requests import announce_again
+from operators.telegram.staff_links import unlink_user
 
 MAX_SELECTED = 100
 STATES = {
-    ForwardingState.WAITING: "info",
-    ForwardingState.SENDING: "info",
-    ForwardingState.ANNOUNCED: "success",
-    ForwardingState.ENDED: "success",
-    ForwardingState.GIVEN_UP: "danger",
+    AnnouncementState.WAITING: "info",
+    AnnouncementState.SENDING: "info",
+    AnnouncementState.ANNOUNCED: "success",
+    AnnouncementState.ENDED: "success",
+    AnnouncementState.GIVEN_UP: "danger",
 }
 CHATS_SHOWN = 20
 
@@ -62,7 +62,7 @@ class PlatformSettingsAdmin(DeskAdmin):
     form = SettingsForm
     readonly_fields = ("chats",)
     fieldsets = (
-        (None, {"fields": ("forwarding", "chat_id", "topic_id")}),
+        (None, {"fields": ("announcing", "chat_id", "topic_id")}),
         ("Quiet hours", {"fields": ("quiet_from", "quiet_until", "time_zone")}),
         ("While nobody claims an order", {"fields": ("repeat_minutes", "repeat_times")}),
         ("How it goes", {"fields": ("chats",)}),
@@ -90,13 +90,13 @@ class PlatformSettingsAdmin(DeskAdmin):
     @admin.display(description="chats")
     def chats(self, settings: PlatformSettings) -> str:
         """What Telegram said lately where something went wrong."""
-        troubled = ForwardingChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
+        troubled = AnnouncementChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
         rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]
         return format_html_join("", "<div>{}: {}{}</div>", rows) or "No trouble."
 
 
-@admin.register(ForwardingRoute)
-class ForwardingRouteAdmin(DeskAdmin):
+@admin.register(AnnouncementRoute)
+class AnnouncementRouteAdmin(DeskAdmin):
     list_display = ("thing", "kind", "chat_id", "topic_id")
     list_select_related = ("product", "category")
     autocomplete_fields = ("product", "category")
@@ -106,11 +106,11 @@ class ForwardingRouteAdmin(DeskAdmin):
     actions = None
 
     @admin.display(description="orders of")
-    def thing(self, route: ForwardingRoute) -> str:
+    def thing(self, route: AnnouncementRoute) -> str:
         return str(route)
 
     @admin.display(description="kind")
-    def kind(self, route: ForwardingRoute) -> str:
+    def kind(self, route: AnnouncementRoute) -> str:
         return "package" if route.product_id else "category"
 
 
@@ -130,8 +130,8 @@ class TelegramLinkAdmin(RecordAdmin):
         unlink_user(user=obj.user, actor=staff_of(request))
 
 
-@admin.register(Forwarding)
-class ForwardingAdmin(RecordAdmin):
+@admin.register(Announcement)
+class AnnouncementAdmin(RecordAdmin):
     """Read only, but for having an order announced again."""
 
     list_display = ("order", "told", "chat_id", "announced_at", "repeats", "lost", "last_error")
@@ -163,9 +163,11 @@ class ForwardingAdmin(RecordAdmin):
         return actions if staff_of(request).has_perm("operators.announce_again") else {}
 
     @admin.action(description="Announce again")
-    def announce_again_selected(self, request: HttpRequest, queryset: QuerySet[Forwarding]) -> None:
+    def announce_again_selected(
+        self, request: HttpRequest, queryset: QuerySet[Announcement]
+    ) -> None:
         asked = [
-            announce_again(forwarding=row, actor=staff_of(request))
+            announce_again(announcement=row, actor=staff_of(request))
             for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
         ]
         if any(asked):
@@ -175,19 +177,19 @@ class ForwardingAdmin(RecordAdmin):
             messages.warning(request, f"{left} do not wait for anybody, or are being announced.")
 
     @admin.display(description="order")
-    def order(self, row: Forwarding) -> str:
+    def order(self, row: Announcement) -> str:
         return link_to(row.fulfilment)
 
     @display(description="state", label={state.value: look for state, look in STATES.items()})
-    def told(self, row: Forwarding) -> tuple[str, str]:
-        return row.state, ForwardingState(row.state).label
+    def told(self, row: Announcement) -> tuple[str, str]:
+        return row.state, AnnouncementState(row.state).label
 
     @admin.display(description="lost answers")
-    def lost(self, row: Forwarding) -> str:
+    def lost(self, row: Announcement) -> str:
         return str(row.lost_answers or EMPTY)
 
 
-def _pause(chat: ForwardingChat) -> str:
+def _pause(chat: AnnouncementChat) -> str:
     if chat.paused_until is None or chat.paused_until <= timezone.now():
         return ""
     return f"left alone until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "

@@ -1,4 +1,4 @@
-"""Top-up packages and the inputs their games ask for; a mistake here never reaches a merchant."""
+"""Top-up packages and the fields their games ask for; a mistake here never reaches a merchant."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ class FieldInline(TabularInline):
 
     model = TopUpField
     form = FieldForm
-    verbose_name_plural = "inputs the game asks for, besides the player id"
+    verbose_name_plural = "fields the game asks for, besides the player id"
     fields = ("name", "label", "type", "required", "options", "position")
     extra = 0
     hide_title = True
 
 
-class PackagePrices(PriceHistoryInline):
+class TopUpPriceHistory(PriceHistoryInline):
     model = PriceChange
 
 
-class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
+class TopUpProductForm(forms.ModelForm):  # type: ignore[type-arg]
     price = PriceField()
     stock = forms.IntegerField(
         required=False,
@@ -105,7 +105,7 @@ class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
             "active",
             "published",
             "external_provider",
-            "forward",
+            "announce",
         ]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -121,8 +121,8 @@ class PackageForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(TopUpProduct)
 class TopUpProductAdmin(KeptAdmin):
-    form = PackageForm
-    inlines = (FieldInline, PackagePrices)
+    form = TopUpProductForm
+    inlines = (FieldInline, TopUpPriceHistory)
     list_display = ("name", "id", "category", "price_shown", "stock_shown", "active", "published")
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
@@ -131,7 +131,7 @@ class TopUpProductAdmin(KeptAdmin):
     autocomplete_fields = ("category",)
     fieldsets = (
         (None, {"fields": ("name", "category", "currency", "price", "stock")}),
-        ("Where it is sold", {"fields": ("active", "published", "external_provider", "forward")}),
+        ("Where it is sold", {"fields": ("active", "published", "external_provider", "announce")}),
     )
 
     def get_readonly_fields(
@@ -169,7 +169,7 @@ class TopUpProductAdmin(KeptAdmin):
 
 def _next_number(product: TopUpProduct) -> int:
     """Numbers are never used again while a product has a higher one: merchants name them."""
-    last: int | None = product.inputs.aggregate(last=Max("number"))["last"]
+    last: int | None = product.fields.aggregate(last=Max("number"))["last"]
     return (last or 0) + 1
 
 

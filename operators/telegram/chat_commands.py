@@ -13,7 +13,9 @@ from django.utils import timezone
 
 from config.inputs import InputProblem
 from operators.desk_summary import age_in_words
-from operators.models import Forwarding, ForwardingRoute, PlatformSettings
+from operators.models import Announcement, AnnouncementRoute, PlatformSettings
+from operators.telegram.message import render
+from operators.telegram.selectors import platform_settings, read_platform
 from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,
@@ -21,8 +23,6 @@ from operators.telegram.staff_links import (
     record_refusal,
     void_code,
 )
-from operators.telegram.message import render
-from operators.telegram.selectors import platform_settings, read_platform
 from topups.fulfilments import Operator
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
@@ -82,7 +82,7 @@ def answer(typed: Typed) -> str | None:
 
 
 def _our_chats() -> set[int]:
-    routes = set(ForwardingRoute.objects.values_list("chat_id", flat=True))
+    routes = set(AnnouncementRoute.objects.values_list("chat_id", flat=True))
     default = platform_settings().chat_id
     return routes if default is None else routes | {default}
 
@@ -133,7 +133,7 @@ def _order(operator: Operator, words: str) -> str:
     if fulfilment is None:
         return f"There is no top-up order <code>{escape(reference)}</code>."
     text = render(fulfilment, now=timezone.now(), zone=read_platform().zone).text
-    address = _address(Forwarding.objects.filter(fulfilment=fulfilment).first())
+    address = _address(Announcement.objects.filter(fulfilment=fulfilment).first())
     return f'{text}\n<a href="{address}">Its message</a>' if address else text
 
 
@@ -150,7 +150,7 @@ ANSWERS: dict[str, Callable[[Operator, str], str]] = {
 
 
 def _list(orders: QuerySet[Fulfilment], nothing: str) -> str:
-    rows = orders.select_related("product", "claimed_by", "forwarding")
+    rows = orders.select_related("product", "claimed_by", "announcement")
     shown = list(rows.order_by("created_at", "pk")[: SHOWN + 1])
     if not shown:
         return nothing
@@ -163,21 +163,21 @@ def _list(orders: QuerySet[Fulfilment], nothing: str) -> str:
 def _line(fulfilment: Fulfilment) -> str:
     state = STATES[FulfilmentStatus(fulfilment.status)].format(fulfilment.claimed_by)
     reference = f"<code>{fulfilment.order_reference}</code>"
-    address = _address(getattr(fulfilment, "forwarding", None))
+    address = _address(getattr(fulfilment, "announcement", None))
     product = escape(fulfilment.product.name[:40])
     named = f'<a href="{address}">{product}</a>' if address else product
     age = age_in_words(timezone.now() - fulfilment.created_at)
     return f"{reference} {named}, {age}, {escape(state[:50])}"
 
 
-def _address(forwarding: Forwarding | None) -> str:
+def _address(announcement: Announcement | None) -> str:
     """Where the order's message is; only supergroups have such addresses."""
-    if forwarding is None or forwarding.message_id is None:
+    if announcement is None or announcement.message_id is None:
         return ""
-    chat = str(forwarding.chat_id)
+    chat = str(announcement.chat_id)
     if not chat.startswith("-100"):
         return ""
-    return f"https://t.me/c/{chat.removeprefix('-100')}/{forwarding.message_id}"
+    return f"https://t.me/c/{chat.removeprefix('-100')}/{announcement.message_id}"
 
 
 def _refuse(typed: Typed, note: str) -> None:

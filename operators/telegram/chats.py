@@ -1,4 +1,4 @@
-"""How much Telegram lets us say in each chat, shared by all processes: rows of ForwardingChat."""
+"""How much Telegram lets us say in each chat, shared by all processes: rows of AnnouncementChat."""
 
 from datetime import datetime, timedelta
 
@@ -7,9 +7,9 @@ from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
-from audit.services import record_action
 from audit.models import AuditAction
-from operators.models import ForwardingChat, ForwardingRoute, PlatformSettings
+from audit.services import record_action
+from operators.models import AnnouncementChat, AnnouncementRoute, PlatformSettings
 
 WINDOW = timedelta(minutes=1)
 FIRST_PAUSE = timedelta(seconds=5)
@@ -19,10 +19,10 @@ LONGEST_PAUSE = timedelta(minutes=5)
 def take_slot(chat_id: int) -> bool:
     """Whether one more message may be posted in this chat now; if so, it is counted."""
     now = timezone.now()
-    ForwardingChat.objects.get_or_create(chat_id=chat_id)
+    AnnouncementChat.objects.get_or_create(chat_id=chat_id)
     is_past = Q(window_started_at=None) | Q(window_started_at__lte=now - WINDOW)
     return bool(
-        ForwardingChat.objects.filter(_free(now), chat_id=chat_id)
+        AnnouncementChat.objects.filter(_free(now), chat_id=chat_id)
         .filter(is_past | Q(sent__lt=settings.TELEGRAM_MESSAGES_PER_MINUTE))
         .update(
             sent=Case(When(is_past, then=Value(1)), default=F("sent") + 1),
@@ -33,22 +33,22 @@ def take_slot(chat_id: int) -> bool:
 
 def is_paused(chat_id: int) -> bool:
     """Whether Telegram is to be left alone about this chat for now."""
-    chat = ForwardingChat.objects.filter(chat_id=chat_id)
+    chat = AnnouncementChat.objects.filter(chat_id=chat_id)
     return chat.exclude(_free(timezone.now())).exists()
 
 
 def paused_chats() -> list[int]:
     """Those that is_paused says of."""
-    chats = ForwardingChat.objects.exclude(_free(timezone.now()))
+    chats = AnnouncementChat.objects.exclude(_free(timezone.now()))
     return list(chats.values_list("chat_id", flat=True))
 
 
 def pause(chat_id: int, *, error: str, wait: timedelta | None = None) -> None:
     """Leaves the chat alone for so long; each failure after another is waited for longer."""
-    chat, _ = ForwardingChat.objects.get_or_create(chat_id=chat_id)
+    chat, _ = AnnouncementChat.objects.get_or_create(chat_id=chat_id)
     backoff = min(FIRST_PAUSE * 2 ** min(chat.failures, 10), LONGEST_PAUSE)
     until = timezone.now() + (wait or backoff)
-    ForwardingChat.objects.filter(chat_id=chat_id).update(
+    AnnouncementChat.objects.filter(chat_id=chat_id).update(
         paused_until=Greatest("paused_until", Value(until)),  # null counts as less
         failures=F("failures") + 1,
         last_error=error[:200],
@@ -57,14 +57,14 @@ def pause(chat_id: int, *, error: str, wait: timedelta | None = None) -> None:
 
 def note_success(chat_id: int) -> None:
     """Telegram answers again."""
-    troubled = ForwardingChat.objects.filter(chat_id=chat_id, failures__gt=0)
+    troubled = AnnouncementChat.objects.filter(chat_id=chat_id, failures__gt=0)
     troubled.update(failures=0, last_error="")
 
 
 def follow_chat(before: int, after: int) -> None:
     """A group has become a supergroup: from now on its orders go there."""
     moved = PlatformSettings.objects.filter(chat_id=before).update(chat_id=after)
-    moved += ForwardingRoute.objects.filter(chat_id=before).update(chat_id=after)
+    moved += AnnouncementRoute.objects.filter(chat_id=before).update(chat_id=after)
     if moved:
         record_action(
             actor=None,

@@ -1,7 +1,7 @@
 """Updates to decisions and back: the only part that talks both to Telegram and to the database.
 
-Decisions are made by presses.py and chat_commands.py, each in one go, on the one thread that the ORM
-has here: so updates are carried out in the order in which they came, while answers to Telegram go
+Decisions are made by presses.py and chat_commands.py, each in one go, on the one thread that the
+ORM has here: so updates are carried out in the order in which they came, while answers to Telegram go
 out side by side.
 """
 
@@ -24,8 +24,7 @@ from telegram.ext import (
     filters,
 )
 
-from operators.telegram import chat_commands
-from operators.telegram import presses
+from operators.telegram import chat_commands, presses
 from operators.telegram.api import describe, markup
 from operators.telegram.presses import Pressed, Verdict
 
@@ -88,7 +87,7 @@ async def on_command(update: Update, context: ContextTypes.DEFAULT_TYPE, *, name
     message = update.message
     if message is None or message.from_user is None or message.sender_chat is not None:
         return  # written as a group or a channel, so by nobody
-    typed = commands.Typed(
+    typed = chat_commands.Typed(
         telegram_user_id=message.from_user.id,
         chat_id=message.chat.id,
         private=message.chat.type == "private",

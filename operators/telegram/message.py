@@ -152,7 +152,7 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
 
 
 def _fields(fulfilment: Fulfilment) -> Iterator[str]:
-    for each in fulfilment.inputs:
+    for each in fulfilment.fields:
         value = f"<code>{_text(each['value'])}</code>"
         label = each.get("value_label")
         shown = f"{_text(label)} ({value})" if label and label != each["value"] else value

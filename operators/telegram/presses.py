@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Q
 
-from operators.models import Forwarding, PlatformSettings
+from operators.models import Announcement, PlatformSettings
 from operators.telegram.buttons import STEPS, Act, Forged, Press, decode
-from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from operators.telegram.message import Rows, last_event, question
 from operators.telegram.requests import note_question, note_stray, request_refresh
+from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
 
@@ -165,13 +165,13 @@ def _why_not(fulfilment: Fulfilment) -> str:
 
 
 def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:
-    """Tells the forwarding of a message that it lost sight of. A button names its order, and need
+    """Tells the announcement of a message that it lost sight of. A button names its order, and need
     not come from that order's message: one that is known, of whichever order, stays what it is."""
     chat_id, message_id = pressed.chat_id, pressed.message_id
     if chat_id is None or message_id is None:
         return
     named = Q(message_id=message_id) | Q(former_message_id=message_id)
-    if not Forwarding.objects.filter(named, chat_id=chat_id).exists():
+    if not Announcement.objects.filter(named, chat_id=chat_id).exists():
         note_stray(fulfilment_id=fulfilment.pk, chat_id=chat_id, message_id=message_id)
 
 

@@ -1,4 +1,4 @@
-"""What others ask of the forwarding. Each leaves a mark in the row of the order, so that a sweep
+"""What others ask of the announcement. Each leaves a mark in the row of the order, so that a sweep
 finds it, and queues the task that sees to it at once."""
 
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +12,15 @@ from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Least
 from django.utils import timezone
 
+from audit.models import AuditAction
+from audit.services import record_action
 from config.queue import enqueue
 from operators import tasks
-from audit.services import record_action
-from audit.models import AuditAction
-from operators.models import Forwarding, ForwardingState
+from operators.models import Announcement, AnnouncementState
 from topups.models import FulfilmentStatus
 
 QUESTION_STAYS = timedelta(minutes=2)
-SHOWN = [ForwardingState.ANNOUNCED, ForwardingState.ENDED]
+SHOWN = [AnnouncementState.ANNOUNCED, AnnouncementState.ENDED]
 
 # One thread of each process, started by its first order.
 _queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
@@ -47,35 +47,36 @@ def note_question(*, fulfilment_id: int) -> None:
 def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
     """Somebody has pressed a button of a message that the row does not name: posted, but the answer
     was lost. It becomes the order's message, or points at the one there is."""
-    strays = Forwarding.objects.filter(fulfilment_id=fulfilment_id, chat_id=chat_id)
+    strays = Announcement.objects.filter(fulfilment_id=fulfilment_id, chat_id=chat_id)
     unknown = strays.filter(
-        state__in=[ForwardingState.WAITING, ForwardingState.GIVEN_UP],
+        state__in=[AnnouncementState.WAITING, AnnouncementState.GIVEN_UP],
         message_id=None,
         lost_answers__gt=0,
     )
     now = timezone.now()
     adopted = unknown.update(
-        state=ForwardingState.ANNOUNCED, message_id=message_id, announced_at=now, restore_at=now
+        state=AnnouncementState.ANNOUNCED, message_id=message_id, announced_at=now, restore_at=now
     )
     if not adopted:
         strays.filter(state__in=SHOWN, former_message_id=None).exclude(
             message_id=message_id
-        ).update(state=ForwardingState.ANNOUNCED, former_message_id=message_id)
+        ).update(state=AnnouncementState.ANNOUNCED, former_message_id=message_id)
     queue_order(fulfilment_id=fulfilment_id)
 
 
-def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
+def announce_again(*, announcement: Announcement, actor: User) -> bool:
     """By hand: what was given up is tried anew, what is announced is posted once more. Returns
     False where the order does not wait for anybody to claim it."""
-    if forwarding.fulfilment.status != FulfilmentStatus.PENDING:
+    if announcement.fulfilment.status != FulfilmentStatus.PENDING:
         return False
     with transaction.atomic():
-        asked = Forwarding.objects.filter(
-            Q(state__in=[ForwardingState.GIVEN_UP, ForwardingState.ANNOUNCED]), pk=forwarding.pk
+        asked = Announcement.objects.filter(
+            Q(state__in=[AnnouncementState.GIVEN_UP, AnnouncementState.ANNOUNCED]),
+            pk=announcement.pk,
         ).update(
             state=Case(
-                When(message_id=None, then=Value(ForwardingState.WAITING)),
-                default=Value(ForwardingState.ANNOUNCED),
+                When(message_id=None, then=Value(AnnouncementState.WAITING)),
+                default=Value(AnnouncementState.ANNOUNCED),
             ),
             lost_answers=Least("lost_answers", Value(1)),  # the doubt stays
             repeat_asked=True,
@@ -84,16 +85,16 @@ def announce_again(*, forwarding: Forwarding, actor: User) -> bool:
             return False
         record_action(
             actor=actor,
-            action=AuditAction.FORWARDING_RESUMED,
-            on=forwarding,
-            reference=forwarding.fulfilment.order_reference,
+            action=AuditAction.ANNOUNCEMENT_RESUMED,
+            on=announcement,
+            reference=announcement.fulfilment.order_reference,
         )
-        transaction.on_commit(partial(queue_order, fulfilment_id=forwarding.fulfilment_id))
+        transaction.on_commit(partial(queue_order, fulfilment_id=announcement.fulfilment_id))
     return True
 
 
 def _restore(fulfilment_id: int, after: timedelta) -> None:
-    given_up = Q(state=ForwardingState.GIVEN_UP, message_id__isnull=False)  # and yet it is there
-    Forwarding.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id).update(
-        state=ForwardingState.ANNOUNCED, restore_at=timezone.now() + after
+    given_up = Q(state=AnnouncementState.GIVEN_UP, message_id__isnull=False)  # and yet it is there
+    Announcement.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id).update(
+        state=AnnouncementState.ANNOUNCED, restore_at=timezone.now() + after
     )

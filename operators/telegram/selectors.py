@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from operators.models import ONLY_ROW, ForwardingRoute, PlatformSettings
+from operators.models import ONLY_ROW, AnnouncementRoute, PlatformSettings
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Platform:
 
     def announces(self, now: datetime) -> bool:
         """Whether anything may be announced at this moment."""
-        return self.settings.forwarding and not is_quiet(self.settings, now)
+        return self.settings.announcing and not is_quiet(self.settings, now)
 
 
 def read_platform() -> Platform:
     """Two queries."""
-    routes = list(ForwardingRoute.objects.all())
+    routes = list(AnnouncementRoute.objects.all())
     return Platform(
         settings=platform_settings(),
         products={r.product_id: _target(r) for r in routes if r.product_id is not None},
@@ -55,7 +55,7 @@ def read_platform() -> Platform:
 
 
 def platform_settings() -> PlatformSettings:
-    """The one row, or its defaults (forwarding off) while nobody has saved any."""
+    """The one row, or its defaults (announcement off) while nobody has saved any."""
     return PlatformSettings.objects.filter(pk=ONLY_ROW).first() or PlatformSettings()
 
 
@@ -68,5 +68,5 @@ def is_quiet(settings: PlatformSettings, now: datetime) -> bool:
     return begin <= clock < end if begin < end else clock >= begin or clock < end
 
 
-def _target(route: ForwardingRoute) -> Target:
+def _target(route: AnnouncementRoute) -> Target:
     return Target(route.chat_id, route.topic_id)

@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from config.inputs import InputProblem
-from audit.services import record_action
 from audit.models import AuditAction, AuditEntry
+from audit.services import record_action
+from config.inputs import InputProblem
 from operators.models import TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel

@@ -4,7 +4,7 @@
 -- Locks in the same order: idempotency record, package stock, wallet, client counter.
 CREATE OR REPLACE FUNCTION orders_purchase_topup(
     p_record bigint, p_attempt integer, p_reference text, p_client bigint, p_account bigint,
-    p_product bigint, p_player_id text, p_inputs jsonb,
+    p_product bigint, p_player_id text, p_fields jsonb,
     OUT fulfilment_id bigint, OUT unit_price numeric, OUT currency text, OUT created_at timestamptz
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -29,11 +29,11 @@ BEGIN
     currency := offer.currency;
 
     PERFORM wallets_require(p_account);
-    takes_stock := topups_take_package(p_product);
+    takes_stock := topups_take_stock(p_product);
     PERFORM wallets_debit(p_account, unit_price, p_reference, 'client:' || p_client);
 
     fulfilment_id := topups_open_fulfilment(
-        p_reference, p_account, p_client, p_product, p_player_id, p_inputs, unit_price, currency,
+        p_reference, p_account, p_client, p_product, p_player_id, p_fields, unit_price, currency,
         takes_stock
     );
     created_at := orders_add(

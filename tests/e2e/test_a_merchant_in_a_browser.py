@@ -17,9 +17,9 @@ from django.utils import timezone
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from accounts.models import Account, ApiKey
-from merchants.people.invitations import invite_person
+from merchants.email.sending import sweep_emails
 from merchants.models import Role
-from merchants.email.sending import sweep_mail
+from merchants.people.invitations import invite_person
 from tests.browsing import PASSWORD, open_browser
 from tests.factories import (
     Merchant,
@@ -110,7 +110,7 @@ class Program:
 def invite(account: Account, email: str) -> str:
     """Asks them in; the path and query of the link in their letter."""
     invite_person(account=account, email=email, role=Role.OWNER, invited_by=make_staff())
-    sweep_mail()
+    sweep_emails()
     (letter,) = (letter for letter in mail.outbox if letter.to == [email])
     (link,) = re.findall(r"https?://\S+", str(letter.body))
     parts = urlsplit(link)

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from merchants.email.secret_links import sign_reset
-from merchants.models import Visit
+from merchants.models import MemberSession
 from tests.merchants.people import PASSWORD, make_member
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +56,7 @@ def test_after_a_new_password_only_this_session_is_listed() -> None:
 
     page = browser.get("/merchant/account/").content.decode()
     assert page.count("this one") == 1
-    assert Visit.objects.filter(user=member.user).count() == 1
+    assert MemberSession.objects.filter(user=member.user).count() == 1
 
 
 def test_after_a_reset_only_the_new_session_is_listed() -> None:
@@ -69,6 +69,6 @@ def test_after_a_reset_only_the_new_session_is_listed() -> None:
     browser.post("/merchant/password/new/", NEW)
 
     browser.get("/merchant/account/")
-    (visit,) = Visit.objects.filter(user=member.user)
-    assert visit.session_id == browser.session.session_key
+    (session,) = MemberSession.objects.filter(user=member.user)
+    assert session.session_id == browser.session.session_key
     assert ends_at(browser) < timezone.now() + timedelta(hours=12, minutes=1)

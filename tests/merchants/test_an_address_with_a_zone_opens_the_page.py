@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from merchants.models import Visit
+from merchants.models import MemberSession
 from tests.merchants.people import PASSWORD, make_member
 
 pytestmark = pytest.mark.django_db
@@ -20,4 +20,4 @@ def test_people_sign_in_from_there() -> None:
     browser.post("/merchant/sign-in/", {"username": email, "password": PASSWORD})
 
     assert browser.get("/merchant/").status_code == 200
-    assert Visit.objects.get().address == LINK_LOCAL
+    assert MemberSession.objects.get().address == LINK_LOCAL

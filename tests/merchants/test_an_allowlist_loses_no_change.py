@@ -7,7 +7,7 @@ from django.test import Client
 
 from accounts.models import ApiClient
 from merchants.api_access.clients import change_allowlist
-from merchants.models import Mail, Membership, Role
+from merchants.models import Email, Membership, Role
 from tests.factories import make_client
 from tests.merchants.people import browser_of, make_member
 
@@ -62,10 +62,10 @@ def test_the_later_one_is_told_and_asked(owner: Membership, shop: ApiClient) -> 
 def test_at_the_same_moment_one_is_refused(owner: Membership, shop: ApiClient) -> None:
     before = list(shop.allowed_networks)
     assert change_allowlist(client=shop, networks=["::1"], before=before, actor=owner.user)
-    letters = Mail.objects.count()
+    letters = Email.objects.count()
 
     assert not change_allowlist(client=shop, networks=[], before=before, actor=owner.user)
 
     shop.refresh_from_db()
     assert shop.allowed_networks == ["::1"]
-    assert Mail.objects.count() == letters
+    assert Email.objects.count() == letters

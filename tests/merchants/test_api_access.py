@@ -7,10 +7,10 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import ApiClient, ApiKey
-from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
-from merchants.models import Membership, Role
-from merchants.email.sending import sweep_mail
 from audit.models import AuditAction, AuditEntry
+from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
+from merchants.email.sending import sweep_emails
+from merchants.models import Membership, Role
 from tests.factories import make_client
 from tests.merchants.people import browser_of, make_member
 
@@ -31,7 +31,7 @@ def issued(answer: object) -> str:
 
 
 def told() -> list[str]:
-    sweep_mail()
+    sweep_emails()
     return [str(one.subject) for one in mail.outbox]
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from django.db import connection
 
-from merchants.models import Mail, MailKind
-from merchants.people.passwords import letters_lately
+from merchants.models import Email, EmailKind
+from merchants.people.passwords import reset_emails_lately
 from tests.merchants.people import make_member
 
 pytestmark = pytest.mark.django_db
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.django_db
 
 def test_old_letters_are_not_looked_at() -> None:
     user = make_member().user
-    Mail.objects.bulk_create(
-        Mail(kind=kind, to=user.email, about=user.pk + number)
-        for kind in (MailKind.CHANGE, MailKind.PASSWORD_RESET)
+    Email.objects.bulk_create(
+        Email(kind=kind, to=user.email, about=user.pk + number)
+        for kind in (EmailKind.CHANGE, EmailKind.PASSWORD_RESET)
         for number in range(3000)
     )
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE merchants_mail")
+        cursor.execute("ANALYZE merchants_email")
 
-    plan = json.loads(letters_lately(user).explain(format="json"))
+    plan = json.loads(reset_emails_lately(user).explain(format="json"))
 
     assert "Seq Scan" not in json.dumps(plan)

@@ -10,10 +10,10 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from merchants.people.invitations import invite_person, withdraw_invitation
-from merchants.models import Invitation, Mail, Membership, Role
-from merchants.email.sending import sweep_mail
 from audit.models import AuditAction, AuditEntry
+from merchants.email.sending import sweep_emails
+from merchants.models import Email, Invitation, Membership, Role
+from merchants.people.invitations import invite_person, withdraw_invitation
 from tests.factories import make_account
 from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.operators.back_office import make_staff
@@ -25,7 +25,7 @@ NEW_PASSWORD = "another horse, another staple"
 
 def letters() -> list[mail.EmailMessage]:
     """What has been sent; the worker's part is done by the sweep."""
-    sweep_mail()
+    sweep_emails()
     return list(mail.outbox)
 
 
@@ -221,7 +221,7 @@ def test_who_asks_for_a_letter_learns_nothing_and_cannot_flood() -> None:
         for email in [staff.email, "nobody@merchant.example", *[member.user.email] * 5]
     }
     assert len(said) == 1
-    assert Mail.objects.count() == 3
+    assert Email.objects.count() == 3
     assert {one.to[0] for one in letters()} == {member.user.email}
 
 
@@ -229,7 +229,7 @@ def test_a_link_is_not_in_the_database_and_dies_of_age(settings: pytest.FixtureR
     member = make_member()
     Client().post("/merchant/password/forgotten/", {"email": member.user.email})
     (letter,) = letters()
-    row = Mail.objects.get()
+    row = Email.objects.get()
     assert (row.facts, row.about) == ({}, member.user.pk)
     settings.PASSWORD_RESET_TIMEOUT = -1  # type: ignore[attr-defined]
     assert Client().get(link_in(letter), follow=True).status_code == 410

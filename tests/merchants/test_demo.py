@@ -74,7 +74,7 @@ def test_no_demo_is_loaded_into_production(settings: Settings) -> None:
 
 
 def test_the_printed_log_in_opens_the_merchants_page() -> None:
-    found = re.search(r"/merchant/   e-mail (\S+), password (\S+)", welcome())
+    found = re.search(r"/merchant/   email (\S+), password (\S+)", welcome())
     assert found
     browser = Client()
     email, password = found.groups()

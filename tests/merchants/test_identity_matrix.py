@@ -16,10 +16,10 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
-from merchants.people.invitations import invite_person
-from merchants.models import Mail, Membership, Role, Visit
-from merchants.urls import urlpatterns
 from audit.models import AuditEntry
+from merchants.models import Email, MemberSession, Membership, Role
+from merchants.people.invitations import invite_person
+from merchants.urls import urlpatterns
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff
@@ -87,7 +87,7 @@ ROWS = {
     "two_factor_on": Row(Role.VIEWER, FORM),
     "two_factor_off": Row(Role.VIEWER, FORM),
     "end_sessions": Row(Role.VIEWER, DO),
-    "end_session": Row(Role.VIEWER, DO, ("visit_id",)),
+    "end_session": Row(Role.VIEWER, DO, ("session_id",)),
 }
 
 
@@ -118,18 +118,18 @@ def make_world() -> World:
         "key_id": client.keys.earliest("pk").pk,
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
-        "visit_id": visit_of(owner.user),
+        "session_id": session_of(owner.user),
         "reference": buy_topup(Merchant(client)),
         "product": make_product().pk,
     }
     return World(account, ids)
 
 
-def visit_of(user: User) -> int:
+def session_of(user: User) -> int:
     """Another session of this person."""
     browser = browser_of(user)
     browser.get("/merchant/")
-    return Visit.objects.get(session_id=browser.session.session_key).pk
+    return MemberSession.objects.get(session_id=browser.session.session_key).pk
 
 
 def _role(role: Role) -> Callable[[World], User]:
@@ -235,7 +235,7 @@ def undone() -> Iterator[None]:
 
 def traces() -> tuple[int, int]:
     """What every change leaves."""
-    return AuditEntry.objects.count(), Mail.objects.count()
+    return AuditEntry.objects.count(), Email.objects.count()
 
 
 def test_every_path_has_a_row() -> None:
@@ -248,7 +248,7 @@ def test_each_page_answers_each_person_as_it_should(identity: str, world: World)
     ids = dict(world.ids)
     if identity in MEMBERS and identity != "owner of another account":
         assert user is not None
-        ids["visit_id"] = visit_of(user)
+        ids["session_id"] = session_of(user)
     wrong = []
     for name in ROWS:
         for method in ("GET", "POST"):

@@ -17,10 +17,10 @@ from pytest_django import Settings
 
 from config import queue
 from merchants.email import sending
+from merchants.email.outbox import tell_owners, write_email
+from merchants.email.sending import MAX_ATTEMPTS, send_email, sweep_emails
+from merchants.models import Email, EmailKind, Role
 from merchants.people.invitations import invite_person
-from merchants.email.outbox import tell_owners, write_mail
-from merchants.models import Mail, MailKind, Role
-from merchants.email.sending import MAX_ATTEMPTS, send_mail, sweep_mail
 from tests.concurrency.racing import race
 from tests.merchants.people import make_member
 
@@ -72,7 +72,7 @@ def office(smtp: None, settings: Settings) -> Iterator[PostOffice]:
 
 def due_now() -> None:
     """As if the pause were over."""
-    Mail.objects.update(due_at=timezone.now())
+    Email.objects.update(due_at=timezone.now())
 
 
 def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Settings) -> None:
@@ -83,7 +83,7 @@ def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Setti
     invitation = invite_person(
         account=owner.account, email="new@b.example", role=Role.VIEWER, invited_by=owner.user
     )
-    sweep_mail()
+    sweep_emails()
 
     (letter,) = (one for one in office.letters if one["To"] == "new@b.example")
     assert letter["Bcc"] is None
@@ -93,51 +93,51 @@ def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Setti
     assert "Käse & Söhne" in body
     assert "https://shop.example/merchant/join/?token=" in body
     token = body.partition("token=")[2].split()[0]
-    row = Mail.objects.get(about=invitation.pk)
+    row = Email.objects.get(about=invitation.pk)
     assert token not in str(row.facts)
 
 
 def test_while_the_mail_server_is_down_letters_wait(smtp: None, settings: Settings) -> None:
     member = make_member()
-    letter = write_mail(kind=MailKind.PASSWORD_RESET, to=member.user.email, about=member.user.pk)
+    letter = write_email(kind=EmailKind.PASSWORD_RESET, to=member.user.email, about=member.user.pk)
 
-    assert send_mail(mail_id=letter.pk) is False
+    assert send_email(email_id=letter.pk) is False
     letter.refresh_from_db()
     assert (letter.attempts, letter.sent_at) == (1, None)
     assert letter.due_at > timezone.now() + timedelta(seconds=50)
-    assert sweep_mail() == {"due": 0, "sent": 0}  # not yet
+    assert sweep_emails() == {"due": 0, "sent": 0}  # not yet
 
     office = PostOffice()
     controller = listen(settings, office)
     try:
         due_now()
-        assert sweep_mail() == {"due": 1, "sent": 1}
-        assert sweep_mail() == {"due": 0, "sent": 0}
+        assert sweep_emails() == {"due": 1, "sent": 1}
+        assert sweep_emails() == {"due": 0, "sent": 0}
     finally:
         controller.stop()
     assert len(office.letters) == 1
 
 
 def test_a_server_that_refuses_is_given_up_in_the_end(smtp: None, settings: Settings) -> None:
-    letter = write_mail(kind=MailKind.CHANGE, to="gone@b.example", facts={"change": "x"})
+    letter = write_email(kind=EmailKind.CHANGE, to="gone@b.example", facts={"change": "x"})
     controller = listen(settings, Refusing())
     try:
         for _ in range(MAX_ATTEMPTS):
             due_now()
-            assert send_mail(mail_id=letter.pk) is False
+            assert send_email(email_id=letter.pk) is False
     finally:
         controller.stop()
     letter.refresh_from_db()
     assert letter.given_up_at is not None
     due_now()
-    assert sweep_mail() == {"due": 0, "sent": 0}
+    assert sweep_emails() == {"due": 0, "sent": 0}
 
 
 def test_one_bad_letter_does_not_hold_up_the_others(office: PostOffice) -> None:
-    write_mail(kind=MailKind.PASSWORD_RESET, to="a@b.example", about=10**9)  # of nobody
-    write_mail(kind=MailKind.CHANGE, to="b@b.example", facts={"change": "x"})
+    write_email(kind=EmailKind.PASSWORD_RESET, to="a@b.example", about=10**9)  # of nobody
+    write_email(kind=EmailKind.CHANGE, to="b@b.example", facts={"change": "x"})
 
-    sweep_mail()
+    sweep_emails()
 
     assert [letter["To"] for letter in office.letters] == ["b@b.example"]
 
@@ -154,7 +154,7 @@ def test_a_broker_that_is_down_delays_a_letter_and_fails_nothing(
         tell_owners(account=owner.account, change="Something changed", actor=owner.user)
 
     assert office.letters == []
-    assert sweep_mail() == {"due": 1, "sent": 1}
+    assert sweep_emails() == {"due": 1, "sent": 1}
     assert len(office.letters) == 1
 
 
@@ -164,13 +164,13 @@ def test_what_was_rolled_back_is_never_told(office: PostOffice) -> None:
         tell_owners(account=owner.account, change="Never happened", actor=owner.user)
         transaction.set_rollback(True)
 
-    assert sweep_mail() == {"due": 0, "sent": 0}
+    assert sweep_emails() == {"due": 0, "sent": 0}
 
 
 def test_two_workers_send_a_letter_once(office: PostOffice) -> None:
-    letter = write_mail(kind=MailKind.CHANGE, to="a@b.example", facts={"change": "x"})
+    letter = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
 
-    sent = race([lambda: send_mail(mail_id=letter.pk)] * 4)
+    sent = race([lambda: send_email(email_id=letter.pk)] * 4)
 
     assert sorted(sent) == [False, False, False, True]
     assert len(office.letters) == 1
@@ -181,14 +181,14 @@ def test_control_without_the_lease_both_send_it(
 ) -> None:
     """The same where taking a letter leaves it due."""
     monkeypatch.setattr(sending, "LEASE", timedelta(seconds=-1))
-    letter = write_mail(kind=MailKind.CHANGE, to="a@b.example", facts={"change": "x"})
+    letter = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
     compose, gate = sending._compose, threading.Barrier(2)
 
-    def compose_together(row: Mail) -> mail.EmailMessage:
+    def compose_together(row: Email) -> mail.EmailMessage:
         gate.wait(10)
         return compose(row)
 
     monkeypatch.setattr(sending, "_compose", compose_together)
-    race([lambda: send_mail(mail_id=letter.pk)] * 2)
+    race([lambda: send_email(email_id=letter.pk)] * 2)
 
     assert len(office.letters) == 2

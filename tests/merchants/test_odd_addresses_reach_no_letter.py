@@ -6,9 +6,9 @@ from django.core import mail
 from django.utils import timezone
 
 from config.inputs import InputProblem
+from merchants.email.sending import sweep_emails
+from merchants.models import Email, EmailKind, Invitation, Role
 from merchants.people.invitations import check_invitation, invite_person
-from merchants.models import Invitation, Mail, MailKind, Role
-from merchants.email.sending import sweep_mail
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 
@@ -41,10 +41,12 @@ def test_it_is_refused_by_the_page_and_at_the_desk(odd: str) -> None:
 def test_a_letter_that_cannot_be_written_holds_up_no_other() -> None:
     account = make_account()
     facts = {"account": account.name, "balance": "1.00 USD", "level": "2.00 USD"}
-    bad = Mail.objects.create(kind=MailKind.LOW_BALANCE, to="two\nlines@shop.example", facts=facts)
-    Mail.objects.create(kind=MailKind.LOW_BALANCE, to="owner@shop.example", facts=facts)
+    bad = Email.objects.create(
+        kind=EmailKind.LOW_BALANCE, to="two\nlines@shop.example", facts=facts
+    )
+    Email.objects.create(kind=EmailKind.LOW_BALANCE, to="owner@shop.example", facts=facts)
 
-    assert sweep_mail() == {"due": 2, "sent": 1}
+    assert sweep_emails() == {"due": 2, "sent": 1}
 
     assert [letter.to for letter in mail.outbox] == [["owner@shop.example"]]
     bad.refresh_from_db()

@@ -8,9 +8,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from audit.models import AuditAction, AuditEntry
 from catalogue.models import ReferenceLink, Shelf
 from merchants.models import Membership, Role
-from audit.models import AuditAction, AuditEntry
 from tests.factories import link, make_category, make_product, make_variation, own_shelf
 from tests.merchants.people import browser_of, make_member
 

@@ -9,8 +9,8 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from merchants.email.sending import sweep_emails
 from merchants.models import Membership
-from merchants.email.sending import sweep_mail
 from tests.merchants.people import PASSWORD, make_member
 
 pytestmark = pytest.mark.django_db
@@ -127,6 +127,6 @@ def test_a_session_that_showed_no_factor_can_only_show_it_or_leave(member: Membe
 def test_the_owners_read_of_it(member: Membership) -> None:
     enrol(sign_in(member))
 
-    sweep_mail()
+    sweep_emails()
     (letter,) = mail.outbox
     assert letter.subject == f"Second factor turned on: {member.account}"

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from merchants.models import Membership, Visit
+from merchants.models import MemberSession, Membership
 from merchants.tasks import clear_sessions
 from tests.merchants.people import PASSWORD, browser_of, make_member
 
@@ -49,13 +49,13 @@ def test_sessions_are_listed_with_device_and_address() -> None:
 def test_one_session_is_ended() -> None:
     member = make_member()
     lost, browser = sign_in(member), sign_in(member)
-    visit = Visit.objects.get(session_id=lost.session.session_key)
+    session = MemberSession.objects.get(session_id=lost.session.session_key)
 
-    assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 302
+    assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 302
 
     assert not is_in(lost)
     assert is_in(browser)
-    assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 404
+    assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 404
 
 
 def test_nobody_ends_sessions_of_others() -> None:
@@ -64,8 +64,8 @@ def test_nobody_ends_sessions_of_others() -> None:
     stranger = sign_in(make_member())
     browser = sign_in(owner)
     for victim in (colleague, stranger):
-        visit = Visit.objects.get(session_id=victim.session.session_key)
-        assert browser.post(f"{ACCOUNT}sessions/{visit.pk}/end/").status_code == 404
+        session = MemberSession.objects.get(session_id=victim.session.session_key)
+        assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 404
 
     browser.post(f"{ACCOUNT}sessions/end/")
 
@@ -126,7 +126,7 @@ def test_a_session_ends_by_itself_and_takes_its_visit_along(settings: Settings) 
     Session.objects.update(expire_date=timezone.now())
     assert not is_in(browser)
     call_command("clearsessions")
-    assert not Visit.objects.exists()
+    assert not MemberSession.objects.exists()
 
 
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Settings) -> None:
@@ -148,7 +148,7 @@ def test_seeing_a_page_again_writes_nothing(
 
     with django_assert_max_num_queries(
         6
-    ) as queries:  # session, person, 2 of the factor, member, visit
+    ) as queries:  # session, person, 2 of the factor, member, session
         browser.get("/merchant/docs/")  # which itself reads nothing
 
     assert [one for one in queries.captured_queries if not one["sql"].startswith("SELECT")] == []
@@ -160,4 +160,6 @@ def test_expired_sessions_are_forgotten_with_their_visits() -> None:
         assert browser.get("/merchant/").status_code == 200
     Session.objects.filter(pk=gone.session.session_key).update(expire_date=timezone.now())
     clear_sessions()
-    assert [visit.session_id for visit in Visit.objects.all()] == [kept.session.session_key]
+    assert [session.session_id for session in MemberSession.objects.all()] == [
+        kept.session.session_key
+    ]

@@ -10,8 +10,8 @@ import pytest
 from accounts.models import Account
 from config.database import functions as sql
 from config.database.functions import TookTooLong, patience
-from merchants.money.charts import draw_days, draw_products
 from merchants.models import Role
+from merchants.money.charts import draw_days, draw_products
 from merchants.views import overview, wallet
 from orders.of_account import Spend, spend_of_account
 from tests.factories import (

@@ -6,8 +6,8 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
-from merchants.models import Invitation, Mail, Membership, Role
-from merchants.email.sending import sweep_mail
+from merchants.email.sending import sweep_emails
+from merchants.models import Email, Invitation, Membership, Role
 from tests.factories import make_account
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in
@@ -29,7 +29,7 @@ def test_staff_invite_an_owner() -> None:
         Role.OWNER,
         "open",
     )
-    sweep_mail()
+    sweep_emails()
     assert [one.to for one in mail.outbox] == [["boss@shop.example"]]
 
     withdrawn = signed_in().post(
@@ -48,7 +48,7 @@ def test_a_mistake_is_told_and_invites_nobody() -> None:
             ADD, {"account": member.account_id, "email": email, "role": "owner"}
         )
         assert said in answer.content.decode()
-    assert not Mail.objects.exists()
+    assert not Email.objects.exists()
 
 
 def test_without_the_permission_nobody_is_invited() -> None:

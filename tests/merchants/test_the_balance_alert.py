@@ -11,12 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account
-from config.celery import app
-from merchants.money import balance_alerts
-from merchants.email import sending
-from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
-from merchants.models import BalanceAlert, Mail, MailKind, Role
 from audit.models import AuditAction, AuditEntry
+from config.celery import app
+from merchants.email import sending
+from merchants.models import BalanceAlert, Email, EmailKind, Role
+from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from tests.concurrency.racing import race
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
@@ -39,8 +38,8 @@ def make_alert(balance: str = "100.00", level: str = "50.00") -> tuple[Account, 
     return account, owner
 
 
-def letters() -> list[Mail]:
-    return list(Mail.objects.filter(kind=MailKind.LOW_BALANCE).order_by("pk"))
+def letters() -> list[Email]:
+    return list(Email.objects.filter(kind=EmailKind.LOW_BALANCE).order_by("pk"))
 
 
 def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
@@ -80,7 +79,7 @@ def test_the_letter_says_what_is_the_matter(mailoutbox: Any) -> None:
     account, _ = make_alert(balance="10.00")
     sweep_balance_alerts()
 
-    sending.send_mail(mail_id=letters()[0].pk)
+    sending.send_email(email_id=letters()[0].pk)
 
     (sent,) = mailoutbox
     assert sent.subject == f"Low balance: {account.name}"
@@ -140,10 +139,10 @@ def test_control_sweeps_that_look_first_and_write_then_write_twice(
             with transaction.atomic():
                 alert.below, alert.crossed_at = True, timezone.now()
                 alert.save()
-                Mail.objects.create(kind=MailKind.LOW_BALANCE, to="owner@example.com")
+                Email.objects.create(kind=EmailKind.LOW_BALANCE, to="owner@example.com")
         return True
 
-    monkeypatch.setattr(alerts, "_tell", careless)
+    monkeypatch.setattr(balance_alerts, "_tell", careless)
     race([sweep_balance_alerts] * 2)
 
     assert len(letters()) == 2
@@ -155,7 +154,7 @@ def test_the_crossing_and_its_letters_are_one(monkeypatch: pytest.MonkeyPatch) -
     def fail(**_: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(alerts, "write_mail", fail)
+    monkeypatch.setattr(balance_alerts, "write_email", fail)
     with pytest.raises(RuntimeError):
         sweep_balance_alerts()
     monkeypatch.undo()
@@ -184,7 +183,7 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
     assert BalanceAlert.objects.get().level == Decimal("25.5")
     entry = AuditEntry.objects.get(action=AuditAction.ALERT_CHANGED)
     assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
-    told = Mail.objects.get(kind=MailKind.CHANGE)
+    told = Email.objects.get(kind=EmailKind.CHANGE)
     assert told.to == owner.email
     assert told.facts["facts"] == {"Before": "none", "Now": "25.50 USD"}
 

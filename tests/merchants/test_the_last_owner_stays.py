@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from config.inputs import InputProblem
-from merchants.people.invitations import accept_invitation, invite_person
 from merchants.models import Membership, Role
+from merchants.people.invitations import accept_invitation, invite_person
 from merchants.people.members import change_role, members_of, remove_member
 from tests.concurrency.racing import held, start, wait_for_waiting
 from tests.merchants.people import browser_of, make_member

@@ -16,8 +16,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account
-from merchants.views import downloads
 from merchants.models import Role
+from merchants.views import downloads
 from tests.factories import Merchant, buy_topup, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member

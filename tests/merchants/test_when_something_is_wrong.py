@@ -9,8 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 from structlog.contextvars import bound_contextvars
 
-from merchants.views import downloads
-from merchants.views import people
+from merchants.views import downloads, people
 from tests.merchants.people import PASSWORD, browser_of, make_member
 
 pytestmark = pytest.mark.django_db

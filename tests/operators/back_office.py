@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from catalogue.models import VoucherCode
-from merchants.people.invitations import invite_person
-from merchants.models import Role
-from audit.services import record_action
 from audit.models import AuditAction
-from operators.models import Forwarding, ForwardingRoute, ForwardingState
+from audit.services import record_action
+from catalogue.models import VoucherCode
+from merchants.models import Role
+from merchants.people.invitations import invite_person
+from operators.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
 from tests.factories import (
     buy_topup,
@@ -51,17 +51,17 @@ class World:
             account = merchant.client.account
             assert account is not None
             link(account, "their own name", shelf)
-            package = make_topup_product(forward=True)
+            package = make_topup_product(announce=True)
             fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, package))
             announced = fulfilment.pk
-            Forwarding.objects.create(
+            Announcement.objects.create(
                 fulfilment=fulfilment,
-                state=ForwardingState.ANNOUNCED,
+                state=AnnouncementState.ANNOUNCED,
                 chat_id=-1001,
                 message_id=announced,
                 announced_at=timezone.now(),
             )
-            ForwardingRoute.objects.create(product=package, chat_id=-1001)
+            AnnouncementRoute.objects.create(product=package, chat_id=-1001)
             link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]

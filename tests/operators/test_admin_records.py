@@ -9,12 +9,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
-from merchants.models import Mail, Membership
+from merchants.models import Email, Membership
 from operators.admin.base import CappedPaginator
-from audit.models import AuditEntry
-from operators.models import Forwarding
+from operators.models import Announcement
 from orders.models import Order
 from tests.operators.back_office import World, list_url, signed_in, url
 from topups.models import Fulfilment
@@ -27,9 +27,9 @@ NEWEST_FIRST: list[Any] = [
     VoucherCode,
     IdempotencyRecord,
     AuditEntry,
-    Forwarding,
+    Announcement,
     Membership,
-    Mail,
+    Email,
 ]
 # The desk moves its orders by its own buttons, and shows the oldest first.
 ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]
@@ -95,7 +95,7 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.referencelink",
         "catalogue.shelf",
         "merchants.invitation",  # sent, and taken back; tests/merchants/test_staff_invite.py
-        "operators.forwardingroute",
+        "operators.announcementroute",
         "operators.platformsettings",
         "operators.telegramlink",
         "topups.topupproduct",

@@ -8,8 +8,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.test.utils import override_settings
 
-from catalogue.models import VoucherCode
 from audit.models import AuditEntry
+from catalogue.models import VoucherCode
 from orders.models import Order
 from tests.factories import add_codes, make_merchant, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in, url

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, transaction
 from catalogue.models import PriceChange, Product, Shelf
 from tests.factories import make_product, make_topup_product, own_shelf
 from tests.operators.back_office import form_of, make_staff, signed_in, url
-from topups.models import PriceChange as PackagePriceChange
+from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
 
 pytestmark = pytest.mark.django_db
@@ -41,13 +41,13 @@ def test_a_package_remembers_its_prices_and_shows_them() -> None:
 
 def test_the_back_office_says_who_changed_a_price(db: None) -> None:
     staff = make_staff(superuser=True)
-    browser, product, package = signed_in(staff), make_product(), make_topup_product()
+    browser, product, topup = signed_in(staff), make_product(), make_topup_product()
 
     shelf = own_shelf(make_product())
     pages: list[tuple[Product | Shelf | TopUpProduct, dict[str, str]]] = [
         (product, {"shelves-0-price": "1.23"}),
         (shelf, {"price": "7.89"}),
-        (package, {"price": "4.56"}),
+        (topup, {"price": "4.56"}),
     ]
     for page, change in pages:
         assert browser.post(url(page), {**form_of(browser, url(page)), **change}).status_code == 302
@@ -55,7 +55,7 @@ def test_the_back_office_says_who_changed_a_price(db: None) -> None:
     who = f"admin:{staff.username}"
     for changed in (shelf, own_shelf(product)):
         assert changed.price_changes.latest("pk").changed_by == who
-    assert PackagePriceChange.objects.latest("pk").changed_by == who
+    assert TopUpPriceChange.objects.latest("pk").changed_by == who
     for page, _ in pages:
         assert who in browser.get(url(page)).content.decode()
 
@@ -77,10 +77,10 @@ def test_an_import_is_named_and_so_is_a_change_by_sql(db: None, tmp_path: Path) 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_history_stays_as_long_as_what_it_is_of() -> None:
-    shelf, package = own_shelf(make_product()), make_topup_product()
+    shelf, topup = own_shelf(make_product()), make_topup_product()
     TopUpProduct.objects.update(price=Decimal("3.21"))
 
-    for history in (PriceChange, PackagePriceChange):
+    for history in (PriceChange, TopUpPriceChange):
         rows: Any = history.objects.all()
         assert rows.exists()
         for refused in (rows.delete, lambda rows=rows: rows.update(after=1)):
@@ -90,6 +90,6 @@ def test_the_history_stays_as_long_as_what_it_is_of() -> None:
 
     with transaction.atomic():
         Shelf.objects.filter(pk=shelf.pk).delete()
-        package.delete()
+        topup.delete()
     assert not PriceChange.objects.filter(shelf=shelf).exists()
-    assert not PackagePriceChange.objects.exists()
+    assert not TopUpPriceChange.objects.exists()

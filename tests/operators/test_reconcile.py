@@ -40,7 +40,7 @@ def busy() -> Merchant:
 
 
 FORWARDED = (
-    "INSERT INTO operators_forwarding (attempts, lost_answers, repeats, repeat_asked, last_error,"
+    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, last_error,"
     " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
 )
 # Each check by name: what somebody did to the data behind the service's back.

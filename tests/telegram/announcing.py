@@ -1,4 +1,4 @@
-"""What the tests of forwarding share: an operators' chat, orders for it, and hands of the clock."""
+"""What the tests of announcements share: an operators' chat, orders, and a clock to turn."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from operators.models import Forwarding, ForwardingChat, PlatformSettings
-from operators.telegram.forwarding import show_order, sweep_forwarding
+from operators.models import Announcement, AnnouncementChat, PlatformSettings
+from operators.telegram.announcements import show_order, sweep_announcements
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
 from tests.telegram.server import BotApi, Chat, Message, running_bot_api
 from topups.fulfilments import Operator, move_fulfilment
@@ -30,7 +30,7 @@ class Place:
 
     def order(self, **fields: Any) -> Fulfilment:
         """A new order of a package that is announced."""
-        product = fields.pop("product", None) or make_topup_product(forward=True, **fields)
+        product = fields.pop("product", None) or make_topup_product(announce=True, **fields)
         reference = buy_topup(make_merchant(), product)
         return Fulfilment.objects.get(order_reference=reference)
 
@@ -44,13 +44,13 @@ class Place:
 
 @contextmanager
 def operators_chat(settings: Any) -> Iterator[Place]:
-    """Forwarding on, to one group, of a Bot API server of the test's own."""
+    """Announcement on, to one group, of a Bot API server of the test's own."""
     with running_bot_api() as api:
         settings.TELEGRAM_BOT_TOKEN = api.token
         settings.TELEGRAM_API_URL = api.url
         settings.TELEGRAM_TIMEOUT_SECONDS = 5
         group = api.add_group("Operators")
-        PlatformSettings.objects.create(forwarding=True, chat_id=group.id)
+        PlatformSettings.objects.create(announcing=True, chat_id=group.id)
         yield Place(api, group, settings)
 
 
@@ -61,12 +61,12 @@ def move(fulfilment: Fulfilment, move: Move, operator: Operator | None = None) -
     )
 
 
-def row_of(fulfilment: Fulfilment) -> Forwarding:
-    return Forwarding.objects.get(fulfilment=fulfilment)
+def row_of(fulfilment: Fulfilment) -> Announcement:
+    return Announcement.objects.get(fulfilment=fulfilment)
 
 
 def sweep() -> dict[str, int]:
-    return sweep_forwarding()
+    return sweep_announcements()
 
 
 def show(fulfilment: Fulfilment) -> None:
@@ -76,11 +76,11 @@ def show(fulfilment: Fulfilment) -> None:
 def later(**time: float) -> None:
     """What Telegram asked to wait for, and what a dead process held, is over by so much."""
     passed = timedelta(**time)
-    ForwardingChat.objects.update(
+    AnnouncementChat.objects.update(
         paused_until=F("paused_until") - passed,
         window_started_at=F("window_started_at") - passed,
     )
-    Forwarding.objects.update(
+    Announcement.objects.update(
         busy_until=F("busy_until") - passed,
         restore_at=F("restore_at") - passed,
         announced_at=F("announced_at") - passed,
@@ -90,6 +90,6 @@ def later(**time: float) -> None:
 
 def pause_of(chat: Chat) -> float:
     """For how many seconds from now on the chat is left alone."""
-    until = ForwardingChat.objects.get(chat_id=chat.id).paused_until
+    until = AnnouncementChat.objects.get(chat_id=chat.id).paused_until
     assert until is not None
     return (until - timezone.now()).total_seconds()

@@ -169,7 +169,7 @@ class Desk:
 
     def order(self, merchant: Merchant | None = None, **fields: Any) -> tuple[Fulfilment, Message]:
         """An order that was bought and announced."""
-        product = make_topup_product(forward=True, **fields)
+        product = make_topup_product(announce=True, **fields)
         reference = buy_topup(merchant or make_merchant(), product)
         return Fulfilment.objects.get(order_reference=reference), self.announcement(reference)
 
@@ -206,7 +206,7 @@ class Desk:
 
 @contextmanager
 def open_desk(telegram: Telegram, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Forwarding is on, and this process queues for the worker, too."""
+    """Announcement is on, and this process queues for the worker, too."""
     api = telegram.api
     api.clear_faults()
     api.disorder, api.query_seconds = Disorder(), 15.0
@@ -214,7 +214,7 @@ def open_desk(telegram: Telegram, settings: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CELERY_BROKER_URL", telegram.broker.url)
     monkeypatch.setattr(queue, "resting", queue.Rest())
     group = api.add_group("Operators")
-    PlatformSettings.objects.create(forwarding=True, chat_id=group.id)
+    PlatformSettings.objects.create(announcing=True, chat_id=group.id)
     yield Desk(telegram, group)
     api.clear_faults()
     api.drop_updates()

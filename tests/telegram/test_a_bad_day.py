@@ -18,7 +18,7 @@ from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
 from embedded.environment import PROJECT
-from operators.models import Forwarding
+from operators.models import Announcement
 from operators.telegram import health
 from tests.commands import refusal
 from tests.live import database_url
@@ -237,7 +237,7 @@ def test_a_connection_that_died_is_made_anew(desk: Desk) -> None:
     desk.press(anna, message, "Claim")
     desk.api.wait_for(lambda: "Release" in message.buttons, "the message shows the claim")
     wait_until(
-        lambda: not Forwarding.objects.exclude(busy_until=None).exists(),
+        lambda: not Announcement.objects.exclude(busy_until=None).exists(),
         "the worker is done with it: a lease of an edit cut short has to run out first",
     )
     with connection.cursor() as cursor:

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from operators.models import Forwarding
+from operators.models import Announcement
 from tests.commands import run
 from tests.factories import buy_topup, make_merchant, make_topup_product
 from tests.tasks.running import wait_until
@@ -59,9 +59,9 @@ class Work:
 
 def test_each_order_ends_once(desk: Desk) -> None:
     dice = random.Random(7)
-    desk.telegram.crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="2")  # finds what no task told of
+    desk.telegram.crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="2")  # finds what no task told of
     people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
-    product = make_topup_product(forward=True, price=str(PRICE), available_stock=ORDERS)
+    product = make_topup_product(announce=True, price=str(PRICE), available_stock=ORDERS)
     merchant = make_merchant(balance=str(PRICE * ORDERS), rate_limit_per_minute=1_000_000)
     begun = time.monotonic()
     references = [buy_topup(merchant, product) for _ in range(ORDERS)]
@@ -119,7 +119,7 @@ def test_each_order_ends_once(desk: Desk) -> None:
 
 def _stuck(waiting: list[str], working: list[Work]) -> str:
     """What to look at where the work does not come to an end."""
-    rows = Forwarding.objects.filter(fulfilment__order_reference__in=waiting[-3:])
+    rows = Announcement.objects.filter(fulfilment__order_reference__in=waiting[-3:])
     lines = [f"{len(waiting)} are not begun, {len(working)} are open:"]
     lines += [f"{row.state} {row.attempts} {row.lost_answers} {row.last_error}" for row in rows]
     for work in working[:5]:

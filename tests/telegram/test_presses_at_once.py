@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from operators.models import Forwarding, ForwardingState, TelegramLink
+from operators.models import Announcement, AnnouncementState, TelegramLink
 from operators.telegram import presses
 from operators.telegram.buttons import Act, Press, encode
 from operators.telegram.message import last_event
@@ -23,7 +23,7 @@ GRACE = 1.0  # seconds; with the guard somebody else waits for longer than that
 
 
 def order() -> Fulfilment:
-    reference = buy_topup(make_merchant(), make_topup_product(forward=True))
+    reference = buy_topup(make_merchant(), make_topup_product(announce=True))
     return Fulfilment.objects.get(order_reference=reference)
 
 
@@ -66,11 +66,11 @@ def test_an_order_that_is_released_in_between_is_not_delivered_by_that_press(
     assert ("pending", "complete") not in list(events)
 
 
-def announced(fulfilment: Fulfilment, message_id: int, **fields: Any) -> Forwarding:
+def announced(fulfilment: Fulfilment, message_id: int, **fields: Any) -> Announcement:
     shown = last_event(fulfilment)
-    return Forwarding.objects.create(
+    return Announcement.objects.create(
         fulfilment=fulfilment,
-        state=ForwardingState.ANNOUNCED,
+        state=AnnouncementState.ANNOUNCED,
         chat_id=CHAT,
         message_id=message_id,
         announced_at=shown.created_at,
@@ -94,10 +94,10 @@ def test_a_button_that_is_sent_from_another_orders_message_leaves_that_one_alone
 def test_it_is_carried_out_though_the_message_of_its_own_order_is_not_known() -> None:
     linked(1)
     one, other = order(), order()
-    Forwarding.objects.create(fulfilment=one, chat_id=CHAT, lost_answers=1)
+    Announcement.objects.create(fulfilment=one, chat_id=CHAT, lost_answers=1)
     announced(other, 12)
 
     verdict = press(1, Act.CLAIM, one, message_id=12)
 
     assert verdict.text == "It is yours."
-    assert Forwarding.objects.get(fulfilment=one).message_id is None
+    assert Announcement.objects.get(fulfilment=one).message_id is None

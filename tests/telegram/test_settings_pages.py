@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from operators.models import ForwardingRoute, PlatformSettings
+from operators.models import AnnouncementRoute, PlatformSettings
 from operators.roles import PLATFORM_MANAGER, ROLES
 from operators.telegram.selectors import Target, platform_settings, read_platform
 from tests.factories import make_category, make_topup_product
@@ -22,7 +22,7 @@ def save(browser: Any, **fields: Any) -> Any:
 
 
 def test_before_anybody_saved_anything_nothing_is_forwarded() -> None:
-    assert platform_settings().forwarding is False
+    assert platform_settings().announcing is False
     assert PlatformSettings.objects.count() == 0
 
 
@@ -39,7 +39,7 @@ def test_what_is_saved_counts_at_once() -> None:
 
     answer = save(
         browser,
-        forwarding="on",
+        announcing="on",
         chat_id="-1001234567890",
         topic_id="7",
         quiet_from="22:00",
@@ -51,7 +51,7 @@ def test_what_is_saved_counts_at_once() -> None:
 
     assert answer.status_code == 302
     platform = read_platform()
-    assert platform.settings.forwarding
+    assert platform.settings.announcing
     assert platform.zone.key == "Asia/Dubai"
     assert platform.target_of(product_id=1, category_id=None) == Target(-1001234567890, 7)
     assert (platform.settings.repeat_minutes, platform.settings.repeat_times) == (5, 1)
@@ -98,17 +98,17 @@ def test_quiet_hours_have_two_different_ends() -> None:
 def test_others_change_nothing(permissions: list[str]) -> None:
     PlatformSettings.objects.create()
 
-    answer = signed_in(make_staff(*permissions)).post(PAGE, {"forwarding": "on"})
+    answer = signed_in(make_staff(*permissions)).post(PAGE, {"announcing": "on"})
 
     assert answer.status_code == 403
-    assert not platform_settings().forwarding
+    assert not platform_settings().announcing
 
 
 def test_a_platform_manager_does_all_of_it() -> None:
     browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
 
-    assert save(browser, forwarding="on").status_code == 302
-    for page in (list_url(ForwardingRoute), reverse("admin:operators_forwardingroute_add")):
+    assert save(browser, announcing="on").status_code == 302
+    for page in (list_url(AnnouncementRoute), reverse("admin:operators_announcementroute_add")):
         assert browser.get(page).status_code == 200
 
 
@@ -121,7 +121,7 @@ def test_nobody_adds_a_second_row_or_deletes_the_one() -> None:
 
 
 def test_a_route_is_of_one_thing() -> None:
-    browser, add = signed_in(), reverse("admin:operators_forwardingroute_add")
+    browser, add = signed_in(), reverse("admin:operators_announcementroute_add")
     product, category = make_topup_product(), make_category()
 
     neither = browser.post(add, {"chat_id": "-5"})
@@ -132,12 +132,12 @@ def test_a_route_is_of_one_thing() -> None:
     statuses = [answer.status_code for answer in (neither, both, one, twice)]
     assert statuses == [200, 200, 302, 200]
     assert "of a package or of a category" in neither.content.decode()
-    assert ForwardingRoute.objects.get().chat_id == -5
+    assert AnnouncementRoute.objects.get().chat_id == -5
 
 
 @pytest.mark.parametrize("field", ["product", "category"])
 def test_a_platform_manager_finds_what_a_route_is_of(field: str) -> None:
     browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
-    asked = {"app_label": "operators", "model_name": "forwardingroute", "field_name": field}
+    asked = {"app_label": "operators", "model_name": "announcementroute", "field_name": field}
 
     assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

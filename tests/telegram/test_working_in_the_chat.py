@@ -43,7 +43,7 @@ def balance(merchant: Merchant) -> Decimal:
 
 def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
     anna, _ = desk.staff("anna")
-    product = make_topup_product(name="Gems <60> & more", forward=True)
+    product = make_topup_product(name="Gems <60> & more", announce=True)
     server = make_field(product, "dropdown", label="Server", options=["eu", "us"])
     reference = buy_topup(merchant, product, player_id="0012345", fields={str(server.number): "eu"})
 
@@ -79,7 +79,7 @@ def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
 )
 def test_an_order_is_rejected(desk: Desk, merchant: Merchant, label: str, reason: str) -> None:
     anna, _ = desk.staff("anna")
-    reference = buy_topup(merchant, make_topup_product(forward=True))
+    reference = buy_topup(merchant, make_topup_product(announce=True))
     assert balance(merchant) == Decimal("95.01")
     message = desk.announcement(reference)
 

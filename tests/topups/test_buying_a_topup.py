@@ -83,7 +83,7 @@ def test_field_values_reach_the_operators_with_their_labels(merchant: Merchant) 
 
     buy(merchant, product, fields={str(server.number): "eu"})
 
-    (shown,) = Fulfilment.objects.get().inputs
+    (shown,) = Fulfilment.objects.get().fields
     assert (shown["label"], shown["value"]) == ("Server", "eu")
 
 

@@ -19,7 +19,7 @@ GEMS: dict[str, Any] = {
     "currency": "USD",
     "price": "4.99",
     "available_stock": 10,
-    "forward": True,
+    "announce": True,
     "fields": [
         {
             "id": 1,

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from django.db import migrations, models
 
-from config.database.functions import run_sql_file
+from config.database.migrations import run_sql_file
 
 SQL = Path(__file__).resolve().parent.parent / "sql"
 

@@ -19,10 +19,10 @@ CREATE OR REPLACE TRIGGER topups_ended_stays_ended
     BEFORE UPDATE ON topups_fulfilment
     FOR EACH ROW
     WHEN (
-        (OLD.order_reference, OLD.account_id, OLD.product_id, OLD.player_id, OLD.inputs,
+        (OLD.order_reference, OLD.account_id, OLD.product_id, OLD.player_id, OLD.fields,
          OLD.amount, OLD.currency, OLD.takes_stock)
         IS DISTINCT FROM
-        (NEW.order_reference, NEW.account_id, NEW.product_id, NEW.player_id, NEW.inputs,
+        (NEW.order_reference, NEW.account_id, NEW.product_id, NEW.player_id, NEW.fields,
          NEW.amount, NEW.currency, NEW.takes_stock)
         OR (OLD.status IN ('completed', 'failed')
             AND (OLD.status, OLD.failure_reason, OLD.closed_at, OLD.refund_due_at)

@@ -1,16 +1,16 @@
 -- Puts an accepted top-up in front of the operators, with the first row of its history.
 CREATE OR REPLACE FUNCTION topups_open_fulfilment(
     p_reference text, p_account bigint, p_client bigint, p_product bigint, p_player_id text,
-    p_inputs jsonb, p_amount numeric, p_currency text, p_takes_stock boolean
+    p_fields jsonb, p_amount numeric, p_currency text, p_takes_stock boolean
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     opened bigint;
 BEGIN
     INSERT INTO topups_fulfilment
-        (order_reference, account_id, product_id, player_id, inputs, amount, currency,
+        (order_reference, account_id, product_id, player_id, fields, amount, currency,
          takes_stock, status)
     VALUES
-        (p_reference, p_account, p_product, p_player_id, p_inputs, p_amount, p_currency,
+        (p_reference, p_account, p_product, p_player_id, p_fields, p_amount, p_currency,
          p_takes_stock, 'pending')
     RETURNING id INTO opened;
 

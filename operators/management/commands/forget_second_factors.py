@@ -3,9 +3,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
+from accounts.second_factor import forget_second_factors
 from config.command_line import JSONCommand
 from config.inputs import InputProblem
-from operators.two_factor import forget_second_factors
 
 
 class Command(JSONCommand):

@@ -12,12 +12,18 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from audit.models import AuditAction, AuditEntry
 from embedded.environment import PROJECT
 from embedded.processes import free_port
-from audit.models import AuditAction, AuditEntry
-from operators.models import Forwarding, ForwardingChat, ForwardingRoute, ForwardingState, PlatformSettings
+from operators.models import (
+    Announcement,
+    AnnouncementChat,
+    AnnouncementRoute,
+    AnnouncementState,
+    PlatformSettings,
+)
 from operators.reconcile import reconcile
-from operators.telegram import api, forwarding
+from operators.telegram import announcements, api
 from operators.telegram.message import Message
 from operators.telegram.message import render as real_render
 from operators.telegram.requests import note_stray, request_refresh
@@ -59,7 +65,7 @@ def place(settings: Any) -> Iterator[Place]:
 
 
 def given_up() -> list[str]:
-    entries = AuditEntry.objects.filter(action=AuditAction.FORWARDING_GIVEN_UP)
+    entries = AuditEntry.objects.filter(action=AuditAction.ANNOUNCEMENT_GIVEN_UP)
     return list(entries.order_by("pk").values_list("reference", flat=True))
 
 
@@ -68,8 +74,8 @@ def given_up() -> list[str]:
 
 def test_a_chat_that_is_told_to_wait_is_left_alone_and_others_are_not(place: Place) -> None:
     other = place.api.add_group("Other")
-    gems = make_topup_product(forward=True)
-    ForwardingRoute.objects.create(product=gems, chat_id=other.id)
+    gems = make_topup_product(announce=True)
+    AnnouncementRoute.objects.create(product=gems, chat_id=other.id)
     place.api.fault("sendMessage", TOO_MANY(37))
     for product in (None, None, gems):
         place.order(product=product)
@@ -121,7 +127,7 @@ def test_what_was_surely_not_sent_is_sent_later_without_a_doubt(place: Place) ->
     assert DOUBT not in message.text
     row = row_of(order)
     assert (row.lost_answers, row.last_error) == (0, "")
-    assert ForwardingChat.objects.get().failures == 0
+    assert AnnouncementChat.objects.get().failures == 0
 
 
 @pytest.mark.parametrize("fault", ANSWER_LOST)
@@ -194,7 +200,7 @@ def test_after_a_few_lost_answers_nothing_is_posted_any_more(place: Place) -> No
         later(minutes=10)
 
     assert len(place.posted()) == 3
-    assert row_of(order).state == ForwardingState.GIVEN_UP
+    assert row_of(order).state == AnnouncementState.GIVEN_UP
     assert given_up() == [order.order_reference]
 
 
@@ -205,7 +211,7 @@ def test_a_worker_that_dies_while_it_sends_leaves_a_doubt(place: Place) -> None:
     with dying.context(), pytest.raises(_Killed):
         show(order)
     dying.undo()
-    assert row_of(order).state == ForwardingState.SENDING
+    assert row_of(order).state == AnnouncementState.SENDING
     assert sweep()["announced"] == 0
 
     later(minutes=2)
@@ -218,7 +224,7 @@ def test_a_worker_that_dies_while_it_sends_leaves_a_doubt(place: Place) -> None:
 def test_a_repetition_that_was_lost_leaves_the_known_message_true(place: Place) -> None:
     order = place.order()
     show(order)
-    Forwarding.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_asked=True)
     place.api.fault("sendMessage", DROP(after=True))
     sweep()
     move(order, Move.COMPLETE)
@@ -252,7 +258,7 @@ def test_one_order_that_fails_holds_up_no_other(
             raise ValueError
         return shown(fulfilment, **options)
 
-    monkeypatch.setattr(forwarding, "render", render)
+    monkeypatch.setattr(announcements, "render", render)
 
     for _ in range(2):
         sweep()
@@ -301,7 +307,7 @@ def test_an_order_that_cannot_be_announced_is_given_up_with_a_mark(
 
     assert place.api.count("sendMessage") == 1
     row = row_of(order)
-    assert row.state == ForwardingState.GIVEN_UP
+    assert row.state == AnnouncementState.GIVEN_UP
     assert error in row.last_error.lower()
     assert given_up() == [order.order_reference]
     desk = signed_in().get(list_url(Fulfilment)).content.decode()
@@ -321,13 +327,13 @@ def test_what_was_given_up_is_announced_again_by_hand(place: Place) -> None:
     move(taken, Move.COMPLETE)
     sweep()
     assert place.posted() == []
-    may_only_look = make_staff("operators.view_forwarding")
-    may = make_staff("operators.view_forwarding", "operators.announce_again")
+    may_only_look = make_staff("operators.view_announcement")
+    may = make_staff("operators.view_announcement", "operators.announce_again")
     asked = {
         "action": "announce_again_selected",
         "_selected_action": [row_of(order).pk, row_of(taken).pk],
     }
-    page = list_url(Forwarding)
+    page = list_url(Announcement)
 
     signed_in(may_only_look).post(page, asked)
     sweep()
@@ -338,7 +344,7 @@ def test_what_was_given_up_is_announced_again_by_hand(place: Place) -> None:
     assert "1 will be announced again" in answer.content.decode()
     (message,) = place.posted()
     assert order.order_reference in message.text
-    entry = AuditEntry.objects.get(action=AuditAction.FORWARDING_RESUMED)
+    entry = AuditEntry.objects.get(action=AuditAction.ANNOUNCEMENT_RESUMED)
     assert (entry.actor, entry.reference) == (may, order.order_reference)
 
 
@@ -347,7 +353,7 @@ def test_what_is_announced_can_be_announced_again_by_hand(place: Place) -> None:
     show(order)
     asked = {"action": "announce_again_selected", "_selected_action": [row_of(order).pk]}
 
-    signed_in().post(list_url(Forwarding), asked)
+    signed_in().post(list_url(Announcement), asked)
     sweep()
     sweep()
 
@@ -386,8 +392,8 @@ def test_a_token_that_is_refused_gives_nothing_up(place: Place) -> None:
 
 
 def test_a_group_that_becomes_a_supergroup_is_followed(place: Place) -> None:
-    route = ForwardingRoute.objects.create(
-        product=make_topup_product(forward=True), chat_id=place.group.id
+    route = AnnouncementRoute.objects.create(
+        product=make_topup_product(announce=True), chat_id=place.group.id
     )
     shown, order = place.order(), None
     show(shown)
@@ -446,7 +452,7 @@ def test_a_deleted_message_of_an_order_that_ended_is_let_go(place: Place) -> Non
     sweep()
 
     assert place.posted() == []
-    assert row_of(order).state == ForwardingState.ENDED
+    assert row_of(order).state == AnnouncementState.ENDED
     assert given_up() == []
 
 
@@ -513,9 +519,9 @@ def test_no_log_holds_the_token_however_much_is_logged(place: Place) -> None:
         )
         return ended.stdout, ended.stderr
 
-    failed = run("sweep_forwarding")
+    failed = run("sweep_announcements")
     later(minutes=10)
-    done = run("sweep_forwarding")
+    done = run("sweep_announcements")
     careless = run(
         "shell",
         "--command=import logging; from django.conf import settings;"
@@ -548,7 +554,7 @@ def test_a_message_that_was_given_up_is_true_again_once_telegram_takes_edits(pla
     place.group.kicked = True
     move(order, Move.CLAIM, anna)
     show(order)
-    assert row_of(order).state == ForwardingState.GIVEN_UP
+    assert row_of(order).state == AnnouncementState.GIVEN_UP
     place.group.kicked = False
 
     move(order, Move.COMPLETE, anna)
@@ -557,7 +563,7 @@ def test_a_message_that_was_given_up_is_true_again_once_telegram_takes_edits(pla
     (message,) = place.posted()
     assert "Delivered" in message.text
     assert message.buttons == []
-    assert row_of(order).state == ForwardingState.ENDED
+    assert row_of(order).state == AnnouncementState.ENDED
 
 
 def test_a_press_on_a_message_that_was_given_up_makes_it_true(place: Place) -> None:
@@ -579,9 +585,9 @@ def test_a_repetition_that_is_refused_leaves_the_known_message_true(place: Place
     order = place.order()
     show(order)
     place.api.fault("sendMessage", ERROR(400, "Bad Request: TOPIC_CLOSED"))
-    Forwarding.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_asked=True)
     sweep()
-    assert row_of(order).state == ForwardingState.GIVEN_UP
+    assert row_of(order).state == AnnouncementState.GIVEN_UP
 
     move(order, Move.COMPLETE)
     show(order)
@@ -610,4 +616,4 @@ def test_a_connection_that_is_never_made_is_no_lost_answer(place: Place) -> None
             each.close()
 
     row = row_of(order)
-    assert (row.state, row.lost_answers) == (ForwardingState.WAITING, 0)
+    assert (row.state, row.lost_answers) == (AnnouncementState.WAITING, 0)

@@ -1,6 +1,6 @@
 -- Takes one package from a product's stock and says whether its stock is counted at all.
 -- Refuses with VT001 insufficient_stock. Locks the product's row until commit where it counts.
-CREATE OR REPLACE FUNCTION topups_take_package(p_product bigint, OUT takes_stock boolean)
+CREATE OR REPLACE FUNCTION topups_take_stock(p_product bigint, OUT takes_stock boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE topups_topupproduct

@@ -26,9 +26,9 @@ from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, Wh
 from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
-from audit.services import record_action
 from audit.models import AuditAction
-from operators.models import Forwarding, ForwardingState
+from audit.services import record_action
+from operators.models import Announcement, AnnouncementState
 from operators.telegram import api, chats
 from operators.telegram.message import Message, render, retired
 from operators.telegram.selectors import Platform, Target, read_platform
@@ -45,8 +45,8 @@ MAX_LOST_ANSWERS = 3
 SECONDS = 8.0
 ROUNDS = 5
 
-WAITING, SENDING = ForwardingState.WAITING, ForwardingState.SENDING
-ANNOUNCED, ENDED = ForwardingState.ANNOUNCED, ForwardingState.ENDED
+WAITING, SENDING = AnnouncementState.WAITING, AnnouncementState.SENDING
+ANNOUNCED, ENDED = AnnouncementState.ANNOUNCED, AnnouncementState.ENDED
 
 
 class Outcome(Enum):
@@ -71,7 +71,7 @@ class Due:
 class Claim:
     """The right to post one order once; `row` is as it was before."""
 
-    row: Forwarding
+    row: Announcement
     fulfilment: Fulfilment
     target: Target
     attempt: int
@@ -89,7 +89,7 @@ def show_order(*, fulfilment_id: int) -> None:
         announce_due(platform, end=time.monotonic() + SECONDS)
 
 
-def sweep_forwarding() -> dict[str, int]:
+def sweep_announcements() -> dict[str, int]:
     """Does all that is due, whatever became of its task; returns how much of what."""
     if not settings.TELEGRAM_BOT_TOKEN:
         return {"edited": 0, "announced": 0, "repeated": 0}
@@ -142,11 +142,11 @@ def _post_each(orders: Iterator[Due], platform: Platform, *, end: float) -> int:
 
 
 def _not_announced(platform: Platform) -> Iterator[Due]:
-    untold = Q(forwarding=None) | Q(forwarding__state=WAITING)
-    lost_its_message = Q(forwarding__state=WAITING, forwarding__announced_at__isnull=False)
+    untold = Q(announcement=None) | Q(announcement__state=WAITING)
+    lost_its_message = Q(announcement__state=WAITING, announcement__announced_at__isnull=False)
     waiting = (
         Fulfilment.objects.filter(
-            Q(untold, status=FulfilmentStatus.PENDING, product__forward=True)
+            Q(untold, status=FulfilmentStatus.PENDING, product__announce=True)
             | Q(lost_its_message, status__in=OPEN)
         )
         .order_by("created_at", "pk")
@@ -165,7 +165,7 @@ def _not_claimed(platform: Platform) -> Iterator[Due]:
         long_ago = timezone.now() - timedelta(minutes=minutes)
         wanted |= Q(repeats__lt=times, unclaimed_since__lte=long_ago)
     rows = (
-        Forwarding.objects.filter(
+        Announcement.objects.filter(
             _may_be_posted(), state=ANNOUNCED, fulfilment__status=FulfilmentStatus.PENDING
         )
         .annotate(
@@ -207,9 +207,9 @@ def _post(due: Due, platform: Platform) -> Outcome:
 def _claim(due: Due, platform: Platform) -> Claim | Outcome:
     """The claim is committed when this returns; one that cannot be rendered is not made."""
     with transaction.atomic():
-        row, _ = Forwarding.objects.get_or_create(fulfilment_id=due.fulfilment_id)
+        row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
         unchanged = Q(pk=row.pk, state=row.state, attempts=row.attempts)
-        claimed = Forwarding.objects.filter(due.still, unchanged, _may_be_posted()).update(
+        claimed = Announcement.objects.filter(due.still, unchanged, _may_be_posted()).update(
             state=SENDING,
             attempts=F("attempts") + 1,
             busy_until=timezone.now() + LEASE,
@@ -233,7 +233,7 @@ def _claim(due: Due, platform: Platform) -> Claim | Outcome:
     return Claim(row, fulfilment, due.target, row.attempts + 1, message)
 
 
-def _is_to_be_told(fulfilment: Fulfilment, row: Forwarding) -> bool:
+def _is_to_be_told(fulfilment: Fulfilment, row: Announcement) -> bool:
     """Whoever holds an order needs its buttons, so a message that was lost is made up for."""
     if fulfilment.status == FulfilmentStatus.PENDING:
         return True
@@ -295,13 +295,13 @@ def _take_back(claim: Claim, trouble: api.Trouble) -> None:
 
 def _settle(claim: Claim, **changes: Any) -> bool:
     """Ends the claim; False where it was over before."""
-    mine = Forwarding.objects.filter(pk=claim.row.pk, state=SENDING, attempts=claim.attempt)
+    mine = Announcement.objects.filter(pk=claim.row.pk, state=SENDING, attempts=claim.attempt)
     return bool(mine.update(busy_until=None, **changes))
 
 
 def _give_back_lost() -> None:
     """Rows whose process died while it sent: nobody knows whether a message was posted."""
-    dead = Forwarding.objects.filter(state=SENDING, busy_until__lte=timezone.now())
+    dead = Announcement.objects.filter(state=SENDING, busy_until__lte=timezone.now())
     lost = dead.update(
         state=Case(When(message_id=None, then=Value(WAITING)), default=Value(ANNOUNCED)),
         busy_until=None,
@@ -309,33 +309,35 @@ def _give_back_lost() -> None:
         last_error="The process that sent it died.",
     )
     if lost:
-        logger.warning("forwarding_answers_lost", count=lost)
+        logger.warning("announcement_answers_lost", count=lost)
     _give_up_hopeless()
 
 
 def _give_up_hopeless() -> None:
-    hopeless = Forwarding.objects.filter(
+    hopeless = Announcement.objects.filter(
         state=WAITING, message_id=None, lost_answers__gte=MAX_LOST_ANSWERS
     )
     for row in hopeless:
         _give_up(row, f"Telegram's answer was lost {row.lost_answers} times. {row.last_error}")
 
 
-def _give_up(row: Forwarding, error: str) -> None:
+def _give_up(row: Announcement, error: str) -> None:
     """Leaves the order to the desk, with a mark there and in the audit trail."""
     reference = row.fulfilment.order_reference
     with transaction.atomic():
-        left = Forwarding.objects.filter(pk=row.pk).exclude(state=ForwardingState.GIVEN_UP)
-        if not left.update(state=ForwardingState.GIVEN_UP, busy_until=None, last_error=error[:200]):
+        left = Announcement.objects.filter(pk=row.pk).exclude(state=AnnouncementState.GIVEN_UP)
+        if not left.update(
+            state=AnnouncementState.GIVEN_UP, busy_until=None, last_error=error[:200]
+        ):
             return
         record_action(
             actor=None,
-            action=AuditAction.FORWARDING_GIVEN_UP,
+            action=AuditAction.ANNOUNCEMENT_GIVEN_UP,
             on=row,
             reference=reference,
             note=error[:500],
         )
-    logger.warning("forwarding_given_up", order=reference, cause=error)
+    logger.warning("announcement_given_up", order=reference, cause=error)
 
 
 # Keeping messages true.
@@ -359,24 +361,26 @@ def refresh(*, fulfilment_id: int, platform: Platform) -> bool:
 def _try_anew(fulfilment_id: int) -> None:
     """Whatever was given up, a message that is there is edited once for each news of its order:
     what was wrong may be over, or have been about posting only."""
-    given_up = Forwarding.objects.filter(
-        fulfilment_id=fulfilment_id, state=ForwardingState.GIVEN_UP, message_id__isnull=False
+    given_up = Announcement.objects.filter(
+        fulfilment_id=fulfilment_id, state=AnnouncementState.GIVEN_UP, message_id__isnull=False
     )
     stale = given_up.annotate(latest=_latest_event("pk")).exclude(shown_event=F("latest"))
     stale.update(state=ANNOUNCED)
 
 
-def _take_for_edit(fulfilment_id: int) -> Forwarding | None:
+def _take_for_edit(fulfilment_id: int) -> Announcement | None:
     """The row, ours for as long as its lease; None where there is nothing to edit, or not now."""
     row = _stale().filter(fulfilment_id=fulfilment_id).first()
     if row is None or row.chat_id is None or chats.is_paused(row.chat_id):
         return None
     lease = timezone.now() + LEASE
-    taken = Forwarding.objects.filter(_free(), pk=row.pk, state=ANNOUNCED).update(busy_until=lease)
-    return Forwarding.objects.filter(pk=row.pk, busy_until=lease).first() if taken else None
+    taken = Announcement.objects.filter(_free(), pk=row.pk, state=ANNOUNCED).update(
+        busy_until=lease
+    )
+    return Announcement.objects.filter(pk=row.pk, busy_until=lease).first() if taken else None
 
 
-def _edit(row: Forwarding, platform: Platform) -> bool:
+def _edit(row: Announcement, platform: Platform) -> bool:
     fulfilment = _load(row.fulfilment_id)  # read after the row is ours
     message = render(
         fulfilment,
@@ -415,15 +419,15 @@ def _edit(row: Forwarding, platform: Platform) -> bool:
     return True
 
 
-def _distrust(row: Forwarding) -> None:
+def _distrust(row: Announcement) -> None:
     """An edit that came after its lease may have undone a newer one: it is made once more."""
-    shown = Forwarding.objects.filter(
+    shown = Announcement.objects.filter(
         pk=row.pk, message_id=row.message_id, state__in=[ANNOUNCED, ENDED]
     )
     shown.update(state=ANNOUNCED, restore_at=timezone.now())
 
 
-def _leave(row: Forwarding, fulfilment: Fulfilment, trouble: api.Trouble) -> None:
+def _leave(row: Announcement, fulfilment: Fulfilment, trouble: api.Trouble) -> None:
     """The row after an edit that failed. An edit may be done twice, so a lost answer is no harm."""
     assert row.chat_id is not None  # noqa: S101  a constraint
     error = str(trouble)[:200]
@@ -442,7 +446,7 @@ def _leave(row: Forwarding, fulfilment: Fulfilment, trouble: api.Trouble) -> Non
                 _distrust(row)
 
 
-def _let_go(row: Forwarding, fulfilment: Fulfilment, error: str) -> None:
+def _let_go(row: Announcement, fulfilment: Fulfilment, error: str) -> None:
     """The message is gone. An order that is open is announced anew."""
     if fulfilment.status in OPEN:
         changes: dict[str, Any] = {"state": WAITING, "message_id": None, "shown_event": None}
@@ -453,15 +457,15 @@ def _let_go(row: Forwarding, fulfilment: Fulfilment, error: str) -> None:
     )
 
 
-def _mine(row: Forwarding) -> QuerySet[Forwarding]:
+def _mine(row: Announcement) -> QuerySet[Announcement]:
     """The row as long as nobody else has taken it over."""
-    return Forwarding.objects.filter(pk=row.pk, busy_until=row.busy_until)
+    return Announcement.objects.filter(pk=row.pk, busy_until=row.busy_until)
 
 
-def _stale() -> QuerySet[Forwarding]:
+def _stale() -> QuerySet[Announcement]:
     """Rows whose message may not show the order as it is."""
     return (
-        Forwarding.objects.filter(_free(), state=ANNOUNCED)
+        Announcement.objects.filter(_free(), state=ANNOUNCED)
         .annotate(latest=_latest_event("pk"))
         .filter(
             Q(shown_event=None)
@@ -484,7 +488,7 @@ def _free() -> Q:
     return Q(busy_until=None) | Q(busy_until__lte=timezone.now())
 
 
-def _where_it_is(row: Forwarding) -> Target:
+def _where_it_is(row: Announcement) -> Target:
     assert row.chat_id is not None  # noqa: S101  a constraint
     return Target(row.chat_id, row.topic_id)
 
@@ -503,4 +507,4 @@ def _logging_failure(fulfilment_id: int) -> Iterator[None]:
     except Exception as error:
         if not connection.is_usable():  # the database is gone, and this order not to blame
             raise
-        logger.error("forwarding_failed", fulfilment=fulfilment_id, cause=api.describe(error))
+        logger.error("announcement_failed", fulfilment=fulfilment_id, cause=api.describe(error))

@@ -10,9 +10,9 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from operators.models import Forwarding, ForwardingState
-from operators.telegram import api, forwarding
-from operators.telegram.forwarding import Claim, Due, Outcome
+from operators.models import Announcement, AnnouncementState
+from operators.telegram import announcements, api
+from operators.telegram.announcements import Claim, Due, Outcome
 from operators.telegram.message import render
 from operators.telegram.selectors import Platform, read_platform
 from tests.concurrency.racing import race, start
@@ -71,7 +71,7 @@ def test_without_the_claim_they_announce_it_more_than_once(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with a claim that reads first and writes then, the race is there."""
-    monkeypatch.setattr(forwarding, "_claim", _careless_claim)
+    monkeypatch.setattr(announcements, "_claim", _careless_claim)
     place.api.fault("sendMessage", SLOW(0.05), times=ORDERS * WORKERS)
     orders = [place.order() for _ in range(ORDERS)]
 
@@ -81,14 +81,14 @@ def test_without_the_claim_they_announce_it_more_than_once(
 
 
 def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
-    row, _ = Forwarding.objects.get_or_create(fulfilment_id=due.fulfilment_id)
-    if row.state != ForwardingState.WAITING:
+    row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
+    if row.state != AnnouncementState.WAITING:
         return Outcome.SKIPPED
     time.sleep(0.05)  # in which somebody else has read the same
-    Forwarding.objects.filter(pk=row.pk).update(
-        state=ForwardingState.SENDING,
+    Announcement.objects.filter(pk=row.pk).update(
+        state=AnnouncementState.SENDING,
         attempts=F("attempts") + 1,
-        busy_until=timezone.now() + forwarding.LEASE,
+        busy_until=timezone.now() + announcements.LEASE,
         chat_id=due.target.chat_id,
     )
     fulfilment = Fulfilment.objects.select_related("product__category").get(pk=due.fulfilment_id)
@@ -99,7 +99,7 @@ def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
 def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
     orders = [place.order() for _ in range(ORDERS)]
     sweep()
-    Forwarding.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_asked=True)
 
     _in_each_worker(sweep)
 
@@ -110,14 +110,14 @@ def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
 def test_who_found_an_order_due_does_not_post_it_after_somebody_else(place: Place) -> None:
     order = place.order()
     platform = read_platform()
-    (due,) = forwarding._not_announced(platform)
+    (due,) = announcements._not_announced(platform)
     show(order)
-    Forwarding.objects.update(repeat_asked=True)
-    (again,) = forwarding._not_claimed(platform)
+    Announcement.objects.update(repeat_asked=True)
+    (again,) = announcements._not_claimed(platform)
     sweep()
 
-    assert forwarding._post(due, platform) == Outcome.SKIPPED
-    assert forwarding._post(again, platform) == Outcome.SKIPPED
+    assert announcements._post(due, platform) == Outcome.SKIPPED
+    assert announcements._post(again, platform) == Outcome.SKIPPED
 
     assert len(place.posted()) == 2
 
@@ -185,7 +185,7 @@ def test_many_moves_and_many_edits_end_with_the_present_state(place: Place, roun
 
     (message,) = place.posted()
     assert "Delivered" in message.text
-    assert row_of(order).state == ForwardingState.ENDED
+    assert row_of(order).state == AnnouncementState.ENDED
 
 
 def test_one_that_was_told_to_wait_stops_all(place: Place) -> None:
@@ -230,7 +230,7 @@ def test_a_purchase_never_waits_for_telegram(place: Place) -> None:
     place.order()
 
     assert place.api.calls == []
-    assert not Forwarding.objects.filter(Q()).exists()
+    assert not Announcement.objects.filter(Q()).exists()
     assert not transaction.get_connection().in_atomic_block
 
 

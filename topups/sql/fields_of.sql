@@ -3,7 +3,7 @@
 -- "label"}]}], in the order in which they are shown.
 --
 -- Asked by every purchase of a top-up; the ORM would need four queries.
-CREATE OR REPLACE FUNCTION topups_inputs_of(p_product bigint)
+CREATE OR REPLACE FUNCTION topups_fields_of(p_product bigint)
 RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off  -- docs/performance.md, "The young table"
 AS $$

@@ -1,13 +1,14 @@
-"""Request bodies that come in chunks, without a length: Django reads only what has one."""
+"""How large a request body may be, and chunked bodies, which Django does not read by itself."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import IO, Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
-from config.api.envelope import API_PREFIX
+from config.api.envelope import API_PREFIX, message_response
 
 
 def measured_bodies(application: WSGIApplication) -> WSGIApplication:
@@ -45,3 +46,28 @@ def _read(stream: IO[bytes], most: int) -> bytes:
     while len(body) < most and (part := stream.read(most - len(body))):
         body += part
     return body
+
+
+class BodyLimitMiddleware:
+    """Refuses a request body over the limit before reading any of it (413): of the API, and of the
+    merchants' page, where anybody may send one before they are known."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        limit = None
+        if request.path.startswith(API_PREFIX):
+            limit = settings.API_MAX_BODY_BYTES
+        elif request.path.startswith("/merchant/"):
+            limit = settings.MERCHANT_MAX_BODY_BYTES
+        if limit is not None and _body_bytes(request) > limit:
+            return message_response(413, f"The request body is larger than {limit} bytes.")
+        return self.get_response(request)
+
+
+def _body_bytes(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0

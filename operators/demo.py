@@ -85,7 +85,7 @@ CATALOGUE: dict[str, Any] = {
             "currency": "USD",
             "price": "4.99",
             "available_stock": 50,
-            "forward": True,
+            "announce": True,
             "fields": [
                 {
                     "id": 1,
@@ -155,7 +155,7 @@ def welcome(demo: Demo, *, base_url: str) -> str:
 API      {base_url}/api/v1
 Docs     {base_url}/docs/
 Admin    {base_url}/admin/   user {ADMIN}, password {password}
-Merchant {base_url}/merchant/   e-mail {OWNER}, password {owner_password}
+Merchant {base_url}/merchant/   email {OWNER}, password {owner_password}
 API key  {demo.api_key}
 
 Buy a code:

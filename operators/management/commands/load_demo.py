@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from config.command_line import ServiceCommand
-from merchants.demo import load_demo, welcome
+from operators.demo import load_demo, welcome
 
 
 class Command(ServiceCommand):

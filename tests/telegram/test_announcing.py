@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from operators.models import Forwarding, ForwardingRoute, ForwardingState, PlatformSettings
+from operators.models import Announcement, AnnouncementRoute, AnnouncementState, PlatformSettings
 from operators.telegram.requests import note_question, request_refresh
 from operators.telegram.selectors import is_quiet
 from tests.factories import make_category, make_operator, make_topup_product
@@ -59,9 +59,9 @@ def test_a_sweep_finds_what_no_task_told_of(place: Place) -> None:
 
 @pytest.mark.parametrize("reason", ["not marked", "off", "no chat", "no token"])
 def test_nothing_is_sent_that_is_not_to_be(place: Place, reason: str) -> None:
-    order = place.order(product=make_topup_product(forward=reason != "not marked"))
+    order = place.order(product=make_topup_product(announce=reason != "not marked"))
     if reason == "off":
-        place.set(forwarding=False)
+        place.set(announcing=False)
     if reason == "no chat":
         place.set(chat_id=None)
     if reason == "no token":
@@ -71,14 +71,14 @@ def test_nothing_is_sent_that_is_not_to_be(place: Place, reason: str) -> None:
     sweep()
 
     assert place.api.calls == []
-    assert not Forwarding.objects.exists()
+    assert not Announcement.objects.exists()
 
 
 def test_forwarding_can_be_switched_on_at_any_time(place: Place) -> None:
-    place.set(forwarding=False)
+    place.set(announcing=False)
     place.order()
     sweep()
-    place.set(forwarding=True)
+    place.set(announcing=True)
 
     sweep()
 
@@ -88,7 +88,7 @@ def test_forwarding_can_be_switched_on_at_any_time(place: Place) -> None:
 def test_what_is_announced_stays_true_when_forwarding_is_switched_off(place: Place) -> None:
     order = place.order()
     show(order)
-    place.set(forwarding=False)
+    place.set(announcing=False)
     move(order, Move.COMPLETE)
 
     show(order)
@@ -101,11 +101,11 @@ def test_routes_lead_elsewhere_the_packages_own_first(place: Place) -> None:
     of_category, of_product = place.api.add_group("Games"), place.api.add_group("Gems", forum=True)
     topic = place.api.add_topic(of_product)
     category = make_category()
-    gems = make_topup_product(category=category, forward=True)
-    ForwardingRoute.objects.create(category=category, chat_id=of_category.id)
-    ForwardingRoute.objects.create(product=gems, chat_id=of_product.id, topic_id=topic)
+    gems = make_topup_product(category=category, announce=True)
+    AnnouncementRoute.objects.create(category=category, chat_id=of_category.id)
+    AnnouncementRoute.objects.create(product=gems, chat_id=of_product.id, topic_id=topic)
 
-    for product in (gems, make_topup_product(category=category, forward=True), None):
+    for product in (gems, make_topup_product(category=category, announce=True), None):
         place.order(product=product)
     sweep()
 
@@ -116,8 +116,8 @@ def test_routes_lead_elsewhere_the_packages_own_first(place: Place) -> None:
 
 def test_a_route_is_enough_without_a_default_chat(place: Place) -> None:
     place.set(chat_id=None)
-    gems = make_topup_product(forward=True)
-    ForwardingRoute.objects.create(product=gems, chat_id=place.group.id)
+    gems = make_topup_product(announce=True)
+    AnnouncementRoute.objects.create(product=gems, chat_id=place.group.id)
     place.order()
 
     place.order(product=gems)
@@ -157,7 +157,7 @@ def test_the_message_follows_the_order_wherever_it_is_moved(place: Place) -> Non
         ("❌ Rejected (failed)", 0),
     ]
     assert senior.user.username in message.text
-    assert row_of(order).state == ForwardingState.ENDED
+    assert row_of(order).state == AnnouncementState.ENDED
 
 
 def test_an_order_that_has_ended_costs_no_more_calls(place: Place) -> None:
@@ -217,7 +217,7 @@ def test_a_question_on_an_order_that_has_ended_is_taken_away(place: Place) -> No
 
     sweep()
 
-    assert row_of(order).state == ForwardingState.ENDED
+    assert row_of(order).state == AnnouncementState.ENDED
     assert place.api.count("editMessageText") == 2
 
 
@@ -374,7 +374,7 @@ def test_the_database_refuses_settings_that_mean_nothing(db: None, fields: Any) 
 
 def test_the_database_refuses_routes_that_mean_nothing(db: None) -> None:
     product, category = make_topup_product(), make_category()
-    ForwardingRoute.objects.create(product=product, chat_id=-1)
+    AnnouncementRoute.objects.create(product=product, chat_id=-1)
     for fields in (
         {},
         {"product": make_topup_product(), "category": category},
@@ -382,7 +382,7 @@ def test_the_database_refuses_routes_that_mean_nothing(db: None) -> None:
         {"category": category, "topic_id": 1},
     ):
         with pytest.raises(IntegrityError), transaction.atomic():
-            ForwardingRoute.objects.create(chat_id=-1, **fields)
+            AnnouncementRoute.objects.create(chat_id=-1, **fields)
 
 
 def test_the_database_refuses_two_rows_of_an_order_and_messages_of_none(place: Place) -> None:
@@ -395,10 +395,10 @@ def test_the_database_refuses_two_rows_of_an_order_and_messages_of_none(place: P
         {"state": "nonsense"},
     ):
         with pytest.raises(IntegrityError), transaction.atomic():
-            Forwarding.objects.filter(pk=row.pk).update(**change)
+            Announcement.objects.filter(pk=row.pk).update(**change)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Forwarding.objects.create(fulfilment=order)
+        Announcement.objects.create(fulfilment=order)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Forwarding.objects.filter(fulfilment=other).update(
+        Announcement.objects.filter(fulfilment=other).update(
             chat_id=row.chat_id, message_id=row.message_id
         )

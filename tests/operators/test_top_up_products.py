@@ -20,7 +20,7 @@ def save(product: TopUpProduct, **changes: Any) -> Any:
 def inline(**values: Any) -> dict[str, Any]:
     """One new field, as the page's inline would send it."""
     row = {"name": "server", "label": "Server", "type": "dropdown", "position": 0, **values}
-    return {"inputs-TOTAL_FORMS": 1} | {f"inputs-0-{name}": value for name, value in row.items()}
+    return {"fields-TOTAL_FORMS": 1} | {f"fields-0-{name}": value for name, value in row.items()}
 
 
 def test_a_dropdown_with_its_options_reaches_the_api(merchant: Merchant) -> None:
@@ -102,11 +102,11 @@ def test_a_field_keeps_its_number_and_a_removed_one_harms_no_order(merchant: Mer
     field = make_field(product, "text", number=3)
     reference = buy_topup(merchant, product, fields={"3": "abc"})
 
-    data = {"inputs-0-label": "Renamed"}
+    data = {"fields-0-label": "Renamed"}
     assert save(product, **data).status_code == 302
     field.refresh_from_db()
     assert (field.label, field.number) == ("Renamed", 3)
 
-    assert save(product, **{"inputs-0-DELETE": "on"}).status_code == 302
+    assert save(product, **{"fields-0-DELETE": "on"}).status_code == 302
     assert not TopUpField.objects.exists()
     assert merchant.get(f"/orders/{reference}").status_code == 200

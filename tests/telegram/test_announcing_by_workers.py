@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config import queue
-from operators.models import ForwardingState
+from operators.models import AnnouncementState
 from tests.factories import make_merchant, make_topup_product
 from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until
 from tests.telegram.announcing import Place, later, move, operators_chat, row_of
@@ -57,7 +57,7 @@ def test_the_scheduler_finds_what_no_task_told_of(place: Place, crew: Crew) -> N
     place.order()
 
     crew.worker()
-    crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="1")
+    crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="1")
 
     wait_until(place.posted, "the order is announced")
 
@@ -70,10 +70,10 @@ def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
     order = place.order()
     wait_until(place.posted, "the order is posted")
     worker.kill()
-    assert row_of(order).state == ForwardingState.SENDING
+    assert row_of(order).state == AnnouncementState.SENDING
 
     crew.worker()
-    crew.beat(FORWARDING_SWEEP_EVERY_SECONDS="1")
+    crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="1")
     time.sleep(3)  # as long as its lease lasts, nobody posts
     assert len(place.posted()) == 1
     later(minutes=2)
@@ -83,7 +83,7 @@ def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
 
 
 def test_a_broker_that_says_nothing_keeps_no_purchase_waiting(place: Place, broker: Broker) -> None:
-    merchant, product = make_merchant(), make_topup_product(forward=True)
+    merchant, product = make_merchant(), make_topup_product(announce=True)
     body: dict[str, Any] = {
         "delivery_type": "top_up",
         "system_product_id": product.pk,

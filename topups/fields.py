@@ -10,7 +10,7 @@ from topups.models import FieldType
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
-def read_inputs(
+def read_fields(
     *, product_id: int, player_id: str, values: dict[str, str | None]
 ) -> list[dict[str, Any]]:
     """Returns what the operators will read: `[{"id", "name", "label", "value", "value_label"}]`.
@@ -18,7 +18,7 @@ def read_inputs(
     Raises `validation_failed` for an unknown product, and for unknown, missing or invalid values;
     `order_refused` / `product_inactive` for a product that is not sold.
     """
-    found = ask("topups_inputs_of", product_id)
+    found = ask("topups_fields_of", product_id)
     if not found:
         raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
     if not found[0]["sold"]:
@@ -29,17 +29,17 @@ def read_inputs(
         for name in values
         if name not in fields
     }
-    inputs = []
+    values_read = []
     for name, field in fields.items():
         value = values.get(name)
         problem = _problem(field, value, player_id)
         if problem:
             problems[f"fields.{name}"] = [problem]
         elif value:
-            inputs.append(_input(field, value))
+            values_read.append(_read_field(field, value))
     if problems:
         raise ValidationFailed(problems)
-    return inputs
+    return values_read
 
 
 def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:
@@ -56,7 +56,7 @@ def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | 
     return None
 
 
-def _input(field: dict[str, Any], value: str) -> dict[str, Any]:
+def _read_field(field: dict[str, Any], value: str) -> dict[str, Any]:
     labels = {option["value"]: option["label"] for option in field["options"]}
     return {
         "id": field["number"],

@@ -1,11 +1,11 @@
 from typing import Any
 
 from config.command_line import JSONCommand
-from operators.telegram.forwarding import sweep_forwarding
+from operators.telegram.announcements import sweep_announcements
 
 
 class Command(JSONCommand):
     help = "Announces and edits in Telegram what was missed, as Celery beat does."
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        return dict(sweep_forwarding())
+        return dict(sweep_announcements())

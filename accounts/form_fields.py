@@ -1,0 +1,52 @@
+"""Form fields that both sites use."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from accounts.models import validate_network
+
+MAX_NETWORKS = 200
+
+
+class NetworksField(forms.CharField):
+    """Addresses or networks, one a line, as a list of what each stands for."""
+
+    widget = forms.Textarea(attrs={"rows": 4})
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            required=False,
+            help_text=(
+                "One address or network per line, such as 203.0.113.7 or 2001:db8::/32."
+                " Empty: calls are accepted from anywhere."
+            ),
+            **kwargs,
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        lines = [line.strip(" \t,;") for line in super().clean(value).splitlines()]
+        networks = list(dict.fromkeys(_network(line) for line in lines if line))
+        if len(networks) > MAX_NETWORKS:
+            raise ValidationError(f"At most {MAX_NETWORKS} lines.")
+        return networks
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(self.prepare_value(initial), data)
+
+
+def _network(text: str) -> str:
+    """The network as the service reads it: 10.1.2.3/8 is 10.0.0.0/8; one address stays as it is."""
+    validate_network(text)
+    network = ipaddress.ip_network(text, strict=False)
+    if network.version == 6 and network.network_address.ipv4_mapped:
+        raise ValidationError(f"Write {text!r} as the IPv4 address that it stands for.")
+    single = network.prefixlen == network.max_prefixlen
+    return str(network.network_address if single else network)

@@ -1,0 +1,13 @@
+"""What every page of the merchants' site passes."""
+
+from accounts.second_factor import SecondFactorMiddleware
+
+
+class MemberSecondFactorMiddleware(SecondFactorMiddleware):
+    """Asks members for their second factor before any other page of the site."""
+
+    prefix = "/merchant/"
+    page = "merchants:two_factor"
+    open_views = frozenset(
+        f"merchants:{name}" for name in ("sign_in", "sign_out", "join", "ask_reset", "reset")
+    )

@@ -1,0 +1,109 @@
+"""The pages on which staff enrol a second factor and show it."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django_otp import login, match_token, user_has_device
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.second_factor import (
+    confirm_device,
+    must_show_factor,
+    qr_code,
+    typed_key,
+    waiting_device,
+)
+
+
+class CodeForm(forms.Form):
+    """One code, typed by hand."""
+
+    code = forms.CharField(
+        max_length=20,
+        widget=UnfoldAdminTextInputWidget(
+            attrs={"autocomplete": "one-time-code", "autofocus": True, "inputmode": "text"}
+        ),
+        help_text="From your app, or one of your backup codes.",
+    )
+
+    def clean_code(self) -> str:
+        return str(self.cleaned_data["code"]).replace(" ", "").lower()
+
+
+def check(request: HttpRequest) -> HttpResponse:
+    """Asks for the second factor of this session."""
+    if not must_show_factor(request):
+        return HttpResponseRedirect(reverse("admin:index"))
+    form = CodeForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        device = match_token(request.user, form.cleaned_data["code"])
+        if device is not None:
+            login(request, device)
+            return HttpResponseRedirect(reverse("admin:index"))
+        form.add_error("code", "This is not the code. After a few wrong ones, wait a moment.")
+    return _page(
+        request,
+        "admin/confirm.html",
+        title="Second factor",
+        question="Show your second factor to go on.",
+        form=form,
+        button="Go on",
+        back=reverse("admin:login"),
+    )
+
+
+def enrol(request: HttpRequest) -> HttpResponse:
+    """Shows a QR code to scan; the first right code confirms it and gives backup codes, once."""
+    if user_has_device(request.user):
+        messages.info(request, "You have a second factor. To change it, ask an administrator.")
+        return HttpResponseRedirect(reverse("admin:index"))
+    device = waiting_device(user_of(request))
+    form = CodeForm(request.POST if request.method == "POST" else None)
+    form.fields["code"].help_text = "The six digits that your app shows now."
+    if form.is_valid():
+        if device.verify_token(form.cleaned_data["code"]):
+            codes = confirm_device(device)
+            login(request, device)
+            return _page(
+                request,
+                "admin/secret.html",
+                title="Backup codes",
+                warning="Your second factor is on. These codes are shown only now: keep them.",
+                groups=[{"title": "", "parts": {f"Code {n}": c for n, c in enumerate(codes, 1)}}],
+                back=reverse("admin:index"),
+            )
+        form.add_error("code", "This is not the code that the app shows now.")
+    return _page(
+        request,
+        "admin/two_factor_enrol.html",
+        title="Enrol a second factor",
+        question="Scan this with an authenticator app, then type the code it shows.",
+        qr=qr_code(device),
+        key=typed_key(device),
+        form=form,
+        button="Turn on",
+        back=reverse("admin:index"),
+    )
+
+
+def user_of(request: HttpRequest) -> User:
+    """Who is signed in."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+def _page(request: HttpRequest, template: str, **context: object) -> TemplateResponse:
+    request.current_app = admin.site.name
+    return TemplateResponse(
+        request,
+        template,
+        {**admin.site.each_context(request), **context},
+        headers={"Cache-Control": "no-store"},
+    )
