@@ -1,8 +1,8 @@
 """Updates to decisions and back: the only part that talks both to Telegram and to the database.
 
 Decisions are made by presses.py and chat_commands.py, each in one go, on the one thread that the
-ORM has here: so updates are carried out in the order in which they came, while answers to Telegram go
-out side by side.
+ORM has here: so updates are carried out in the order in which they came, while answers to Telegram
+go out side by side.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import path
 from structlog.contextvars import get_contextvars
 
-from config.api import exceptions
+from config.http import error_pages
 from config.http.health import healthz
 from config.logs import request_logger
 from tests.answers import CheckedClient
@@ -26,7 +26,7 @@ def fails(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [path("fails", fails), path("healthz", healthz)]
-handler500 = exceptions.server_error
+handler500 = error_pages.server_error
 
 
 def lines(captured: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from audit.models import AuditAction, AuditEntry
 from config.celery import app
 from merchants.email import sending
 from merchants.models import BalanceAlert, Email, EmailKind, Role
+from merchants.money import balance_alerts
 from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from tests.concurrency.racing import race
 from tests.factories import make_account
