@@ -9,7 +9,7 @@ from config.api.openapi import DocsView, openapi_json
 from config.http import error_pages
 from config.http.health import healthz, readyz
 from operators.admin import second_factor
-from operators.admin.desk import entrance
+from operators.admin.desk_pages import entrance
 from operators.telegram.health import readyz_bot
 from operators.telegram.pages import link as link_telegram
 from orders.views import OrderViewSet

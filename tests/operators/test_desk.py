@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from operators.admin import desk
+from operators.admin import desk_moves
 from operators.roles import CATALOGUE_MANAGER, FINANCE, OPERATOR, ROLES, SENIOR_OPERATOR
 from tests.factories import (
     Merchant,
@@ -242,7 +242,7 @@ def test_nothing_ends_unconfirmed_where_a_selection_could_not_move_when_it_was_m
     fulfilment = bought(merchant)
     _, browser = operator_browser()
     # What the page sees is older than the truth: the order is free again when it would be moved.
-    monkeypatch.setattr(desk, "may_move", lambda *_: False)
+    monkeypatch.setattr(desk_moves, "may_move", lambda *_: False)
 
     answer = browser.post(
         QUEUE, {"_selected_action": [fulfilment.pk], "action": "reject_selected"}, follow=True

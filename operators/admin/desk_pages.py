@@ -1,0 +1,89 @@
+"""The desk's pages besides the queue and the orders: the entrance, the dashboard, live numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Max
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from operators.admin.base import RecordAdmin, staff_of
+from operators.admin.menu import show_desk
+from operators.desk_summary import summarise_queue
+from operators.models import Announcement
+from topups.models import Fulfilment
+from topups.transitions import FULFIL
+
+
+class DeskPages(RecordAdmin):
+    """The numbers above the queue, and the dashboard."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        newest = Fulfilment.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        context = {**(extra_context or {}), **_strip(request, newest)}
+        answer: HttpResponse = super().changelist_view(request, context)
+        return answer
+
+    def strip(self, request: HttpRequest) -> HttpResponse:
+        """The numbers above the queue, which its page fetches again and again (live.js).
+
+        `after` is the newest order when that page was made; those behind it are new to its reader.
+        """
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return TemplateResponse(request, "admin/desk_strip.html", _strip(request, _after(request)))
+
+    def glance(self, request: HttpRequest) -> HttpResponse:
+        """The numbers of the dashboard, which its page fetches again and again (live.js)."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        desk = show_desk(staff_of(request))
+        return TemplateResponse(request, "admin/desk_numbers.html", {"desk": desk})
+
+    def dashboard(self, request: HttpRequest) -> HttpResponse:
+        """The state of the desk, on a page of its own."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request,
+            "admin/desk_dashboard.html",
+            {
+                **self.admin_site.each_context(request),
+                "title": "Dashboard",
+                "desk": show_desk(staff_of(request)),
+            },
+        )
+
+
+def entrance(request: HttpRequest) -> HttpResponse:
+    """The first page of the back office: those who only work at the desk land on their work."""
+    user = request.user
+    if user.is_active and user.is_staff and user.has_perm(FULFIL):
+        sees = {
+            model
+            for model, desk in admin.site._registry.items()
+            if desk.has_view_or_change_permission(request)
+        }
+        if sees <= {Fulfilment, Announcement}:
+            return HttpResponseRedirect(queue_url())
+    index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
+    return index
+
+
+def queue_url() -> str:
+    """Where the queue is."""
+    return reverse("admin:topups_fulfilment_changelist")
+
+
+def _after(request: HttpRequest) -> int | None:
+    after = request.GET.get("after", "")
+    return int(after) if after.isascii() and after.isdecimal() and len(after) < 19 else None
+
+
+def _strip(request: HttpRequest, after: int | None) -> dict[str, Any]:
+    return {"queue": summarise_queue(staff_of(request), after=after), "after": after}
