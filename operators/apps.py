@@ -10,7 +10,7 @@ class OperatorsConfig(AppConfig):
         from accounts.signals import key_issued, key_revoked, key_rotated  # noqa: PLC0415
         from operators import disclosure  # noqa: PLC0415
         from operators.roles import make_roles  # noqa: PLC0415
-        from operators.telegram.requests import queue_order  # noqa: PLC0415
+        from operators.telegram.announcement_requests import queue_order  # noqa: PLC0415
         from topups.signals import fulfilment_moved, fulfilment_opened  # noqa: PLC0415
 
         post_migrate.connect(make_roles, dispatch_uid="operators.make_roles")

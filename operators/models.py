@@ -178,7 +178,7 @@ class AnnouncementState(models.TextChoices):
 
 
 class Announcement(models.Model):
-    """The announcement of one order. Only operators/telegram/announcements.py writes it.
+    """The announcement of one order. Only operators/telegram/ writes it.
 
     `busy_until` says that a process talks to Telegram about this order. `shown_event` is the last
     event of the order that its message tells of; from `restore_at` on its buttons may be others

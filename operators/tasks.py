@@ -17,14 +17,14 @@ from django.db import InterfaceError, OperationalError
 )
 def show_order(fulfilment_id: int) -> None:
     """Makes Telegram show an order as it is."""
-    from operators.telegram import announcements  # noqa: PLC0415
+    from operators.telegram import announcement_sweep  # noqa: PLC0415
 
-    announcements.show_order(fulfilment_id=fulfilment_id)
+    announcement_sweep.show_order(fulfilment_id=fulfilment_id)
 
 
 @shared_task
 def sweep_announcements() -> dict[str, int]:
     """Announces and edits what was missed, and announces again what nobody claims."""
-    from operators.telegram import announcements  # noqa: PLC0415
+    from operators.telegram import announcement_sweep  # noqa: PLC0415
 
-    return announcements.sweep_announcements()
+    return announcement_sweep.sweep_announcements()

@@ -30,7 +30,7 @@ from operators.models import (
     PlatformSettings,
     TelegramLink,
 )
-from operators.telegram.requests import announce_again
+from operators.telegram.announcement_requests import announce_again
 from operators.telegram.staff_links import unlink_user
 
 MAX_SELECTED = 100
@@ -116,7 +116,7 @@ class AnnouncementRouteAdmin(DeskAdmin):
 
 @admin.register(TelegramLink)
 class TelegramLinkAdmin(RecordAdmin):
-    """Links are made by their owners (operators/telegram/pages.py) or by `link_telegram`."""
+    """Links are made by their owners (operators/telegram/link_page.py) or by `link_telegram`."""
 
     list_display = ("user", "telegram_user_id", "linked_at")
     list_select_related = ("user",)

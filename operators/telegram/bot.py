@@ -20,8 +20,8 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 from telegram.ext import Application, ApplicationBuilder
 from telegram.request import HTTPXRequest
 
-from operators.telegram import health
-from operators.telegram.api import base_url, describe
+from operators.telegram import bot_health
+from operators.telegram.bot_api import base_url, describe
 from operators.telegram.chat_commands import MENU
 from operators.telegram.handlers import add_handlers, in_database
 from operators.telegram.updates import UpdatesRequest
@@ -175,7 +175,8 @@ async def _handle(bot: Bot, update: Update) -> None:
 
 async def _beat(mode: str) -> None:
     try:
-        await in_database(partial(health.beat, mode))  # the same thread, so it shows that one too
+        # On the thread that handles updates: a heartbeat proves that this thread works, too.
+        await in_database(partial(bot_health.beat, mode))
     except Exception as error:  # a lost cache is no reason to stop working
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 

@@ -15,7 +15,7 @@ from config.inputs import InputProblem
 from operators.desk_summary import age_in_words
 from operators.models import Announcement, AnnouncementRoute, PlatformSettings
 from operators.telegram.message import render
-from operators.telegram.selectors import platform_settings, read_platform
+from operators.telegram.platform_settings import platform_settings, read_platform
 from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,

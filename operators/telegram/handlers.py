@@ -25,7 +25,7 @@ from telegram.ext import (
 )
 
 from operators.telegram import chat_commands, presses
-from operators.telegram.api import describe, markup
+from operators.telegram.bot_api import describe, markup
 from operators.telegram.presses import Pressed, Verdict
 
 logger = structlog.get_logger(__name__)

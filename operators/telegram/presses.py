@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from operators.models import Announcement, PlatformSettings
+from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from operators.telegram.buttons import STEPS, Act, Forged, Press, decode
 from operators.telegram.message import Rows, last_event, question
-from operators.telegram.requests import note_question, note_stray, request_refresh
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from operators.models import Announcement, AnnouncementChat, PlatformSettings
-from operators.telegram.announcements import show_order, sweep_announcements
+from operators.telegram.announcement_sweep import show_order, sweep_announcements
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
 from tests.telegram.server import BotApi, Chat, Message, running_bot_api
 from topups.fulfilments import Operator, move_fulfilment

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from embedded.environment import PROJECT
 from operators.models import Announcement
-from operators.telegram import health
+from operators.telegram import bot_health
 from tests.commands import refusal
 from tests.live import database_url
 from tests.tasks.running import wait_until
@@ -252,11 +252,11 @@ def test_health_is_seen_by_others(desk: Desk) -> None:
     wait_until(lambda: _check(desk).returncode == 0, "a heartbeat")
     sign = json.loads(_check(desk).stdout)
     assert (sign["status"], sign["mode"]) == ("ok", "polling")
-    assert sign["seconds_ago"] < health.SECONDS
+    assert sign["seconds_ago"] < bot_health.SECONDS
 
     desk.bot.kill()
     theirs = RedisCache(settings.REDIS_URL, {"KEY_PREFIX": ""})
-    assert theirs.delete(health.key())  # as time does
+    assert theirs.delete(bot_health.key())  # as time does
     gone = _check(desk)
     assert gone.returncode == 1
     assert "No bot has reached Telegram" in gone.stderr
@@ -301,12 +301,12 @@ def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:
 
 
 def test_the_probe_of_the_bot(client: Any) -> None:
-    cache.delete(health.key())
+    cache.delete(bot_health.key())
     assert client.get("/readyz/bot").status_code == 503
-    health.beat("polling")
+    bot_health.beat("polling")
     answer = client.get("/readyz/bot")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    cache.delete(health.key())
+    cache.delete(bot_health.key())
 
 
 def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":

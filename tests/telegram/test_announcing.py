@@ -8,8 +8,8 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from operators.models import Announcement, AnnouncementRoute, AnnouncementState, PlatformSettings
-from operators.telegram.requests import note_question, request_refresh
-from operators.telegram.selectors import is_quiet
+from operators.telegram.announcement_requests import note_question, request_refresh
+from operators.telegram.platform_settings import is_quiet
 from tests.factories import make_category, make_operator, make_topup_product
 from tests.telegram.announcing import (
     Place,

@@ -11,10 +11,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from operators.models import Announcement, AnnouncementState
-from operators.telegram import announcements, api
-from operators.telegram.announcements import Claim, Due, Outcome
+from operators.telegram import announce, announcement_rows, bot_api
+from operators.telegram.announce import Claim, Due, Outcome
 from operators.telegram.message import render
-from operators.telegram.selectors import Platform, read_platform
+from operators.telegram.platform_settings import Platform, read_platform
 from tests.concurrency.racing import race, start
 from tests.factories import make_operator
 from tests.telegram.announcing import (
@@ -71,7 +71,7 @@ def test_without_the_claim_they_announce_it_more_than_once(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with a claim that reads first and writes then, the race is there."""
-    monkeypatch.setattr(announcements, "_claim", _careless_claim)
+    monkeypatch.setattr(announce, "_claim", _careless_claim)
     place.api.fault("sendMessage", SLOW(0.05), times=ORDERS * WORKERS)
     orders = [place.order() for _ in range(ORDERS)]
 
@@ -88,7 +88,7 @@ def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
     Announcement.objects.filter(pk=row.pk).update(
         state=AnnouncementState.SENDING,
         attempts=F("attempts") + 1,
-        busy_until=timezone.now() + announcements.LEASE,
+        busy_until=timezone.now() + announcement_rows.LEASE,
         chat_id=due.target.chat_id,
     )
     fulfilment = Fulfilment.objects.select_related("product__category").get(pk=due.fulfilment_id)
@@ -110,14 +110,14 @@ def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
 def test_who_found_an_order_due_does_not_post_it_after_somebody_else(place: Place) -> None:
     order = place.order()
     platform = read_platform()
-    (due,) = announcements._not_announced(platform)
+    (due,) = announce._not_announced(platform)
     show(order)
     Announcement.objects.update(repeat_asked=True)
-    (again,) = announcements._not_claimed(platform)
+    (again,) = announce._not_claimed(platform)
     sweep()
 
-    assert announcements._post(due, platform) == Outcome.SKIPPED
-    assert announcements._post(again, platform) == Outcome.SKIPPED
+    assert announce._post(due, platform) == Outcome.SKIPPED
+    assert announce._post(again, platform) == Outcome.SKIPPED
 
     assert len(place.posted()) == 2
 
@@ -208,16 +208,16 @@ def test_a_late_process_does_not_undo_what_another_did_since(
 ) -> None:
     """Its lease is over, the order is announced anew, and then it wakes up with an answer."""
     order = place.order()
-    send = api.send
+    send = bot_api.send
 
     def wake_up_late(**arguments: Any) -> int:
         late: int = send(**arguments)
-        monkeypatch.setattr(api, "send", send)
+        monkeypatch.setattr(bot_api, "send", send)
         later(minutes=2)
         assert sweep()["announced"] == 1
         return late
 
-    monkeypatch.setattr(api, "send", wake_up_late)
+    monkeypatch.setattr(bot_api, "send", wake_up_late)
     show(order)
 
     late, known = place.posted()
@@ -240,16 +240,16 @@ def test_an_edit_that_comes_after_its_lease_is_put_right(
     """A process that stood still takes back what another has shown since; and then nobody edits."""
     order, anna = place.order(), make_operator()
     show(order)
-    edit = api.edit
+    edit = bot_api.edit
 
     def wake_up_late(**arguments: Any) -> None:
-        monkeypatch.setattr(api, "edit", edit)
+        monkeypatch.setattr(bot_api, "edit", edit)
         later(minutes=2)
         move(order, Move.COMPLETE, anna)
         sweep()
         edit(**arguments)
 
-    monkeypatch.setattr(api, "edit", wake_up_late)
+    monkeypatch.setattr(bot_api, "edit", wake_up_late)
     move(order, Move.CLAIM, anna)
     show(order)
     sweep()

@@ -23,11 +23,11 @@ from operators.models import (
     PlatformSettings,
 )
 from operators.reconcile import reconcile
-from operators.telegram import announcements, api
+from operators.telegram import announce, bot_api
+from operators.telegram.announcement_requests import note_stray, request_refresh
 from operators.telegram.message import Message
 from operators.telegram.message import render as real_render
-from operators.telegram.requests import note_stray, request_refresh
-from operators.telegram.selectors import Target
+from operators.telegram.platform_settings import Target
 from tests.factories import make_operator, make_topup_product
 from tests.live import database_url
 from tests.operators.back_office import list_url, make_staff, signed_in, url
@@ -207,7 +207,7 @@ def test_after_a_few_lost_answers_nothing_is_posted_any_more(place: Place) -> No
 def test_a_worker_that_dies_while_it_sends_leaves_a_doubt(place: Place) -> None:
     order = place.order()
     dying = pytest.MonkeyPatch()
-    dying.setattr(api, "send", _die)
+    dying.setattr(bot_api, "send", _die)
     with dying.context(), pytest.raises(_Killed):
         show(order)
     dying.undo()
@@ -258,7 +258,7 @@ def test_one_order_that_fails_holds_up_no_other(
             raise ValueError
         return shown(fulfilment, **options)
 
-    monkeypatch.setattr(announcements, "render", render)
+    monkeypatch.setattr(announce, "render", render)
 
     for _ in range(2):
         sweep()
@@ -481,8 +481,8 @@ def test_no_error_holds_the_token(place: Place, fault: Fault | None) -> None:
     else:
         place.api.fault("sendMessage", fault)
 
-    with pytest.raises(api.Trouble) as error:
-        api.send(target=Target(place.group.id), message=Message("text", [], 1))
+    with pytest.raises(bot_api.Trouble) as error:
+        bot_api.send(target=Target(place.group.id), message=Message("text", [], 1))
 
     whole = "".join(traceback.format_exception(error.value))
     assert place.api.token not in whole
@@ -493,7 +493,7 @@ def test_no_error_holds_the_token(place: Place, fault: Fault | None) -> None:
 def test_a_slow_answer_is_waited_for(place: Place) -> None:
     place.api.fault("sendMessage", SLOW(0.5))
 
-    assert api.send(target=Target(place.group.id), message=Message("text", [], 1))
+    assert bot_api.send(target=Target(place.group.id), message=Message("text", [], 1))
 
 
 @pytest.mark.django_db(transaction=True)

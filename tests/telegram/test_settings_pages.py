@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from operators.models import AnnouncementRoute, PlatformSettings
 from operators.roles import PLATFORM_MANAGER, ROLES
-from operators.telegram.selectors import Target, platform_settings, read_platform
+from operators.telegram.platform_settings import Target, platform_settings, read_platform
 from tests.factories import make_category, make_topup_product
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 

@@ -6,7 +6,7 @@ from django.core.management import CommandError
 
 from config.api.json import dumps
 from config.command_line import ServiceCommand
-from operators.telegram.health import SECONDS, read_health
+from operators.telegram.bot_health import SECONDS, read_health
 
 
 class Command(ServiceCommand):

@@ -1,7 +1,7 @@
 from typing import Any
 
 from config.command_line import JSONCommand
-from operators.telegram.announcements import sweep_announcements
+from operators.telegram.announcement_sweep import sweep_announcements
 
 
 class Command(JSONCommand):

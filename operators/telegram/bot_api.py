@@ -32,7 +32,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 
 from operators.telegram.message import Message, Rows
-from operators.telegram.selectors import Target
+from operators.telegram.platform_settings import Target
 
 MAX_DESCRIPTION = 200
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
