@@ -1,6 +1,6 @@
 """Every setting of the service, read once from the environment.
 
-Production sets `DATABASE_URL` and its companions (README, "Production"). Where `DATABASE_URL` is
+Production sets `DATABASE_URL` and its companions (docs/production.md). Where `DATABASE_URL` is
 absent the embedded default applies: `make run` writes `var/embedded.env`, which is read here, so
 that any command typed in another shell finds the same database.
 """
