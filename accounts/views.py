@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from accounts.serializers import PingSerializer
+from accounts.schemas import PingSerializer
 from config.api.openapi import answers
 from config.api.views import ApiViewSet, ok
 

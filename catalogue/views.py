@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from catalogue import selectors
-from catalogue.serializers import ProductSerializer
+from catalogue.schemas import ProductSerializer
 from config.api.errors import ErrorCode
 from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page

@@ -1,13 +1,12 @@
-"""The purchase: one debit for one delivery.
+"""The two purchases: one debit for one delivery (contract, "POST /orders").
 
-    1 claim     the key is ours for one attempt
-                idempotency.services.claim_key
-    2 purchase  order, debit and codes or fulfilment: all or nothing
-                orders/sql/purchase_vouchers.sql and purchase_topup.sql
-    3 store     the answer, for replays
-                idempotency.services.store_response
+    1 claim     the key is ours for one attempt       idempotency.services.claim_key
+    2 purchase  stamp, delivery, debit and order      orders/sql/purchase_vouchers.sql
+                                                      or orders/sql/purchase_topup.sql
+    3 store     the answer, for replays               idempotency.services.store_response
 
-Only step 2 is a durable commit. docs/architecture.md says why that is enough.
+`orders.views` calls the three steps; this module is step 2, one transaction and the only durable
+commit. docs/architecture.md, "A purchase", says why one is enough.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refus
 from config.database.functions import call, refusals
 from idempotency.services import Claim
 from orders.models import OrderStatus
-from topups.fields import read_fields
+from topups.fields import read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
 
@@ -34,20 +33,17 @@ def purchase_vouchers(
     product_id: int | None = None,
     variation_id: int | None = None,
     merchant_reference: str | None = None,
-    delivery_type: str = "voucher",
 ) -> dict[str, Any]:
-    """Debits the wallet and hands the codes over, in one transaction; returns the order to show.
+    """Debits the wallet and takes the codes in one transaction; returns the order to show.
+
+    The product is named by `product_id` or by `merchant_reference`; `quantity` counts codes.
 
     Raises `validation_failed` for an unknown product, `variation_mismatch`,
-    `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with its reason,
-    or `request_in_progress` where another attempt took the key over. All of them changed nothing.
+    `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with a reason, or
+    `request_in_progress` if another attempt has taken the key over. Nothing is changed then.
     """
-
-    def name_refusal(word: str) -> ApiError:
-        return _name_refusal(word, merchant_reference=merchant_reference)
-
     reference = str(ULID())
-    with refusals(name_refusal):
+    with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
         sale = call(
             "orders_purchase_vouchers",
             claim.record_id,
@@ -75,22 +71,22 @@ def purchase_topup(
     *,
     client: ApiClient,
     claim: Claim,
-    system_product_id: int,
+    product_id: int,
     player_id: str,
-    fields: dict[str, str | None] | None = None,
-    quantity: int = 1,
-    delivery_type: str = "top_up",
+    fields: dict[str, str | None],
 ) -> dict[str, Any]:
-    """Debits the wallet and puts the top-up before the operators, in one transaction; returns the
+    """Debits the wallet and opens a fulfilment for the operators in one transaction; returns the
     order to show.
 
-    Raises `validation_failed` for an unknown product or bad field values, `order_refused` with its
-    reason, or `request_in_progress` where another attempt took the key over. All of them changed
-    nothing.
+    `fields` maps field ids to the values sent.
+
+    Raises `validation_failed` for an unknown product or invalid field values, `order_refused` with
+    a reason, or `request_in_progress` if another attempt has taken the key over. Nothing is
+    changed then.
     """
-    read = read_fields(product_id=system_product_id, player_id=player_id, values=fields or {})
+    values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())
-    with refusals(_name_refusal):
+    with refusals(_topup_refusal):
         sale = call(
             "orders_purchase_topup",
             claim.record_id,
@@ -98,18 +94,18 @@ def purchase_topup(
             reference,
             client.pk,
             client.account_id,
-            system_product_id,
+            product_id,
             player_id,
-            Jsonb(read),
+            Jsonb(values),
         )
     fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=sale["fulfilment_id"])
     return {
         "reference": reference,
         "status": OrderStatus.PENDING,
-        "delivery_type": delivery_type,
-        "system_product_id": system_product_id,
+        "delivery_type": "top_up",
+        "system_product_id": product_id,
         "player_id": player_id,
-        "quantity": quantity,
+        "quantity": 1,
         "units": 1,
         "units_per_sale": 1,
         "unit_price": sale["unit_price"],
@@ -123,8 +119,8 @@ def purchase_topup(
     }
 
 
-def _name_refusal(word: str, *, merchant_reference: str | None = None) -> ApiError:
-    """The contract's error for a word that the purchase function refused with."""
+def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
+    """The contract's error for the word that orders_purchase_vouchers refused with."""
     match word:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
@@ -138,5 +134,16 @@ def _name_refusal(word: str, *, merchant_reference: str | None = None) -> ApiErr
             return ApiError(
                 ErrorCode.PRODUCT_REFERENCE_NOT_FOUND, merchant_reference=merchant_reference
             )
+        case _:
+            return order_refused(word)
+
+
+def _topup_refusal(word: str) -> ApiError:
+    """The contract's error for the word that orders_purchase_topup refused with."""
+    match word:
+        case "attempt_lost":
+            return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
+        case "product_unknown":
+            return unknown_product()
         case _:
             return order_refused(word)

@@ -24,11 +24,13 @@ from idempotency.services import (
 from orders import selectors
 from orders.examples import CREATED, PURCHASES
 from orders.purchase import purchase_topup, purchase_vouchers
-from orders.serializers import (
-    OrderSerializer,
+from orders.requests import (
     PurchaseSerializer,
-    read_purchase,
+    is_topup,
+    read_topup_purchase,
+    read_voucher_purchase,
 )
+from orders.schemas import OrderSerializer
 
 DEFAULT_PER_PAGE = 25
 KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP strips spaces at both ends
@@ -74,10 +76,12 @@ class OrderViewSet(ApiViewSet):
         """
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
-        topup, asked = read_purchase(body)
+        topup = is_topup(body)
+        asked = read_topup_purchase(body) if topup else read_voucher_purchase(body)
 
+        client = caller(request)
         claim = claim_key(
-            client=caller(request),
+            client=client,
             key=key,
             fingerprint=fingerprint(
                 endpoint="POST /orders", query=list(request.query_params.lists()), body=body
@@ -86,8 +90,23 @@ class OrderViewSet(ApiViewSet):
         if isinstance(claim, Replay):
             return _created(claim.body, replay=True)
         with released_on_refusal(claim):
-            buy = purchase_topup if topup else purchase_vouchers
-            order = buy(client=caller(request), claim=claim, **asked)
+            if topup:
+                order = purchase_topup(
+                    client=client,
+                    claim=claim,
+                    product_id=asked["system_product_id"],
+                    player_id=asked["player_id"],
+                    fields=asked.get("fields", {}),
+                )
+            else:
+                order = purchase_vouchers(
+                    client=client,
+                    claim=claim,
+                    product_id=asked.get("product_id"),
+                    variation_id=asked.get("variation_id"),
+                    merchant_reference=asked.get("merchant_reference"),
+                    quantity=asked["quantity"],
+                )
 
         answer = dumps(success(order))
         store_response(claim=claim, body=answer)

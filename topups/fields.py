@@ -20,7 +20,7 @@ def read_fields(
     """
     found = ask("topups_fields_of", product_id)
     if not found:
-        raise ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
+        raise unknown_product()
     if not found[0]["sold"]:
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
     fields = {str(field["number"]): field for field in found[0]["fields"]}
@@ -40,6 +40,11 @@ def read_fields(
     if problems:
         raise ValidationFailed(problems)
     return values_read
+
+
+def unknown_product() -> ValidationFailed:
+    """The `validation_failed` of a purchase whose `system_product_id` names no product."""
+    return ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
 
 
 def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:

@@ -10,7 +10,7 @@ from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from topups import selectors
-from topups.serializers import TopUpProductSerializer
+from topups.schemas import TopUpProductSerializer
 
 DEFAULT_PER_PAGE = 50
 

@@ -9,7 +9,7 @@ from config.api.errors import ApiError, ErrorCode
 from config.api.openapi import answers
 from config.api.views import ApiViewSet, ok
 from wallets.models import Wallet
-from wallets.serializers import BalanceSerializer
+from wallets.schemas import BalanceSerializer
 
 
 class BalanceViewSet(ApiViewSet):

@@ -80,7 +80,7 @@ def test_a_service_that_answers_wrongly_fails_the_test_that_called_it(
     """The control: the same calls pass, and fail once the service answers otherwise."""
     merchant.get("/balance")
     client.get("/api/v1/nothing")
-    monkeypatch.setattr("wallets.serializers.BalanceSerializer.data", {"balance": 1})
+    monkeypatch.setattr("wallets.schemas.BalanceSerializer.data", {"balance": 1})
     monkeypatch.setattr(exceptions, "message_response", lambda *_: HttpResponse("<html>"))
     with pytest.raises(WrongAnswer):
         merchant.get("/balance")

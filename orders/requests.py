@@ -1,0 +1,99 @@
+"""The request bodies of `POST /orders` (contract, "POST /orders")."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from catalogue.models import MAX_QUANTITY
+from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
+from config.api.errors import ApiError, ErrorCode
+from config.api.fields import (
+    MAX_ID,
+    OneOfSerializer,
+    StrictIntegerField,
+    StrictRegexField,
+    StrictSerializer,
+    StrictStringField,
+)
+
+MAX_FIELDS = 30
+
+
+class VoucherPurchaseSerializer(StrictSerializer):
+    """A purchase of voucher codes; the product is named by `product_id` or `merchant_reference`."""
+
+    product_id = StrictIntegerField(min_value=1, max_value=MAX_ID, required=False)
+    merchant_reference = StrictStringField(
+        max_length=MAX_REFERENCE_LENGTH, validators=[validate_reference], required=False
+    )
+    variation_id = StrictIntegerField(
+        min_value=1, max_value=MAX_ID, allow_null=True, required=False
+    )
+    quantity = StrictIntegerField(min_value=1, max_value=MAX_QUANTITY)
+    delivery_type = serializers.ChoiceField(
+        ["voucher"],
+        required=False,
+        error_messages={"invalid_choice": "Send voucher or top_up."},
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Raises `product_reference_ambiguous` if the body names the product twice.
+
+        A null names no product. It fails validation like any other bad value.
+        """
+        if data.get("product_id") is not None and data.get("merchant_reference") is not None:
+            raise ApiError(ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS)
+        return super().to_internal_value(data)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "product_id" not in attrs and "merchant_reference" not in attrs:
+            raise serializers.ValidationError(
+                {"product_id": ["Name the product by product_id or by merchant_reference."]}
+            )
+        return attrs
+
+
+class TopUpPurchaseSerializer(StrictSerializer):
+    """A purchase of one top-up; `fields` holds what the game asks for, by field id."""
+
+    delivery_type = serializers.ChoiceField(["top_up"])
+    system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)
+    player_id = StrictRegexField(r"[A-Za-z0-9_-]{1,64}")
+    quantity = StrictIntegerField(min_value=1, max_value=1, default=1)
+    fields = serializers.DictField(  # type: ignore[assignment]  # the contract's own word
+        child=StrictStringField(max_length=255, allow_null=True, allow_blank=True), required=False
+    )
+
+    def validate_fields(self, values: dict[str, str | None]) -> dict[str, str | None]:
+        if len(values) > MAX_FIELDS:
+            raise serializers.ValidationError(f"Send at most {MAX_FIELDS} fields.")
+        return values
+
+
+class PurchaseSerializer(OneOfSerializer):
+    """The two shapes of a purchase."""
+
+    shapes = (VoucherPurchaseSerializer, TopUpPurchaseSerializer)
+
+
+# One instance each, shared by all requests: creating a serializer copies every field, and
+# `run_validation` keeps no state.
+_VOUCHER_PURCHASE = VoucherPurchaseSerializer()
+_TOPUP_PURCHASE = TopUpPurchaseSerializer()
+
+
+def is_topup(body: dict[str, Any]) -> bool:
+    """Whether a purchase body asks for a top-up; without a `delivery_type` it asks for vouchers."""
+    return body.get("delivery_type") == "top_up"
+
+
+def read_voucher_purchase(body: dict[str, Any]) -> dict[str, Any]:
+    """The validated fields. Raises `validation_failed` or `product_reference_ambiguous`."""
+    values: dict[str, Any] = _VOUCHER_PURCHASE.run_validation(body)
+    return values
+
+
+def read_topup_purchase(body: dict[str, Any]) -> dict[str, Any]:
+    """The validated fields. Raises `validation_failed`."""
+    values: dict[str, Any] = _TOPUP_PURCHASE.run_validation(body)
+    return values

@@ -1,0 +1,66 @@
+"""The response schemas of `/orders` (contract, "Order" and "Code").
+
+They only describe: `orders.purchase` and `orders.selectors` build the orders, and the tests check
+every response against the OpenAPI document.
+"""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from config.api.fields import MoneyField, OneOfSerializer
+from orders.models import OrderStatus
+from topups.models import FailureReason, FulfilmentStatus
+
+
+class CodeSerializer(serializers.Serializer[Any]):
+    """A voucher code. One without serial number or pin shows neither."""
+
+    code = serializers.CharField()
+    serial_number = serializers.CharField(required=False)
+    pin_code = serializers.CharField(required=False)
+
+
+class VoucherOrderSerializer(serializers.Serializer[Any]):
+    """A purchase of voucher codes, as it was sold."""
+
+    reference = serializers.CharField()
+    status = serializers.ChoiceField(OrderStatus.choices)
+    product_id = serializers.IntegerField()
+    variation_id = serializers.IntegerField(allow_null=True)
+    merchant_reference = serializers.CharField(allow_null=True)
+    quantity = serializers.IntegerField()
+    units = serializers.IntegerField()
+    units_per_sale = serializers.IntegerField()
+    unit_price = MoneyField()
+    total_price = MoneyField()
+    currency = serializers.CharField()
+    created_at = serializers.DateTimeField(allow_null=True)
+    codes = CodeSerializer(many=True)
+
+
+class TopUpOrderSerializer(serializers.Serializer[Any]):
+    """A purchase of a top-up, and where its delivery stands."""
+
+    reference = serializers.CharField()
+    status = serializers.ChoiceField(OrderStatus.choices)
+    delivery_type = serializers.ChoiceField(["top_up"])
+    system_product_id = serializers.IntegerField()
+    player_id = serializers.CharField()
+    quantity = serializers.IntegerField()
+    units = serializers.IntegerField()
+    units_per_sale = serializers.IntegerField()
+    unit_price = MoneyField()
+    total_price = MoneyField()
+    currency = serializers.CharField()
+    created_at = serializers.DateTimeField(allow_null=True)
+    fulfilment_status = serializers.ChoiceField(FulfilmentStatus.choices)
+    refunded = serializers.BooleanField()
+    failure_reason = serializers.ChoiceField(FailureReason.choices, allow_null=True)
+    codes = CodeSerializer(many=True)
+
+
+class OrderSerializer(OneOfSerializer):
+    """A voucher order or a top-up order, each with its own fields."""
+
+    shapes = (VoucherOrderSerializer, TopUpOrderSerializer)
