@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -16,7 +17,6 @@ from catalogue.codes import open_code
 from config.database import sealing
 from config.database.sealing import CannotOpen, Context
 
-REFUND_OVERDUE_MINUTES = 10
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
 
 
@@ -341,7 +341,7 @@ WARNINGS = [
          WHERE refund_due_at < now() - make_interval(mins => %(minutes)s) AND refunded_at IS NULL
          ORDER BY refund_due_at
         """,
-        lambda: {"minutes": REFUND_OVERDUE_MINUTES},
+        lambda: {"minutes": settings.REFUND_OVERDUE_MINUTES},
     ),
     Check(
         "orders that the operators' chat was to see are there",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from pytest_django import Settings
 
 from operators.reconcile import CHECKS, TRIGGERS, reconcile
 from tests.factories import (
@@ -251,22 +252,29 @@ def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
     assert check in found
 
 
-def test_an_overdue_refund_is_a_warning_and_no_finding(busy: Merchant) -> None:
+def test_an_overdue_refund_is_a_warning_and_no_finding(busy: Merchant, settings: Settings) -> None:
     reference = buy_topup(busy)
     move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
     assert reconcile()["warnings"] == []
 
-    execute(
-        "UPDATE topups_fulfilment SET refund_due_at = now() - interval '11 minutes'"
-        " WHERE refunded_at IS NULL AND refund_due_at IS NOT NULL"
-    )
+    settings.REFUND_OVERDUE_MINUTES = 7
+    make_due(minutes_ago=6)
+    assert reconcile()["warnings"] == []
 
+    make_due(minutes_ago=8)
     result = reconcile()
     assert (result["ok"], len(result["warnings"])) == (True, 1)
     assert reference in result["warnings"][0]["finding"]
 
     sweep_refunds()
     assert reconcile()["warnings"] == []
+
+
+def make_due(*, minutes_ago: int) -> None:
+    execute(
+        f"UPDATE topups_fulfilment SET refund_due_at = now() - interval '{minutes_ago} minutes'"
+        " WHERE refunded_at IS NULL AND refund_due_at IS NOT NULL"
+    )
 
 
 def test_a_code_that_cannot_be_opened_is_named_by_its_id(busy: Merchant) -> None:
