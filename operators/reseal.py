@@ -5,15 +5,11 @@ from collections.abc import Iterator
 from django.db import connection, transaction
 from tqdm import tqdm
 
+from config.backoffice import Sealed
 from config.database import sealing
-from config.database.sealing import Context
+from operators.declarations import SEALED
 
 BATCH = 1000
-SEALED = {
-    "codes": ("catalogue_vouchercode", "sealed", Context.VOUCHER_CODE),
-    "replays": ("idempotency_idempotencyrecord", "response", Context.REPLAY_BODY),
-    "secrets": ("catalogue_sealedsecret", "sealed", Context.DIGEST_KEY),
-}
 
 
 def reseal_all() -> dict[str, int]:
@@ -22,20 +18,21 @@ def reseal_all() -> dict[str, int]:
     In batches that commit one by one, so it can be stopped and started again, and a sale waits for
     a batch at most. Raises sealing.CannotOpen where a key is missing; what was done stays done.
     """
-    return {kind: _reseal(kind, *where) for kind, where in SEALED.items()}
+    return {sealed.kind: _reseal(sealed) for sealed in SEALED}
 
 
-def _reseal(kind: str, table: str, column: str, context: Context) -> int:
+def _reseal(sealed: Sealed) -> int:
     total = 0
-    with tqdm(desc=kind, unit=" rows") as progress:
-        for done in _batches(table, column, context):
+    with tqdm(desc=sealed.kind, unit=" rows") as progress:
+        for done in _batches(sealed):
             progress.update(done)
             total += done
     return total
 
 
-def _batches(table: str, column: str, context: Context) -> Iterator[int]:
+def _batches(sealed: Sealed) -> Iterator[int]:
     """Walks the primary key once; the key id is the first byte of a sealed value."""
+    table, column, context = sealed.table, sealed.column, sealed.context
     last = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:

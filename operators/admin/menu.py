@@ -7,58 +7,24 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db.models import Count, Q
+from django.db.models import Count, Model, Q
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
 from catalogue.models import Shelf
+from config.backoffice import MenuEntry, Section
 from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
+from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
+from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
-# Section: (title, model, icon).
-SECTIONS: dict[str, list[tuple[str, str, str]]] = {
-    "Top-ups": [
-        ("Desk", "topups.fulfilment", "sports_esports"),
-        ("Packages", "topups.topupproduct", "diamond"),
-    ],
-    "Catalogue": [
-        ("Products", "catalogue.product", "redeem"),
-        ("Stock levels", "catalogue.shelf", "inventory_2"),
-        ("Categories", "catalogue.category", "category"),
-        ("Voucher codes", "catalogue.vouchercode", "password"),
-        ("Reference links", "catalogue.referencelink", "link"),
-    ],
-    "Merchants": [
-        ("Accounts", "accounts.account", "storefront"),
-        ("API clients", "accounts.apiclient", "key"),
-        ("People", "merchants.membership", "groups_2"),
-        ("Invitations", "merchants.invitation", "person_add"),
-    ],
-    "Money": [
-        ("Wallets", "wallets.wallet", "account_balance_wallet"),
-        ("Ledger", "wallets.ledgerentry", "receipt_long"),
-    ],
-    "Orders": [
-        ("Orders", "orders.order", "shopping_cart"),
-    ],
-    "Telegram": [
-        ("Announcements", "operators.announcement", "campaign"),
-        ("Routes", "operators.announcementroute", "alt_route"),
-        ("Linked staff", "operators.telegramlink", "contacts"),
-        ("Platform settings", "operators.platformsettings", "tune"),
-    ],
-    "System": [
-        ("Idempotency records", "idempotency.idempotencyrecord", "repeat_one"),
-        ("Audit trail", "audit.auditentry", "policy"),
-        ("Letters", "merchants.email", "outgoing_mail"),
-        ("Staff", "auth.user", "badge"),
-        ("Groups", "auth.group", "groups"),
-    ],
+SECTIONS: dict[Section, list[MenuEntry]] = {
+    section: [entry for app in BACK_OFFICES for entry in app.menu if entry.section == section]
+    for section in Section
 }
-
 
 # Whole numbers upwards, both series on top of each other, and what each colour means.
 _TICKS = {"color": "#9ca3af", "precision": 0}
@@ -80,33 +46,34 @@ admin.site.index_title = "Overview"
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sections with what this person may see; a registered model that no section names is
     still there, under System."""
-    allowed = {
-        model._meta.label_lower: (model, desk)
+    allowed = [
+        model
         for model, desk in admin.site._registry.items()
         if desk.has_view_or_change_permission(request)
-    }
-    named = {label for items in SECTIONS.values() for _, label, _ in items}
+    ]
+    named = {entry.model for entries in SECTIONS.values() for entry in entries}
     sections: list[dict[str, Any]] = []
-    for title, items in SECTIONS.items():
-        shown = [item for item in items if item[1] in allowed]
-        if title == "System":
-            shown += [
-                (str(model._meta.verbose_name_plural).capitalize(), label, "database")
-                for label, (model, _) in allowed.items()
-                if label not in named
-            ]
+    for section, entries in SECTIONS.items():
+        shown = [entry for entry in entries if entry.model in allowed]
+        if section is Section.SYSTEM:
+            shown += [_unnamed(model) for model in allowed if model not in named]
         if shown:
             links: list[dict[str, Any]] = [
-                {"title": name, "icon": icon, "link": _list_url(label)}
-                for name, label, icon in shown
+                {"title": entry.title, "icon": entry.icon, "link": _list_url(entry.model)}
+                for entry in shown
             ]
-            if "topups.fulfilment" in allowed and title == "Top-ups":
+            if section is Section.TOP_UPS and Fulfilment in allowed:
                 dashboard = reverse("admin:topups_fulfilment_dashboard")
                 if request.path == dashboard:  # its address begins with that of the queue
                     links[0]["active"] = False
                 links.insert(1, {"title": "Dashboard", "icon": "monitoring", "link": dashboard})
-            sections.append({"title": title, "separator": bool(sections), "items": links})
+            sections.append({"title": section, "separator": bool(sections), "items": links})
     return sections
+
+
+def _unnamed(model: type[Model]) -> MenuEntry:
+    title = str(model._meta.verbose_name_plural).capitalize()
+    return MenuEntry(Section.SYSTEM, title, model, "database")
 
 
 def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +90,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
             none=Count("pk", filter=Q(available_stock=0)),
             low=Count("pk", filter=Q(available_stock__gt=0, available_stock__lt=LOW_STOCK)),
         )
-        context["stock_url"] = _list_url("catalogue.shelf")
+        context["stock_url"] = _list_url(Shelf)
         context["low_stock"] = LOW_STOCK
     return context
 
@@ -139,7 +106,7 @@ def show_desk(user: User) -> dict[str, Any]:
     ]
     return {
         **numbers,
-        "url": _list_url("topups.fulfilment"),
+        "url": _list_url(Fulfilment),
         "chart": json.dumps({"labels": hours["labels"], "datasets": datasets}),
         "chart_options": json.dumps(CHART_OPTIONS),
     }
@@ -155,5 +122,5 @@ def icon(request: HttpRequest) -> str:
     return static("operators/icon.svg")
 
 
-def _list_url(label: str) -> str:
-    return reverse(f"admin:{label.replace('.', '_')}_changelist")
+def _list_url(model: type[Model]) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")

@@ -8,8 +8,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from config.backoffice import Role
 from operators.admin import desk_moves
-from operators.roles import CATALOGUE_MANAGER, FINANCE, OPERATOR, ROLES, SENIOR_OPERATOR
+from operators.roles import ROLES
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -54,7 +55,7 @@ def bought(merchant: Merchant, **fields: Any) -> Fulfilment:
 
 def test_who_has_only_the_desk_lands_on_it(merchant: Merchant) -> None:
     _, browser = operator_browser()
-    senior = signed_in(make_staff(*ROLES[SENIOR_OPERATOR]))
+    senior = signed_in(make_staff(*ROLES[Role.SENIOR_OPERATOR]))
 
     assert browser.get("/admin/").headers["Location"] == QUEUE
     assert senior.get("/admin/").headers["Location"] == QUEUE
@@ -364,19 +365,17 @@ def test_the_numbers_are_for_those_who_see_the_desk(name: str) -> None:
 
 def test_the_roles_are_there_after_migrate_and_keep_what_was_added() -> None:
     extra = make_staff("orders.view_order").user_permissions.get()
-    operator = Group.objects.get(name=OPERATOR)
+    operator = Group.objects.get(name=Role.OPERATOR.value)
     operator.permissions.clear()
     operator.permissions.add(extra)
 
     call_command("migrate", verbosity=0)
 
-    assert {OPERATOR, SENIOR_OPERATOR, FINANCE, CATALOGUE_MANAGER} <= set(
-        Group.objects.values_list("name", flat=True)
-    )
-    for name, wanted in ROLES.items():
+    assert {role.value for role in Role} <= set(Group.objects.values_list("name", flat=True))
+    for role, wanted in ROLES.items():
         found = {
             f"{permission.content_type.app_label}.{permission.codename}"
-            for permission in Group.objects.get(name=name).permissions.all()
+            for permission in Group.objects.get(name=role.value).permissions.all()
         }
         assert set(wanted) <= found
     assert extra in operator.permissions.all()

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from config.backoffice import Role
 from operators.models import AnnouncementRoute, PlatformSettings
-from operators.roles import PLATFORM_MANAGER, ROLES
+from operators.roles import ROLES
 from operators.telegram.platform_settings import Target, platform_settings, read_platform
 from tests.factories import make_category, make_topup_product
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
@@ -105,7 +106,7 @@ def test_others_change_nothing(permissions: list[str]) -> None:
 
 
 def test_a_platform_manager_does_all_of_it() -> None:
-    browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
+    browser = signed_in(make_staff(*ROLES[Role.PLATFORM_MANAGER]))
 
     assert save(browser, announcing="on").status_code == 302
     for page in (list_url(AnnouncementRoute), reverse("admin:operators_announcementroute_add")):
@@ -137,7 +138,7 @@ def test_a_route_is_of_one_thing() -> None:
 
 @pytest.mark.parametrize("field", ["product", "category"])
 def test_a_platform_manager_finds_what_a_route_is_of(field: str) -> None:
-    browser = signed_in(make_staff(*ROLES[PLATFORM_MANAGER]))
+    browser = signed_in(make_staff(*ROLES[Role.PLATFORM_MANAGER]))
     asked = {"app_label": "operators", "model_name": "announcementroute", "field_name": field}
 
     assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

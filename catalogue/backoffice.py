@@ -1,0 +1,77 @@
+"""What `catalogue` declares for the back office (config/backoffice.py)."""
+
+from functools import partial
+
+from catalogue.codes import open_code
+from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from config.backoffice import (
+    BackOffice,
+    Check,
+    MenuEntry,
+    Role,
+    Sealed,
+    Section,
+    full_access,
+)
+from config.database.sealing import Context, open_sealed
+
+CHECKS = [
+    Check(
+        "a shelf counts the codes it holds",
+        """
+        SELECT format('shelf %s counts %s codes and holds %s',
+                      shelf.id, available_stock, coalesce(unsold, 0))
+          FROM catalogue_shelf AS shelf
+          LEFT JOIN (SELECT shelf_id, count(*) AS unsold FROM catalogue_vouchercode
+                      WHERE order_id IS NULL GROUP BY shelf_id) AS codes
+                 ON shelf_id = shelf.id
+         WHERE available_stock <> coalesce(unsold, 0)
+        """,
+    ),
+]
+
+BACK_OFFICE = BackOffice(
+    checks=CHECKS,
+    triggers=[
+        "catalogue_code_is_sold_once",
+        "catalogue_codes_are_kept",
+        "catalogue_price_history_is_append_only",
+        "catalogue_price_history_is_kept",
+        "catalogue_price_is_remembered",
+        "catalogue_product_has_a_shelf",
+        "catalogue_shelf_stays",
+        "catalogue_sold_code_is_kept",
+        "catalogue_variation_has_a_shelf",
+    ],
+    constraints=["catalogue_shelf_variation_of_product"],
+    counted={"codes": "catalogue_vouchercode", "shelves": "catalogue_shelf"},
+    sealed=[
+        Sealed(
+            kind="codes",
+            table="catalogue_vouchercode",
+            column="sealed",
+            context=Context.VOUCHER_CODE,
+            check="every stored code opens",
+            read=open_code,
+        ),
+        Sealed(
+            kind="secrets",
+            table="catalogue_sealedsecret",
+            column="sealed",
+            context=Context.DIGEST_KEY,
+            check="every stored secret opens",
+            read=partial(open_sealed, context=Context.DIGEST_KEY),
+        ),
+    ],
+    permissions={
+        Role.CATALOGUE_MANAGER: full_access(Category, Product, Variation, Shelf, ReferenceLink),
+        Role.PLATFORM_MANAGER: ["catalogue.view_category"],
+    },
+    menu=[
+        MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),
+        MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),
+        MenuEntry(Section.CATALOGUE, "Categories", Category, "category"),
+        MenuEntry(Section.CATALOGUE, "Voucher codes", VoucherCode, "password"),
+        MenuEntry(Section.CATALOGUE, "Reference links", ReferenceLink, "link"),
+    ],
+)

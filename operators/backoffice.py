@@ -1,0 +1,72 @@
+"""What `operators` declares for the back office (config/backoffice.py)."""
+
+from django.contrib.auth.models import Group, User
+
+from config.backoffice import BackOffice, Check, MenuEntry, Role, Section, full_access
+from operators.models import Announcement, AnnouncementRoute, PlatformSettings, TelegramLink
+
+CHECKS = [
+    Check(
+        "a message that shows the end is of an order that ended",
+        """
+        SELECT format('order %s is %s, its message in chat %s shows an end',
+                      order_reference, fulfilment.status, chat_id)
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
+        """,
+    ),
+    Check(
+        "what was given up in Telegram is in the audit trail",
+        """
+        SELECT format('the announcement of order %s was given up, and no audit entry says why',
+                      order_reference)
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'given_up'
+           AND NOT EXISTS (SELECT FROM audit_auditentry
+                            WHERE object_type = 'operators.announcement'
+                              AND object_id = announcement.id::text
+                              AND action = 'announcement_given_up')
+        """,
+    ),
+]
+
+WARNINGS = [
+    Check(
+        "orders that the operators' chat was to see are there",
+        """
+        SELECT format('order %s is not announced in Telegram: %s', order_reference, last_error)
+          FROM operators_announcement AS announcement
+          JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
+         WHERE announcement.state = 'given_up' AND fulfilment.status = 'pending'
+         ORDER BY fulfilment.created_at
+        """,
+    ),
+]
+
+ANNOUNCEMENTS = ["operators.announce_again", "operators.view_announcement"]
+
+BACK_OFFICE = BackOffice(
+    checks=CHECKS,
+    warnings=WARNINGS,
+    permissions={
+        Role.SENIOR_OPERATOR: ANNOUNCEMENTS,
+        Role.PLATFORM_MANAGER: [
+            *ANNOUNCEMENTS,
+            "operators.change_platformsettings",
+            "operators.delete_telegramlink",
+            "operators.view_platformsettings",
+            "operators.view_telegramlink",
+            *full_access(AnnouncementRoute),
+        ],
+    },
+    menu=[
+        MenuEntry(Section.TELEGRAM, "Announcements", Announcement, "campaign"),
+        MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),
+        MenuEntry(Section.TELEGRAM, "Linked staff", TelegramLink, "contacts"),
+        MenuEntry(Section.TELEGRAM, "Platform settings", PlatformSettings, "tune"),
+        MenuEntry(Section.SYSTEM, "Staff", User, "badge"),
+        MenuEntry(Section.SYSTEM, "Groups", Group, "groups"),
+    ],
+)

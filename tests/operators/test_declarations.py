@@ -1,0 +1,28 @@
+"""The back office collects what every app declares about itself."""
+
+from importlib import import_module
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+
+from operators.declarations import BACK_OFFICES
+from operators.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
+
+OURS = [
+    app.name
+    for app in apps.get_app_configs()
+    if Path(app.path).parent == settings.BASE_DIR and app.name != "config"
+]
+
+
+def test_the_back_office_collects_every_app() -> None:
+    assert [import_module(f"{app}.backoffice").BACK_OFFICE for app in OURS] == BACK_OFFICES
+
+
+def test_no_name_is_declared_twice() -> None:
+    names = [check.name for check in (*CHECKS, *WARNINGS)]
+
+    assert len(names) == len(set(names))
+    assert len(TRIGGERS) == len(set(TRIGGERS))
+    assert len(COUNTED) == sum(len(app.counted) for app in BACK_OFFICES)

@@ -1,0 +1,100 @@
+"""What `topups` declares for the back office (config/backoffice.py)."""
+
+from django.conf import settings
+
+from config.backoffice import BackOffice, Check, MenuEntry, Role, Section, full_access
+from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.transitions import DECIDE_REVIEW, FULFIL
+
+CHECKS = [
+    Check(
+        "a wallet is refunded exactly where its fulfilment says so",
+        """
+        SELECT format('fulfilment %s (%s, refunded %s) has a refund of %s on wallet %s',
+                      fulfilment.order_reference, fulfilment.status,
+                      fulfilment.refunded_at IS NOT NULL, entry.amount, entry.wallet_id)
+          FROM topups_fulfilment AS fulfilment
+          FULL JOIN (SELECT * FROM wallets_ledgerentry WHERE kind = 'refund') AS entry
+                 ON entry.order_reference = fulfilment.order_reference
+         WHERE (fulfilment.refunded_at IS NULL) <> (entry.id IS NULL)
+            OR (entry.id IS NOT NULL
+                AND (fulfilment.status, fulfilment.amount, fulfilment.account_id)
+                    IS DISTINCT FROM ('failed', entry.amount, entry.wallet_id))
+            OR (entry.id IS NOT NULL AND fulfilment.refund_due_at IS NULL)
+        """,
+    ),
+    Check(
+        "a refund was due because of a rejection, and its history has it once",
+        """
+        SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
+                      ' in its history', order_reference, refund_due_at IS NOT NULL,
+                      refunded_at IS NOT NULL, coalesce(rejections, 0), coalesce(refunds, 0))
+          FROM topups_fulfilment AS fulfilment
+          LEFT JOIN (SELECT fulfilment_id, count(*) FILTER (WHERE move = 'reject') AS rejections,
+                            count(*) FILTER (WHERE move = 'refund') AS refunds
+                       FROM topups_fulfilmentevent GROUP BY fulfilment_id) AS history
+                 ON fulfilment_id = fulfilment.id
+         WHERE coalesce(rejections, 0) <> (refund_due_at IS NOT NULL)::int
+            OR coalesce(refunds, 0) <> (refunded_at IS NOT NULL)::int
+        """,
+    ),
+    Check(
+        "a fulfilment's history leads to where it stands",
+        """
+        WITH steps AS (
+            SELECT fulfilment_id, from_status, to_status,
+                   lag(to_status) OVER history AS came_to,
+                   row_number() OVER (PARTITION BY fulfilment_id ORDER BY id DESC) AS from_last
+              FROM topups_fulfilmentevent
+            WINDOW history AS (PARTITION BY fulfilment_id ORDER BY id)
+        )
+        SELECT format('fulfilment %s is %s, its history says otherwise', order_reference, status)
+          FROM topups_fulfilment AS fulfilment
+         WHERE NOT EXISTS (SELECT FROM steps WHERE fulfilment_id = fulfilment.id AND from_last = 1
+                              AND to_status = fulfilment.status)
+            OR EXISTS (SELECT FROM steps WHERE fulfilment_id = fulfilment.id
+                          AND from_status IS DISTINCT FROM came_to)
+        """,
+    ),
+]
+
+WARNINGS = [
+    Check(
+        "a refund is carried out within minutes",
+        """
+        SELECT format('the refund of %%s (%%s %%s) is due since %%s',
+                      order_reference, amount, currency, refund_due_at)
+          FROM topups_fulfilment
+         WHERE refund_due_at < now() - make_interval(mins => %(minutes)s) AND refunded_at IS NULL
+         ORDER BY refund_due_at
+        """,
+        lambda: {"minutes": settings.REFUND_OVERDUE_MINUTES},
+    ),
+]
+
+VIEW_FULFILMENT = "topups.view_fulfilment"
+
+BACK_OFFICE = BackOffice(
+    checks=CHECKS,
+    warnings=WARNINGS,
+    triggers=[
+        "topups_ended_stays_ended",
+        "topups_fulfilment_is_kept",
+        "topups_history_is_append_only",
+        "topups_price_history_is_append_only",
+        "topups_price_history_is_kept",
+        "topups_price_is_remembered",
+    ],
+    counted={"fulfilments": "topups_fulfilment"},
+    permissions={
+        Role.OPERATOR: [FULFIL, VIEW_FULFILMENT],
+        Role.SENIOR_OPERATOR: [FULFIL, DECIDE_REVIEW, VIEW_FULFILMENT],
+        Role.FINANCE: [VIEW_FULFILMENT],
+        Role.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
+        Role.PLATFORM_MANAGER: ["topups.view_topupproduct"],
+    },
+    menu=[
+        MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),
+        MenuEntry(Section.TOP_UPS, "Top-up products", TopUpProduct, "diamond"),
+    ],
+)
