@@ -10,7 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from redis import ConnectionPool
+from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
+from redis.retry import Retry
 
 MOST_REMEMBERED = 10_000
 
@@ -67,3 +70,14 @@ class CountingRedisCache(RedisCache):
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)
         self._class = CountingClient
+
+
+class ImpatientPool(ConnectionPool):
+    """Connections that try a command once more at once, and never wait before they do.
+
+    redis-py would back off for seconds. A lost cache may cost a request a moment only; the one
+    retry is for a connection that a restart of the cache left stale.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(retry=Retry(NoBackoff(), 1), **options)

@@ -1,5 +1,1 @@
-"""Settings, URLs, Celery, and the frame every API answer stands in."""
-
-from config.celery import app as celery_app
-
-__all__ = ["celery_app"]
+"""The frame of the service: settings, URLs, entry points, and what every app builds on."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
+from django_structlog.celery.receivers import CeleryReceiver
 from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel, Transport
 from redis.exceptions import ConnectionError
@@ -17,6 +18,9 @@ app = Celery("config")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add(DjangoStructLogInitStep)
+# Kept, because Celery's signals hold their receivers weakly.
+_request_ids = CeleryReceiver()
+_request_ids.connect_signals()
 
 
 class SurvivingChannel(Channel):

@@ -13,6 +13,7 @@ from django.db import DataError, OperationalError
 
 from config.api.errors import ApiError
 from config.api.json import dumps
+from config.checks import TAG
 from config.database.sealing import CannotOpen
 from config.inputs import InputProblem, one_line
 
@@ -22,6 +23,8 @@ class ServiceCommand(BaseCommand):
 
     Status 1: refused or failed. Status 2: the command line itself cannot be read.
     """
+
+    requires_system_checks = (TAG,)  # what the web server and the workers check at their start
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)

@@ -7,13 +7,12 @@ while. What was not queued is found by a sweep.
 
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import structlog
-from celery import Task
-from kombu.pools import ProducerPool, producers
 
-from config.celery import app
+if TYPE_CHECKING:
+    from kombu.pools import ProducerPool
 
 logger = structlog.get_logger(__name__)
 
@@ -49,25 +48,39 @@ class Rest:
 resting = Rest()
 
 
-def enqueue(task: "Task[Any, Any]", *arguments: int) -> None:
-    """Asks Celery to run the task soon. Whatever is wrong with the broker is only logged.
+def enqueue(task: str, *arguments: int) -> None:
+    """Asks Celery to run the task of this name soon. Any failure of the broker is only logged.
 
     Call it after the commit, with ids only.
     """
     if resting:
-        logger.error("task_not_queued", task=task.name, cause="the broker failed a moment ago")
+        logger.error("task_not_queued", task=task, cause="the broker failed a moment ago")
         return
+    # Loaded at the first use: Celery takes a second, and most commands never queue a task.
+    from config.celery import app  # noqa: PLC0415
+
     try:
         with _producers().acquire(block=True, timeout=PATIENCE) as producer:
-            task.apply_async(arguments, producer=producer, retry=True, retry_policy=RETRY_ONCE)
+            app.send_task(
+                task,
+                arguments,
+                producer=producer,
+                retry=True,
+                retry_policy=RETRY_ONCE,
+                ignore_result=True,
+            )
     except Exception as error:
-        # Of any kind: the work of the caller is committed, and must not seem to have failed.
+        # Any kind: the caller's work is committed, and must not seem to have failed.
         resting.begin()
-        logger.error("task_not_queued", task=task.name, cause=type(error).__name__)
+        logger.error("task_not_queued", task=task, cause=type(error).__name__)
 
 
-def _producers() -> ProducerPool:
+def _producers() -> "ProducerPool":
     """Kept by kombu for each process, broker and set of options."""
+    from kombu.pools import producers  # noqa: PLC0415
+
+    from config.celery import app  # noqa: PLC0415
+
     connection = app.connection_for_write(connect_timeout=PATIENCE, transport_options=TIMEOUTS)
     kept: ProducerPool = producers[connection]
     return kept

@@ -10,8 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.urls import reverse_lazy
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from config.env import StrictEnv
 from config.logs import logging_config
@@ -39,7 +37,8 @@ HTTPS = env.bool("DJANGO_HTTPS", True)
 INSTALLED_APPS = [
     "unfold",
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    # Only the URLs load the admin's pages: commands and workers do without them.
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -142,7 +141,7 @@ if REDIS_URL:
         "OPTIONS": {
             "socket_connect_timeout": 0.25,
             "socket_timeout": 0.25,
-            "retry": Retry(NoBackoff(), 1),
+            "pool_class": "accounts.counting_cache.ImpatientPool",
         },
     }
     CACHES = {
@@ -183,7 +182,6 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
-CELERY_IMPORTS = ["merchants.sweeps"]
 # What workers find waiting after an outage need not be done for each time it was due.
 _ONLY_LATELY = {"expires": 300}
 CELERY_BEAT_SCHEDULE = {
@@ -193,7 +191,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": _ONLY_LATELY,
     },
     "sweep-balance-alerts": {
-        "task": "merchants.sweeps.sweep_balance_alerts",
+        "task": "merchants.tasks.sweep_balance_alerts",
         "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
         "options": _ONLY_LATELY,
     },
@@ -369,7 +367,6 @@ LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
 LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # what no line may hold
 LOGGING = logging_config(level=LOG_LEVEL, secrets=LOG_SECRETS)
 LOGGING_CONFIG = "config.logs.configure"
-DJANGO_STRUCTLOG_CELERY_ENABLED = True  # the same for tasks
 
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"

@@ -6,6 +6,7 @@ import os
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
+import config.celery  # noqa: F401  before the first request, which would wait for it
 from accounts.usage import write_now_and_then
 from config.checks import refuse_unsafe_start
 from config.http.body_limits import measured_bodies

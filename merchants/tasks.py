@@ -4,6 +4,7 @@ from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
 from merchants.email import sending
+from merchants.money import balance_alerts
 
 
 @shared_task
@@ -22,3 +23,9 @@ def sweep_emails() -> dict[str, int]:
 def clear_sessions() -> None:
     """Forgets the sessions that have expired, of members and staff, and where they were seen."""
     SessionStore.clear_expired()
+
+
+@shared_task
+def sweep_balance_alerts() -> dict[str, int]:
+    """Writes to the owners of accounts whose balance fell below their level."""
+    return balance_alerts.sweep_balance_alerts()

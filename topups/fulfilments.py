@@ -20,7 +20,6 @@ from topups.models import (
     TopUpProduct,
 )
 from topups.signals import fulfilment_moved
-from topups.tasks import refund_fulfilment
 from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
 
 
@@ -189,7 +188,7 @@ def _return_stock(fulfilment: Fulfilment, reason: RejectReason) -> None:
 
 def _announce(fulfilment_id: int, *, refund: bool) -> None:
     if refund:
-        transaction.on_commit(partial(enqueue, refund_fulfilment, fulfilment_id))
+        transaction.on_commit(partial(enqueue, "topups.tasks.refund_fulfilment", fulfilment_id))
     transaction.on_commit(
         partial(fulfilment_moved.send_robust, sender=Fulfilment, fulfilment_id=fulfilment_id)
     )

@@ -8,7 +8,6 @@ from django.db import transaction
 
 from accounts.models import Account
 from config.queue import enqueue
-from merchants import tasks
 from merchants.models import Email, EmailKind, Membership, Role
 
 
@@ -20,7 +19,7 @@ def write_email(
     `facts` are for the template and must hold no secret: they stay in the database.
     """
     email = Email.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
-    transaction.on_commit(partial(enqueue, tasks.send_email, email.pk))
+    transaction.on_commit(partial(enqueue, "merchants.tasks.send_email", email.pk))
     return email
 
 

@@ -15,7 +15,6 @@ from django.utils import timezone
 from audit.models import AuditAction
 from audit.services import record_action
 from config.queue import enqueue
-from operators import tasks
 from operators.models import Announcement, AnnouncementState
 from topups.models import FulfilmentStatus
 
@@ -30,7 +29,7 @@ def queue_order(*, fulfilment_id: int, **signal: object) -> None:
     """Hears of each order that is opened or moved. Neither a merchant who buys nor an operator who
     decides waits for the broker, not even for the half second that it would get."""
     if settings.TELEGRAM_BOT_TOKEN:
-        _queueing.submit(enqueue, tasks.show_order, fulfilment_id)
+        _queueing.submit(enqueue, "operators.tasks.show_order", fulfilment_id)
 
 
 def request_refresh(*, fulfilment_id: int) -> None:

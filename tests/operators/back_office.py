@@ -97,6 +97,9 @@ def signed_in(user: User | None = None) -> Client:
     return browser
 
 
+admin.autodiscover()
+
+
 def shown_models() -> list[Any]:
     """Every model that the back office shows."""
     return sorted(admin.site._registry, key=lambda model: model._meta.label)
