@@ -8,7 +8,7 @@ from pathlib import Path
 
 from config.api.errors import ErrorCode, RefusalReason
 
-SNIPPETS = Path(__file__).resolve().parent / "snippets"
+SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 # File: what it is called on the page.
 RETRY_SNIPPETS = {"buy.sh": "curl", "buy.py": "Python", "buy.mjs": "JavaScript"}
 SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py"]

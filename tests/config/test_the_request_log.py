@@ -71,7 +71,7 @@ def test_a_failure_is_told_with_its_cause_under_the_same_id(
     answer = Client(raise_request_exception=False).get("/fails")
 
     (line,) = lines(capsys)
-    (failure,) = [record for record in caplog.records if record.name == "config.http.middleware"]
+    (failure,) = [record for record in caplog.records if record.name == "config.http.request_log"]
     assert isinstance(failure.msg, dict)
     assert (answer.status_code, line["code"], line["level"]) == (500, 500, "error")
     assert "ZeroDivisionError" in failure.msg["exception"]

@@ -147,7 +147,7 @@ def test_each_filter_is_answered(model: Any, browser: Client) -> None:
         {"app_label": "catalogue", "model_name": "product", "field_name": "category"},
         {"app_label": "orders", "model_name": "order", "field_name": "client"},
         {"app_label": "wallets", "model_name": "ledgerentry", "field_name": "wallet"},
-        {"app_label": "operators", "model_name": "auditentry", "field_name": "actor"},
+        {"app_label": "audit", "model_name": "auditentry", "field_name": "actor"},
     ],
     ids=lambda chooser: f"{chooser['model_name']}.{chooser['field_name']}",
 )
