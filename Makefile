@@ -10,6 +10,8 @@ UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
 export UV_PYTHON_DOWNLOADS := never
+# Every process would compile every module again, which takes longer than all else it does.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run servers test bench lint format openapi lock

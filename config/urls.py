@@ -16,8 +16,6 @@ from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
 
-admin.autodiscover()
-
 api_v1 = [
     path("ping", PingViewSet.as_view({"get": "retrieve"})),
     path("balance", BalanceViewSet.as_view({"get": "retrieve"})),

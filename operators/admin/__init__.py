@@ -1,8 +1,8 @@
-"""The back office for staff, one module per area of work."""
+"""The back office for staff, one module per area of work.
 
-from django.contrib import admin
-from django_otp.plugins.otp_static.models import StaticDevice
-from django_otp.plugins.otp_totp.models import TOTPDevice
+Importing this package registers every page; config/urls.py does. Nothing else is registered: the
+secrets of second factors, for one, have no page.
+"""
 
 from operators.admin import (
     catalogue,
@@ -31,6 +31,3 @@ __all__ = [
     "telegram",
     "top_up_products",
 ]
-
-# People enrol their own second factor (accounts/second_factor.py); nobody reads its secret.
-admin.site.unregister([StaticDevice, TOTPDevice])

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+import operators.admin  # noqa: F401  registers the pages
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import VoucherCode
@@ -95,9 +96,6 @@ def signed_in(user: User | None = None) -> Client:
     browser = Client()
     browser.force_login(user or make_staff(superuser=True))
     return browser
-
-
-admin.autodiscover()
 
 
 def shown_models() -> list[Any]:
