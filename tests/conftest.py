@@ -3,27 +3,22 @@
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import hypothesis
 import pytest
 from django.core.cache import cache, caches
-from django.db import OperationalError
-from django.db.backends.postgresql.operations import DatabaseOperations
-from psycopg.errors import DeadlockDetected
 
 from bench.load import find_wrk
 from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
+from tests.flushing import quick_flush
 from tests.live import LiveServer, live_server
 from tests.scaling.pgbouncer import find_pgbouncer
 from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
-
-MAX_FLUSHES = 5
 
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
@@ -53,30 +48,9 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _flush_past_the_guards() -> Iterator[None]:
-    """Lets pytest-django empty the tables between tests that commit.
-
-    The database refuses to truncate a ledger or an order, as it should. Only this flush runs with
-    triggers off, and only as the superuser of the test servers.
-
-    The servers of a module (a worker, a bot) go on working meanwhile, and lock tables in an order
-    of their own: then PostgreSQL ends one of the two, and the flush is repeated.
-    """
-    flush = DatabaseOperations.execute_sql_flush
-
-    def flush_without_triggers(self: DatabaseOperations, statements: Any) -> None:
-        for more in range(MAX_FLUSHES - 1, -1, -1):
-            try:
-                flush(self, ["SET LOCAL session_replication_role = replica", *statements])
-            except OperationalError as error:
-                if not more or not isinstance(error.__cause__, DeadlockDetected):
-                    raise
-            else:
-                return
-
-    DatabaseOperations.execute_sql_flush = flush_without_triggers  # type: ignore[method-assign, assignment]
-    yield
-    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
+def _quick_flush() -> Iterator[None]:
+    with quick_flush():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
