@@ -11,13 +11,26 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
+from audit.models import AuditAction, AuditEntry
 from operators.models import Announcement, AnnouncementChat, PlatformSettings
 from operators.telegram.announcement_sweep import show_order, sweep_announcements
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
-from tests.telegram.server import BotApi, Chat, Message, running_bot_api
+from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, Fault
+from tests.telegram.fake_bot_api.objects import Chat, Message
+from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
 from topups.fulfilments import Operator, move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
+
+# What a message says of an order that may have been posted twice.
+DOUBT = "may be in the chat twice"
+ANSWER_LOST: dict[str, Fault] = {
+    "timeout after the post": HANG(3, after=True),
+    "connection lost after the post": DROP(after=True),
+    "connection lost before the post": DROP(),
+    "500": ERROR(500),
+    "502": ERROR(502, "Bad Gateway"),
+}
 
 
 @dataclass
@@ -93,3 +106,9 @@ def pause_of(chat: Chat) -> float:
     until = AnnouncementChat.objects.get(chat_id=chat.id).paused_until
     assert until is not None
     return (until - timezone.now()).total_seconds()
+
+
+def given_up() -> list[str]:
+    """The references of the orders that were given up, the first one first."""
+    entries = AuditEntry.objects.filter(action=AuditAction.ANNOUNCEMENT_GIVEN_UP)
+    return list(entries.order_by("pk").values_list("reference", flat=True))

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
+from tests.telegram.announcing import Place, operators_chat
 from tests.telegram.running import Desk, Telegram, open_desk, running_telegram
+
+
+@pytest.fixture
+def place(settings: Any) -> Iterator[Place]:
+    """An operators' chat on a Bot API server of the test's own, and no bot."""
+    with operators_chat(settings) as place:
+        yield place
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,9 @@ from operators.models import PlatformSettings, TelegramLink
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST, database_url
 from tests.tasks.running import Broker, Crew, running_broker, running_crew
-from tests.telegram.faults import Disorder
-from tests.telegram.server import Answer, BotApi, Chat, Message, Person, Press, running_bot_api
+from tests.telegram.fake_bot_api.faults import Disorder
+from tests.telegram.fake_bot_api.objects import Answer, Chat, Message, Person, Press
+from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
 from topups.fulfilments import Operator
 from topups.models import Channel, Fulfilment
 

@@ -23,7 +23,7 @@ from operators.telegram import bot_health
 from tests.commands import refusal
 from tests.live import database_url
 from tests.tasks.running import wait_until
-from tests.telegram.faults import DROP, ERROR, HANG, TOO_MANY, Fault
+from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, TOO_MANY, Fault
 from tests.telegram.running import Desk, Telegram, a_bot
 from topups.models import Fulfilment, FulfilmentEvent
 

@@ -1,7 +1,6 @@
 """Several processes at once post an order once, and the last edit shows the present state."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,12 +20,11 @@ from tests.telegram.announcing import (
     Place,
     later,
     move,
-    operators_chat,
     row_of,
     show,
     sweep,
 )
-from tests.telegram.faults import SLOW, TOO_MANY
+from tests.telegram.fake_bot_api.faults import SLOW, TOO_MANY
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -34,12 +32,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WORKERS = 6
 ORDERS = 5
-
-
-@pytest.fixture
-def place(settings: Any) -> Iterator[Place]:
-    with operators_chat(settings) as place:
-        yield place
 
 
 def _in_each_worker(call: Any) -> None:

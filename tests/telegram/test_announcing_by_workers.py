@@ -11,7 +11,7 @@ from operators.models import AnnouncementState
 from tests.factories import make_merchant, make_topup_product
 from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until
 from tests.telegram.announcing import Place, later, move, operators_chat, row_of
-from tests.telegram.faults import HANG
+from tests.telegram.fake_bot_api.faults import HANG
 from topups.models import Fulfilment
 from topups.transitions import Move
 

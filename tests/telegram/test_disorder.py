@@ -14,9 +14,9 @@ from operators.models import Announcement
 from tests.commands import run
 from tests.factories import buy_topup, make_merchant, make_topup_product
 from tests.tasks.running import wait_until
-from tests.telegram.faults import Disorder
+from tests.telegram.fake_bot_api.faults import Disorder
+from tests.telegram.fake_bot_api.objects import Message, Person, Press
 from tests.telegram.running import Desk
-from tests.telegram.server import Message, Person, Press
 from topups.models import Fulfilment, FulfilmentEvent
 from wallets.models import EntryKind, LedgerEntry, Wallet
 

@@ -15,8 +15,9 @@ from telegram import (
 )
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter
 
-from tests.telegram.faults import DROP, ERROR, TOO_MANY
-from tests.telegram.server import BotApi, Press, running_bot_api
+from tests.telegram.fake_bot_api.faults import DROP, ERROR, TOO_MANY
+from tests.telegram.fake_bot_api.objects import Press
+from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
 
 ROWS = InlineKeyboardMarkup([[InlineKeyboardButton("Claim", callback_data="claim")]])
 
