@@ -8,7 +8,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.extensions import (
-    OpenApiAuthenticationExtension,
     OpenApiSerializerExtension,
 )
 from drf_spectacular.generators import SchemaGenerator
@@ -186,16 +185,6 @@ def page_of(serializer: SerializerClass) -> SerializerClass:
 def _shape(name: str, **members: Any) -> SerializerClass:
     """An object with these members; never a list, even as the answer of a list endpoint."""
     return extend_schema_serializer(many=False)(type(inline_serializer(name, members)))
-
-
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Tells the document that every endpoint wants the bearer key."""
-
-    target_class = "accounts.authentication.BearerAuthentication"
-    name = "bearerAuth"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer"}
 
 
 class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
