@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Command line of the service: `python manage.py help` lists what it can do."""
+"""Runs the management commands of the service: `python manage.py help` lists them."""
 
 import os
 import sys

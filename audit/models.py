@@ -1,4 +1,4 @@
-"""Who did what: one entry for each action that somebody may ask about later."""
+"""The audit trail: one append-only entry for each recorded action."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class AuditAction(models.TextChoices):
-    """What a person did that somebody may ask about later."""
+    """The actions that the audit trail records."""
 
     CODE_REVEALED = "code_revealed", "Code revealed"
     KEY_ISSUED = "key_issued", "Key issued"
@@ -34,10 +34,11 @@ class AuditAction(models.TextChoices):
 
 
 class AuditEntry(models.Model):
-    """One thing that one person did, never changed and never deleted (audit/sql/append_only.sql).
+    """One action of one person. A trigger refuses changes and deletion (audit/sql/append_only.sql).
 
-    The object is named by words rather than by a foreign key, so that an entry never stands in the
-    way of anything and outlives what it tells of. Staff are never deleted, only switched off.
+    `object_type` and `object_id` identify the object without a foreign key, so an entry never
+    prevents the deletion of its object and outlives it. `actor` is a foreign key, because users are
+    never deleted, only deactivated.
     """
 
     actor = models.ForeignKey(
@@ -46,7 +47,7 @@ class AuditEntry(models.Model):
         null=True,
         blank=True,
         related_name="audit_entries",
-        help_text="Empty: a command on the server.",
+        help_text="Empty for a command on the server.",
     )
     action = models.CharField(max_length=32, choices=AuditAction)
     object_type = models.CharField(max_length=100)

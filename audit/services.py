@@ -1,4 +1,4 @@
-"""The audit trail: written in the transaction of what it tells of."""
+"""Adds entries to the audit trail."""
 
 from django.contrib.auth.models import User
 from django.db.models import Model
@@ -10,7 +10,11 @@ from audit.models import AuditAction, AuditEntry
 def record_action(
     *, actor: User | None, action: AuditAction, on: Model, reference: str = "", note: str = ""
 ) -> AuditEntry:
-    """Adds one entry. `reference` is what people call the object: an order's, a key's prefix."""
+    """Adds one entry; call it in the transaction of the action that it records.
+
+    `actor` is None for a command on the server. `reference` is the name people use for the object,
+    such as the reference of an order or the prefix of a key.
+    """
     return AuditEntry.objects.create(
         actor=actor,
         action=action,

@@ -1,1 +1,8 @@
-"""The frame of the service: settings, URLs, entry points, and what every app builds on."""
+"""The project: what every app shares, and what starts the service.
+
+`settings` (with `env`) reads the environment and `checks` refuses unsafe values. `urls`, `wsgi` and
+`celery` are the entry points; `logs` configures logging. `queue` sends tasks to Celery.
+`command_line` is the base of the management commands, and `inputs` checks what people type.
+`backoffice` has the types with which each app declares its part of the back office.
+`api/`, `database/` and `http/` say in their own docstrings what they hold.
+"""

@@ -1,4 +1,4 @@
-"""Registers the system checks; the API frame has no models of its own."""
+"""Registers the system checks. The app has no models."""
 
 from django.apps import AppConfig
 
@@ -8,4 +8,4 @@ class ConfigConfig(AppConfig):
     verbose_name = "Service"
 
     def ready(self) -> None:
-        from config import checks  # noqa: F401, PLC0415  registers them once apps are loaded
+        from config import checks  # noqa: F401, PLC0415  the import registers the checks

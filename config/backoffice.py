@@ -1,7 +1,7 @@
-"""The words in which an app declares its part of the back office.
+"""The types with which each app declares its part of the back office.
 
-Each app has a module `backoffice` with one `BACK_OFFICE`. The back office collects them, so it
-names no table, permission or page of another app itself (operators/declarations.py).
+An app has a module `backoffice` with one `BACK_OFFICE`. operators/declarations.py collects them, so
+the back office itself names no table, permission or page of another app.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from config.database.sealing import Context
 
 
 class Role(StrEnum):
-    """The groups of staff; the value is the group's name."""
+    """The groups of staff. The value is the name of the Django group."""
 
     OPERATOR = "Operator"
     SENIOR_OPERATOR = "Senior operator"
@@ -48,10 +48,10 @@ class MenuEntry:
 
 @dataclass(frozen=True)
 class Check:
-    """A sentence that holds for all data, and the query that finds where it does not.
+    """A rule that all data must follow, and the query that finds the exceptions.
 
-    The query returns one text column: a sentence for each finding. `parameters` makes its
-    parameters; a query without any may contain a plain `%`.
+    `name` is the rule as a sentence. The query returns one text column with a sentence for each
+    exception. `parameters` returns the query's parameters; a query without them may contain `%`.
     """
 
     name: str
@@ -63,8 +63,9 @@ class Check:
 class Sealed:
     """A column of sealed values in a table with the primary key `id`.
 
-    `reseal` counts its rows as `kind`. `reconcile --decrypt` calls `read` for each value, under
-    the name `check`; `read` raises CannotOpen, ValueError or TypeError.
+    `reseal` reports the number of its rows under `kind`. `reconcile --decrypt` calls `read` for
+    each value and reports failures under `check`. `read` raises CannotOpen, ValueError or
+    TypeError.
     """
 
     kind: str
@@ -77,15 +78,16 @@ class Sealed:
 
 @dataclass(frozen=True)
 class BackOffice:
-    """What one app declares for the back office. It names its own tables and those of lower apps.
+    """The declarations of one app. They may name tables of this app and of lower apps.
 
-    checks: what `reconcile` proves. A check that joins several apps belongs to the highest.
-    warnings: what `reconcile` reports without failing: late, but not wrong.
-    triggers, constraints: what must exist in the database besides what the models declare.
-    counted: what `reconcile` counts, a name and its table.
-    sealed: what `reseal` re-encrypts and `reconcile --decrypt` opens.
-    permissions: what each role may do, as `app.codename`.
-    menu: its entries, in the order in which they are shown.
+    checks: `reconcile` fails when one finds an exception. A check that joins the tables of several
+        apps belongs to the highest of them.
+    warnings: `reconcile` reports their exceptions without failing, such as an overdue refund.
+    triggers, constraints: names that must exist in the database besides those of the models.
+    counted: the tables whose rows `reconcile` counts, by the name it prints.
+    sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
+    permissions: the permissions of each role, as `app.codename`.
+    menu: the entries, in the order in which they are shown.
     """
 
     checks: Sequence[Check] = ()

@@ -18,18 +18,18 @@ app = Celery("config")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add(DjangoStructLogInitStep)
-# Kept, because Celery's signals hold their receivers weakly.
+# In a module variable, because Celery's signals keep only weak references to receivers.
 _request_ids = CeleryReceiver()
 _request_ids.connect_signals()
 
 
 class SurvivingChannel(Channel):
-    """A channel of Redis or Valkey whose worker outlives its broker.
+    """A Redis or Valkey channel that keeps its worker running when the broker dies.
 
-    A worker that has a task in hand when its broker dies hands the message back, and later confirms
-    it, over a connection that is closed. Kombu meets a None there and the worker ends by an
-    AttributeError; as an error of the connection it is logged, and the worker goes on. The broker
-    gives the message out again by itself, so nothing is handed back.
+    A worker that runs a task while its broker dies returns the message, and later acknowledges it,
+    over a closed connection. Kombu then reads `self.connection` as None, and the worker crashes
+    with an AttributeError. A ConnectionError is logged instead, and the worker keeps running.
+    `do_restore` is off because the broker redelivers an unacknowledged message by itself.
     """
 
     do_restore = False
@@ -46,13 +46,13 @@ Transport.Channel = SurvivingChannel
 @celeryd_init.connect
 @beat_init.connect
 def refuse(**kwargs: object) -> None:
-    """A worker or scheduler starts under the same conditions as the web server."""
+    """Applies the startup checks of the web server to a worker or scheduler."""
     refuse_unsafe_start()
 
 
 @setup_logging.connect
 def keep_our_logs(**kwargs: object) -> None:
-    """Celery would add handlers of its own, and lines that are not JSON.
+    """Keeps the handlers of config/logs.py.
 
-    That somebody listens keeps it from that: config/logs.py has set up everything.
+    Celery adds its own handlers, whose lines are not JSON, unless this signal has a receiver.
     """

@@ -1,4 +1,4 @@
-"""System checks for settings that would lose money or secrets: refused at start, one line each."""
+"""System checks that refuse to start with settings that could lose money or secrets."""
 
 import ipaddress
 import re
@@ -16,20 +16,22 @@ from config.database import sealing
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50
-MAX_TELEGRAM_TIMEOUT = 12  # so that a task that begins a call late ends before its limit
+# Seconds. A task may start a Telegram call late and must still end within its time limit.
+MAX_TELEGRAM_TIMEOUT = 12
 
 
 @register(TAG)
 def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E001 to E003: the secrets are there and usable."""
+    """voucher.E001 to E003: the database and the secret keys are set and usable."""
     if not settings.DATABASES["default"].get("NAME"):
         yield Error(
-            "No database: set DATABASE_URL, or start the embedded one with `make run`.",
+            "No database is configured: set DATABASE_URL, or start the embedded database with"
+            " `make run`.",
             id="voucher.E001",
         )
     if len(_secret_key()) < MIN_SECRET_KEY_LENGTH:
         yield Error(
-            f"DJANGO_SECRET_KEY is not set, or shorter than {MIN_SECRET_KEY_LENGTH} characters.",
+            f"DJANGO_SECRET_KEY must have at least {MIN_SECRET_KEY_LENGTH} characters.",
             id="voucher.E002",
         )
     try:
@@ -39,7 +41,7 @@ def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Ite
 
 
 def _secret_key() -> str:
-    """Django refuses to hand over an empty one, with an exception."""
+    """The secret key, or "". Django raises ImproperlyConfigured when the key is empty."""
     try:
         return str(settings.SECRET_KEY)
     except ImproperlyConfigured:
@@ -48,26 +50,26 @@ def _secret_key() -> str:
 
 @register(TAG)
 def check_cache(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E004: a rate limit counted per process is no limit for several processes."""
+    """voucher.E004: all web processes must count requests in one cache, or the limit multiplies."""
     backend = str(settings.CACHES["default"]["BACKEND"])
     if not backend.endswith("RedisCache") and settings.WEB_WORKERS != 1:
         yield Error(
-            "The rate limit needs a cache that all web workers share: set REDIS_URL"
-            " (or GRANIAN_WORKERS=1 if there really is only one).",
+            "The rate limit needs a cache that all web workers share: set REDIS_URL,"
+            " or set GRANIAN_WORKERS=1 to run a single worker.",
             id="voucher.E004",
         )
 
 
 @register(TAG)
 def check_broker(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E005: without a broker no refund and no cleanup would ever run."""
+    """voucher.E005: refunds and cleanup run in Celery, which needs a broker."""
     if not settings.CELERY_BROKER_URL:
         yield Error("Celery has no broker: set CELERY_BROKER_URL or REDIS_URL.", id="voucher.E005")
 
 
 @register(TAG)
 def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E006: a proxy list with a typo would trust nobody, or everybody."""
+    """voucher.E006: every trusted proxy is a valid network, and none covers all addresses."""
     for network in settings.TRUSTED_PROXIES:
         try:
             parsed = ipaddress.ip_network(network, strict=False)
@@ -75,72 +77,80 @@ def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Ite
             yield Error(f"TRUSTED_PROXIES: {network!r} is not a network.", id="voucher.E006")
             continue
         if parsed.prefixlen == 0:
-            yield Error("TRUSTED_PROXIES must not trust every address.", id="voucher.E006")
+            yield Error("TRUSTED_PROXIES must not cover every address.", id="voucher.E006")
 
 
 @register(TAG)
 def check_transactions(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """voucher.E007: a transaction around the request would hide the claim from a retry."""
+    """voucher.E007: a transaction around the whole request would hide its claim from a retry."""
     if settings.DATABASES["default"].get("ATOMIC_REQUESTS"):
-        yield Error("ATOMIC_REQUESTS must stay off.", id="voucher.E007")
+        yield Error("ATOMIC_REQUESTS must be off.", id="voucher.E007")
 
 
 @register(TAG)
 def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E008: without a host name every request would be refused."""
+    """voucher.E008: Django refuses every request while ALLOWED_HOSTS is empty."""
     if not settings.ALLOWED_HOSTS:
-        yield Error("DJANGO_ALLOWED_HOSTS is not set.", id="voucher.E008")
+        yield Error(
+            "DJANGO_ALLOWED_HOSTS is not set: list the host names of the service.",
+            id="voucher.E008",
+        )
 
 
 @register(TAG)
 def check_telegram(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """voucher.E010: a token or an address that cannot work; neither is shown, both are secrets."""
+    """voucher.E010: the Telegram token, URL and timeout are valid.
+
+    The messages never quote the token or the URL: both may be secret.
+    """
     token, address = settings.TELEGRAM_BOT_TOKEN, urlsplit(settings.TELEGRAM_API_URL)
     if token and not re.fullmatch(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,}", token):
         yield Error(
-            "TELEGRAM_BOT_TOKEN is no token of a bot: digits, a colon, letters.",
+            "TELEGRAM_BOT_TOKEN is not a bot token. A bot token has the form 123456:ABC-def_123.",
             id="voucher.E010",
         )
     if address.scheme not in ("http", "https") or not address.hostname:
         yield Error(
-            "TELEGRAM_API_URL must begin with https:// (or http://) and name a host.",
+            "TELEGRAM_API_URL must begin with https:// (or http://) and contain a host.",
             id="voucher.E010",
         )
     if settings.TELEGRAM_TIMEOUT_SECONDS > MAX_TELEGRAM_TIMEOUT:
         yield Error(
-            f"TELEGRAM_TIMEOUT_SECONDS must be at most {MAX_TELEGRAM_TIMEOUT}: a task must end.",
+            f"TELEGRAM_TIMEOUT_SECONDS must be at most {MAX_TELEGRAM_TIMEOUT}: a longer call could"
+            " exceed the time limit of its task.",
             id="voucher.E010",
         )
 
 
 @register(TAG)
 def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E011: links in letters are secrets, and must lead somewhere.
+    """voucher.E011: links in emails work and use HTTPS, because the links are secrets.
 
-    voucher.W001 and W002: the service runs for the public, and its letters reach nobody.
+    voucher.W001 and W002: emails of a public service reach merchants and link to its public host.
     """
     address = urlsplit(settings.PUBLIC_URL)
     if address.scheme not in ("http", "https") or not address.hostname:
         yield Error(
-            "PUBLIC_URL must begin with https:// (or http://) and name a host.", id="voucher.E011"
+            "PUBLIC_URL must begin with https:// (or http://) and contain a host.",
+            id="voucher.E011",
         )
     elif settings.HTTPS and address.scheme == "http" and not _is_local(address.hostname):
         yield Error(
-            "PUBLIC_URL must begin with https://: links in letters are secrets.", id="voucher.E011"
+            "PUBLIC_URL must begin with https://: links in emails are secrets.", id="voucher.E011"
         )
     elif settings.HTTPS and _is_local(address.hostname):
         yield Warning(
-            "PUBLIC_URL is not set: links in letters lead to localhost.", id="voucher.W002"
+            "PUBLIC_URL is not set: links in emails lead to localhost.", id="voucher.W002"
         )
     if settings.HTTPS and settings.EMAIL_BACKEND.endswith(
         ("filebased.EmailBackend", "console.EmailBackend")
     ):
         yield Warning(
-            "EMAIL_URL is not set: letters to merchants stay in files on this machine.",
+            "EMAIL_URL names no mail server: emails to merchants stay on this machine.",
             id="voucher.W001",
         )
 
@@ -150,9 +160,9 @@ def _is_local(host: str) -> bool:
 
 
 def refuse_unsafe_start() -> None:
-    """Exits with status 1 and one line per problem; called by the web server and by Celery.
+    """Runs the startup checks. Exits with status 1 and one line on stderr for each error.
 
-    `manage.py` runs the same checks by itself.
+    The web server and Celery call this function; `manage.py` runs the checks by itself.
     """
     errors = [message for message in run_checks(tags=[TAG]) if message.is_serious()]
     for error in errors:

@@ -1,4 +1,4 @@
-"""What the management commands share: JSON on stdout, and one clear line for a failure."""
+"""Base classes of the management commands: JSON on stdout, a failure as one line on stderr."""
 
 from abc import abstractmethod
 from argparse import ArgumentTypeError
@@ -19,16 +19,17 @@ from config.inputs import InputProblem, one_line
 
 
 class ServiceCommand(BaseCommand):
-    """A command that fails with one line and a status other than 0, never with a traceback.
+    """A command that reports a failure as one line on stderr, never as a traceback.
 
-    Status 1: refused or failed. Status 2: the command line itself cannot be read.
+    Exit status 1: the command was refused or failed. Exit status 2: the arguments are not valid.
     """
 
     requires_system_checks = (TAG,)  # what the web server and the workers check at their start
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        parser.print_usage = lambda file=None: None  # type: ignore[method-assign]  # `--help` has it
+        # An argument error prints one line; only `--help` prints the usage.
+        parser.print_usage = lambda file=None: None  # type: ignore[method-assign]
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -37,11 +38,11 @@ class ServiceCommand(BaseCommand):
 
 
 class JSONCommand(ServiceCommand):
-    """A command that prints one JSON object. Money in it is exact, and written as numbers."""
+    """A command that prints one JSON object. Money values are exact JSON numbers."""
 
     @abstractmethod
     def answer(self, **options: Any) -> dict[str, Any]:
-        """Does the work; returns what to print."""
+        """Does the work and returns the object to print."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(dumps(self.answer(**options)).decode())
@@ -58,13 +59,16 @@ def _failing_in_one_line() -> Iterator[None]:
     except (InputProblem, CannotOpen) as error:
         raise CommandError(str(error)) from None
     except (OperationalError, DataError) as error:
-        # Only the first line: what follows it may quote the row.
-        raise CommandError(f"The database says: {str(error).partition(chr(10))[0]}") from None
+        # The first line only: the lines after it may quote values of the row.
+        raise CommandError(f"Database error: {str(error).partition(chr(10))[0]}") from None
 
 
 def amount(text: str) -> Decimal:
-    """An argument that is money; the services say what may be booked."""
+    """Argument type: an amount of money. The services check its range and its decimals.
+
+    Raises ArgumentTypeError when `text` is not a decimal number.
+    """
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise ArgumentTypeError("an amount is a number such as 100.00") from None
+        raise ArgumentTypeError("an amount must be a number such as 100.00") from None

@@ -1,6 +1,6 @@
-"""Settings from the environment. One that cannot be read ends the start with one clear line.
+"""Reads settings from environment variables; an invalid value stops the start with one line.
 
-Guessing would be worse: `DJANGO_HTTPS=ture` must not quietly switch HTTPS off.
+An invalid value is never guessed: `DJANGO_HTTPS=ture` must not switch HTTPS off silently.
 """
 
 import logging
@@ -14,7 +14,7 @@ WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
 
 
 class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
-    """Reads what is set exactly as it is meant, or refuses it; what is not set is the default."""
+    """Reads typed variables: an unset one has its default, an invalid one ends the process."""
 
     def int(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
         """A whole number of at least 1."""
@@ -26,7 +26,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         return int(text)
 
     def bool(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
-        """`1`, `true`, `yes` or `on`, or the opposite of these."""
+        """True for `1`, `true`, `yes`, `on`; False for `0`, `false`, `no`, `off`; in any case."""
         text = self.ENVIRON.get(var)
         if text is None:
             return default
@@ -35,14 +35,14 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         return WORDS[text.lower()]
 
     def log_level(self, var: str, default: str) -> str:
-        """The name of a level of the standard library's logging."""
+        """The name of a standard logging level, in upper case."""
         text: str = self.ENVIRON.get(var) or default
         if text.upper() not in logging.getLevelNamesMapping():
             refuse(var, "must be DEBUG, INFO, WARNING, ERROR or CRITICAL.")
         return text.upper()
 
     def postgres(self, var: str) -> dict[str, Any]:
-        """The database behind a PostgreSQL URL; without a NAME where that is missing."""
+        """Django's database settings for a PostgreSQL URL. NAME may be empty."""
         url: str = self.ENVIRON.get(var) or "postgresql://"
         if not url.startswith(("postgresql://", "postgres://")):
             refuse(var, "must begin with postgresql://.")
@@ -50,7 +50,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         return parts
 
     def redis(self, var: str) -> str:
-        """A Redis or Valkey URL, or nothing."""
+        """A Redis or Valkey URL, or "" when the variable is unset or empty."""
         url: str = self.ENVIRON.get(var) or ""
         if url and not url.startswith(("redis://", "rediss://", "unix://")):
             refuse(var, "must begin with redis://, rediss:// or unix://.")
@@ -58,5 +58,5 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
 
 
 def refuse(var: str, rule: str) -> NoReturn:
-    """Ends the process; the value itself is not shown, since it may be a secret."""
+    """Ends the process with one line. The value is not shown: it may be a secret."""
     raise SystemExit(f"voucher.E009: {var} {rule}")

@@ -1,4 +1,4 @@
-"""What people type at a shell or hand over in a file: checked, and refused in one line."""
+"""Checks of what people type at a shell or provide in a file; a refusal is one line."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -13,12 +13,14 @@ Row = TypeVar("Row", bound=Model)
 
 
 class InputProblem(ValueError):
-    """The input cannot be used, and nothing was changed. The message is one line for people; it
-    never holds a secret."""
+    """The input cannot be used, and nothing was changed.
+
+    The message is one line for people and never contains a secret.
+    """
 
 
 def find_row(rows: QuerySet[Row], pk: int) -> Row:
-    """The row with this id. Raises InputProblem."""
+    """The row with this id. Raises InputProblem when there is none."""
     row = rows.filter(pk=pk).first()
     if row is None:
         raise InputProblem(f"There is no {rows.model._meta.verbose_name} {pk}.")
@@ -26,20 +28,23 @@ def find_row(rows: QuerySet[Row], pk: int) -> Row:
 
 
 def clean_text(text: str, *, what: str, max_length: int) -> str:
-    """The text without blanks around it. Raises InputProblem where it is empty, too long, or holds
-    characters that no name has (NUL, line breaks, halves of surrogate pairs)."""
+    """The text without surrounding whitespace. `what` names the value in messages.
+
+    Raises InputProblem when the text is empty, is longer than `max_length` characters, or contains
+    characters that cannot be printed (NUL, line breaks, lone surrogates).
+    """
     text = text.strip()
     if not text:
         raise InputProblem(f"The {what} is empty.")
     if len(text) > max_length:
         raise InputProblem(f"The {what} is longer than {max_length} characters.")
     if not text.isprintable():
-        raise InputProblem(f"The {what} holds characters that cannot be printed.")
+        raise InputProblem(f"The {what} contains characters that cannot be printed.")
     return text
 
 
 def refuse(problems: Iterable[str]) -> None:
-    """Raises InputProblem where there are any: it shows the first of them and counts the rest."""
+    """Raises InputProblem when there are problems: it lists the first 20 and counts the rest."""
     remaining = iter(problems)
     shown = list(islice(remaining, SHOWN_PROBLEMS))
     more = sum(1 for _ in remaining)
@@ -48,7 +53,7 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def one_line(error: ValidationError) -> str:
-    """What Django's validation found, as `field: sentence` pairs on one line."""
+    """The messages of a Django ValidationError as `field: sentence` pairs on one line."""
     if not hasattr(error, "error_dict"):
         return " ".join(error.messages)
     return " ".join(

@@ -1,9 +1,9 @@
-"""Logs: one JSON object a line on stderr, each with the request id the answer carries.
+"""Logging: one JSON object per line on stderr, with the request id that the response carries.
 
-What never reaches a log: request and response bodies, headers, query strings, and local variables
-of a traceback. Callers log names and ids, not values that merchants sent. Telegram has its token in
-every address it is called at, so what logs addresses is silent, and the token itself is taken out
-of whatever is written.
+Logs never contain request or response bodies, headers, query strings, or local variables of a
+traceback. Callers log names and ids, not values that merchants sent. Every URL of the Telegram Bot
+API contains the bot token, so loggers that write URLs are raised to WARNING, and the token is
+replaced in every line.
 """
 
 import json
@@ -15,14 +15,14 @@ from typing import Any
 
 import structlog
 
-# What PostgreSQL adds to an error: the values of the row that it refused.
+# The part of a PostgreSQL error that quotes values of the refused row.
 DETAIL = re.compile(r"DETAIL: .*?(?=(?:\n|\\n)(?:HINT|CONTEXT|QUERY): |\n\n|\Z)", re.DOTALL)
 
 
 def drop_details(
     logger: object, name: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Cuts the values out of every text that quotes an error of the database."""
+    """structlog processor: removes row values from quoted database errors."""
     for key, value in event.items():
         if isinstance(value, str) and "DETAIL: " in value:
             event[key] = DETAIL.sub("DETAIL: …", value)
@@ -40,8 +40,8 @@ SHARED_PROCESSORS: list[structlog.typing.Processor] = [
 ]
 
 
-class RenderWithout:
-    """Renders a line of JSON in which none of these texts appears."""
+class RedactingRenderer:
+    """structlog renderer: writes the event as JSON and replaces each secret with `***`."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._render = structlog.processors.JSONRenderer()
@@ -55,21 +55,21 @@ class RenderWithout:
 
 
 def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]:
-    """The `logging` configuration for a level such as "INFO", and what no line may hold."""
+    """The `logging` configuration for a level such as "INFO". `secrets` appear in no line."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
             "json": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processor": RenderWithout(secrets),
+                "processor": RedactingRenderer(secrets),
                 "foreign_pre_chain": SHARED_PROCESSORS,
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # The request log below says the same with a request id and without the query string.
+            # RequestLogMiddleware logs each request, with its id and without the query string.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
@@ -80,9 +80,9 @@ def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]
 
 
 def configure(config: dict[str, Any]) -> None:
-    """Django's LOGGING_CONFIG: the standard library and structlog share one pipeline."""
+    """LOGGING_CONFIG: gives the standard library and structlog the same processors and handler."""
     logging.config.dictConfig(config)
-    # No line says the thread, the process or the caller, so none is found out (logging HOWTO).
+    # No line shows the thread, process or caller, so logging does not look them up (logging HOWTO).
     logging.logThreads = logging.logMultiprocessing = False
     logging._srcfile = None
     structlog.configure(
@@ -99,12 +99,11 @@ def configure(config: dict[str, Any]) -> None:
 def request_logger(
     *, level: str, secrets: Sequence[str] = ()
 ) -> structlog.typing.FilteringBoundLogger:
-    """A logger that writes its lines itself; they quote no error of the database, so nothing is cut
-    out of them.
+    """The logger of the request log. It writes to stderr itself, without the standard library.
 
-    One is written for each request, and on its way through the standard library a line takes twice
-    as long (docs/performance.md). What the standard library does for itself is left to the caller:
-    it raises OSError or ValueError where nothing can be written.
+    The request log writes one line per request, and a line through the standard library takes twice
+    as long (docs/performance.md). The lines quote no database errors and need no `drop_details`.
+    Writing raises OSError or ValueError when stderr cannot be written; the caller handles both.
     """
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
@@ -112,7 +111,7 @@ def request_logger(
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             add_time,
-            RenderWithout(secrets),
+            RedactingRenderer(secrets),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
     ).bind(logger="config.requests")

@@ -1,8 +1,7 @@
-"""Handing work to Celery without depending on it: the database already knows what is due.
+"""Queues Celery tasks without depending on the broker: sweeps find work that was not queued.
 
-Somebody waits while a task is queued: a merchant whose purchase is committed, an operator whose
-decision is. So a broker gets half a second, and after a failure the process leaves it alone for a
-while. What was not queued is found by a sweep.
+A merchant or an operator waits while a task is queued, so each step of talking to the broker has a
+short timeout. After a failure the process does not contact the broker for a few seconds.
 """
 
 import threading
@@ -16,21 +15,21 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-PATIENCE = 0.5  # seconds for each step of talking to the broker
-REST = 5.0  # seconds without another attempt after a failure
-# A connection that a restart of RabbitMQ left stale is made anew, once and at once.
+TIMEOUT_SECONDS = 0.5  # for each step of talking to the broker
+PAUSE_SECONDS = 5.0  # after a failure
+# The one immediate retry replaces a connection that a restart of RabbitMQ left stale.
 RETRY_ONCE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
-# Each transport takes the names it knows: the first two Redis and Valkey, the others RabbitMQ.
+# Redis and Valkey read the first two options, RabbitMQ the other two.
 TIMEOUTS = {
-    "socket_connect_timeout": PATIENCE,
-    "socket_timeout": PATIENCE,
-    "read_timeout": PATIENCE,
-    "write_timeout": PATIENCE,
+    "socket_connect_timeout": TIMEOUT_SECONDS,
+    "socket_timeout": TIMEOUT_SECONDS,
+    "read_timeout": TIMEOUT_SECONDS,
+    "write_timeout": TIMEOUT_SECONDS,
 }
 
 
-class Rest:
-    """Since when, in this process, the broker is not bothered."""
+class Pause:
+    """A pause of this process from contacting the broker; true while it lasts."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -38,29 +37,29 @@ class Rest:
 
     def begin(self) -> None:
         with self._lock:
-            self._until = time.monotonic() + REST
+            self._until = time.monotonic() + PAUSE_SECONDS
 
     def __bool__(self) -> bool:
         with self._lock:
             return time.monotonic() < self._until
 
 
-resting = Rest()
+pause = Pause()
 
 
 def enqueue(task: str, *arguments: int) -> None:
-    """Asks Celery to run the task of this name soon. Any failure of the broker is only logged.
+    """Queues the task of this name for a Celery worker. A broker failure is logged, never raised.
 
-    Call it after the commit, with ids only.
+    Call it after the commit. `arguments` are ids.
     """
-    if resting:
+    if pause:
         logger.error("task_not_queued", task=task, cause="the broker failed a moment ago")
         return
     # Loaded at the first use: Celery takes a second, and most commands never queue a task.
     from config.celery import app  # noqa: PLC0415
 
     try:
-        with _producers().acquire(block=True, timeout=PATIENCE) as producer:
+        with _producers().acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:
             app.send_task(
                 task,
                 arguments,
@@ -70,17 +69,19 @@ def enqueue(task: str, *arguments: int) -> None:
                 ignore_result=True,
             )
     except Exception as error:
-        # Any kind: the caller's work is committed, and must not seem to have failed.
-        resting.begin()
+        # The caller's work is already committed, so no error of the broker may reach the caller.
+        pause.begin()
         logger.error("task_not_queued", task=task, cause=type(error).__name__)
 
 
 def _producers() -> "ProducerPool":
-    """Kept by kombu for each process, broker and set of options."""
+    """The pool that kombu keeps for this process, broker and set of options."""
     from kombu.pools import producers  # noqa: PLC0415
 
     from config.celery import app  # noqa: PLC0415
 
-    connection = app.connection_for_write(connect_timeout=PATIENCE, transport_options=TIMEOUTS)
-    kept: ProducerPool = producers[connection]
-    return kept
+    connection = app.connection_for_write(
+        connect_timeout=TIMEOUT_SECONDS, transport_options=TIMEOUTS
+    )
+    pool: ProducerPool = producers[connection]
+    return pool

@@ -1,8 +1,8 @@
 """Every setting of the service, read once from the environment.
 
-Production sets `DATABASE_URL` and its companions (docs/production.md). Where `DATABASE_URL` is
-absent the embedded default applies: `make run` writes `var/embedded.env`, which is read here, so
-that any command typed in another shell finds the same database.
+Production sets `DATABASE_URL` and the other variables (docs/production.md). Without
+`DATABASE_URL`, the settings come from `var/embedded.env`, which `make run` writes, so a command in
+another shell uses the same embedded database.
 """
 
 import os
@@ -21,17 +21,17 @@ env = StrictEnv()
 if "DATABASE_URL" not in os.environ:
     env.read_env(VAR_DIR / "embedded.env")
 
-# Secrets. An empty one is refused by config/checks.py before the first request is served.
+# Secrets. The system checks refuse to start with an empty one (config/checks.py).
 SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
 CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
 
 DEBUG = False
 ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=[])
 CSRF_TRUSTED_ORIGINS = env.list("DJANGO_CSRF_TRUSTED_ORIGINS", default=[])
-# Networks of the proxies in front; only they are believed about X-Forwarded-For. They must set
-# X-Forwarded-Proto themselves.
+# Networks of the reverse proxies. X-Forwarded-For is read only from these addresses. The proxies
+# must set X-Forwarded-Proto themselves.
 TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=[])
-# Whether browsers and merchants reach the service by HTTPS; only the embedded default does not.
+# Whether browsers and merchants use HTTPS. Only the embedded environment switches it off.
 HTTPS = env.bool("DJANGO_HTTPS", True)
 
 INSTALLED_APPS = [
@@ -81,12 +81,12 @@ MIDDLEWARE = [
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "axes.middleware.AxesMiddleware",  # last: it answers for a log-in that was locked out
+    "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out log-in
 ]
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
-APPEND_SLASH = False  # an unknown API path is a 404, never a redirect
+APPEND_SLASH = False  # an unknown API path returns 404, never a redirect
 
 TEMPLATES = [
     {
@@ -103,8 +103,8 @@ TEMPLATES = [
     },
 ]
 
-# Database. ATOMIC_REQUESTS stays off: a claim must be visible to a concurrent retry, and a failure
-# after the purchase must leave the order standing (docs/architecture.md, "A purchase").
+# Database. ATOMIC_REQUESTS is off: an idempotency claim must be visible to a concurrent retry, and
+# a failure after the purchase must keep the order (docs/architecture.md, "A purchase").
 _database = env.postgres("DATABASE_URL")
 DATABASES = {
     "default": {
@@ -114,14 +114,14 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
-            # A database host that vanished without a word is given up within half a minute.
+            # These end the connection within 30 seconds when the database host stops responding.
             "tcp_user_timeout": 30_000,
             "keepalives_idle": 15,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            **_database.get("OPTIONS", {}),  # what the URL asks for, sslmode above all
-            # A statement or a forgotten transaction ends long before the five minutes after which
-            # another attempt may take a key over.
+            **_database.get("OPTIONS", {}),  # options of the URL, such as sslmode
+            # A statement or an idle transaction ends long before a retry may take over its
+            # idempotency key, after five minutes.
             "options": (
                 "-c statement_timeout=20s -c lock_timeout=10s"
                 " -c idle_in_transaction_session_timeout=20s"
@@ -131,13 +131,13 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Cache: the rate limit, and nothing that money depends on.
+# Cache: holds the rate-limit counters and nothing that money depends on.
 REDIS_URL = env.redis("REDIS_URL")
 if REDIS_URL:
     _redis = {
         "LOCATION": REDIS_URL,
-        # A lost cache may cost a request a moment, never the seconds of the default back-off;
-        # the one retry is for a connection that a cache restart left stale.
+        # Short timeouts, and no back-off between retries, keep an unreachable cache from delaying
+        # a request by seconds. The one retry replaces a connection that a cache restart left stale.
         "OPTIONS": {
             "socket_connect_timeout": 0.25,
             "socket_timeout": 0.25,
@@ -151,12 +151,12 @@ if REDIS_URL:
     RATELIMIT_USE_CACHE = "counters"
 else:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-# How many web processes run on this host; granian reads the same variable.
+# Number of web processes on this host, 0 when unknown. Granian reads the same variable.
 WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
-# django-ratelimit's own checks look at the cache class by name; ours (config/checks.py) say more.
+# voucher.E004 (config/checks.py) replaces these checks, which do not know CountingRedisCache.
 SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
 
-# Celery. Every task is safe to run twice, so a message is given up only once its task has ended.
+# Celery. Every task is safe to run twice, so a message is acknowledged only after its task ended.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -166,79 +166,80 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_TASK_SOFT_TIME_LIMIT = 25
 CELERY_TASK_TIME_LIMIT = 30
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker waits for its broker as long as it takes
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker retries without end
 CELERY_BROKER_CONNECTION_TIMEOUT = 2
-CELERY_BROKER_HEARTBEAT = 20  # RabbitMQ; Redis and Valkey know health_check_interval instead
+CELERY_BROKER_HEARTBEAT = 20  # RabbitMQ only; Redis and Valkey use health_check_interval
 CELERY_BROKER_TRANSPORT_OPTIONS = {}
 if CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # A worker that died is noticed by its silence only: its tasks are given out again after
-        # this, so it is longer than any task may take and than any retry waits.
+        # The broker redelivers a dead worker's messages after this timeout, which must exceed the
+        # time limit of a task and the wait of a retry.
         "visibility_timeout": env.int("CELERY_VISIBILITY_TIMEOUT_SECONDS", 45),
         "unacked_restore_interval": 2,
         "unacked_restore_throttle": 1,
-        # Without these, one word into a connection that leads nowhere waits forever.
+        # Without these, a write to a dead connection blocks forever.
         "socket_connect_timeout": 2,
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
-# What workers find waiting after an outage need not be done for each time it was due.
-_ONLY_LATELY = {"expires": 300}
+# After an outage, workers drop periodic tasks that were queued more than five minutes ago.
+_EXPIRES = {"expires": 300}
 CELERY_BEAT_SCHEDULE = {
     "cleanup-idempotency": {
         "task": "idempotency.tasks.cleanup_idempotency",
         "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
-        "options": _ONLY_LATELY,
+        "options": _EXPIRES,
     },
     "sweep-balance-alerts": {
         "task": "merchants.tasks.sweep_balance_alerts",
         "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
-        "options": _ONLY_LATELY,
+        "options": _EXPIRES,
     },
     "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
     "sweep-emails": {
         "task": "merchants.tasks.sweep_emails",
         "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
-        "options": _ONLY_LATELY,
+        "options": _EXPIRES,
     },
     "sweep-announcements": {
         "task": "operators.tasks.sweep_announcements",
         "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
-        "options": _ONLY_LATELY,
+        "options": _EXPIRES,
     },
     "sweep-refunds": {
         "task": "topups.tasks.sweep_refunds",
         "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
-        "options": _ONLY_LATELY,
+        "options": _EXPIRES,
     },
 }
 
-# Idempotency (contract, "Idempotency record"). Tests shorten these; nobody else should.
+# Idempotency (contract, "Idempotency record"). Only tests change these values.
 IDEMPOTENCY_IN_PROGRESS_SECONDS = env.int("IDEMPOTENCY_IN_PROGRESS_SECONDS", 300)
 IDEMPOTENCY_KEEP_COMPLETED_DAYS = env.int("IDEMPOTENCY_KEEP_COMPLETED_DAYS", 7)
 IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1)
 
-# The operators' desk: from when on a waiting top-up is shown in another colour, and a refund late.
+# The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
-# How often the desk's pages fetch its numbers again.
-DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)
-REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)
+DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages reload their numbers
+REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
 
-# Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent; what goes where is
-# set in the back office. The address may be that of a Bot API server of your own.
+# Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent. The back office
+# configures which orders are announced in which chat. TELEGRAM_API_URL may name your own Bot API
+# server.
 TELEGRAM_BOT_TOKEN = env.str("TELEGRAM_BOT_TOKEN", "")
 TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
 TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
-# Announcements in one chat. Telegram takes about 20 messages a minute in a group.
+# Messages to one chat. Telegram accepts about 20 messages a minute in a group.
 TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
-# Where set, Telegram posts updates to this address, and the bot listens behind it; else it polls.
+# With this URL, Telegram posts updates to it and the bot listens on host and port. Without it, the
+# bot polls.
 TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
 TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
 TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 
-# Email to merchants. Without EMAIL_URL, emails are files in var/mail. PUBLIC_URL is where people
-# and programs reach the service: links in emails and the merchants' documentation begin with it.
+# Email to merchants. Without EMAIL_URL, emails are written to files in var/mail. PUBLIC_URL is the
+# public address of the service; links in emails and in the merchants' documentation begin with it.
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
 PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
@@ -248,12 +249,12 @@ else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = VAR_DIR / "mail"
 
-# How often a web process writes down what was used lately (accounts/usage.py).
+# How often a web process writes the latest use of keys to the database (accounts/usage.py).
 USE_WRITTEN_EVERY_SECONDS = env.int("USE_WRITTEN_EVERY_SECONDS", 10)
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
-MERCHANT_MAX_BODY_BYTES = 4 * 1024 * 1024  # a file of references, and what is sent around it
+MERCHANT_MAX_BODY_BYTES = 4 * 1024 * 1024  # a file of references in a multipart form
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
@@ -272,18 +273,19 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1.1.0",
     "OAS_VERSION": "3.0.3",
     "DESCRIPTION": (
-        "Merchants buy voucher codes and game top-ups from a prepaid wallet. Every request carries"
-        " `Authorization: Bearer <API_KEY>`; every purchase carries an `Idempotency-Key`. A success"
-        " is `{success: true, data}`, a failure `{success: false, error: {code, message}}`: branch"
-        " on `error.code`. What is rejected before it reaches the API (an unknown path, a wrong"
-        " method) is `{message}` only. Money values are exact JSON numbers: read them as decimals."
+        "Buy voucher codes and game top-ups from a prepaid wallet. Send"
+        " `Authorization: Bearer <API_KEY>` with every request and an `Idempotency-Key` with every"
+        " purchase. A success is `{success: true, data}`. A failure is"
+        " `{success: false, error: {code, message}}`; branch on `error.code`. A request that is"
+        " rejected before it reaches the API (unknown path, wrong method) returns only"
+        " `{message}`. Money values are exact JSON numbers; read them as decimals."
     ),
     "TAGS": [
-        {"name": "ping", "description": "Does this key work."},
-        {"name": "balance", "description": "What is left in the wallet."},
+        {"name": "ping", "description": "Check that a key works."},
+        {"name": "balance", "description": "The wallet balance."},
         {"name": "products", "description": "The voucher catalogue."},
         {"name": "topup-products", "description": "The top-up catalogue."},
-        {"name": "orders", "description": "Purchases, and what became of them."},
+        {"name": "orders", "description": "Purchases, and the orders they created."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/api/v1",
@@ -299,7 +301,7 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "config.api.openapi.say_success",
+        "config.api.openapi.set_success_values",
         "config.api.openapi.require_bodies",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -310,15 +312,15 @@ SPECTACULAR_SETTINGS = {
 # Security.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Load balancers probe by plain HTTP; the API refuses it (ApiOverHttpsMiddleware).
+# Load balancers probe over plain HTTP. For the API, ApiOverHttpsMiddleware refuses plain HTTP.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^api/"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
-# Log-in, and members' change of their password: ten wrong passwords for a name from one address
-# close that pair for a while.
+# Log-in and password change: after this many wrong passwords for one username from one address,
+# that pair of username and address is locked out.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
@@ -327,7 +329,7 @@ AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", 10)
 AXES_COOLOFF_TIME = timedelta(minutes=env.int("LOGIN_COOLOFF_MINUTES", 15))
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-# A failed attempt is kept with what was posted, but for these; `password` never is.
+# Axes records the posted form of a failed attempt without these fields and without `password`.
 AXES_SENSITIVE_PARAMETERS = [
     *("username", "ip_address", "csrfmiddlewaretoken"),
     *("old_password", "new_password1", "new_password2"),
@@ -340,7 +342,7 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
-# Whoever signs in to the merchants' page does it again after a working day.
+# A session on the merchant site ends this long after the log-in.
 MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
@@ -358,13 +360,13 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
-# Static files, served by whitenoise from the packages that bring them: nothing to collect.
+# Static files. Whitenoise serves them from the installed packages; `collectstatic` is not needed.
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 
-# Logs: one JSON object a line; config/logs.py says what never reaches them.
+# Logs: one JSON object per line (config/logs.py).
 LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
-LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # what no line may hold
+LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 LOGGING = logging_config(level=LOG_LEVEL, secrets=LOG_SECRETS)
 LOGGING_CONFIG = "config.logs.configure"
 

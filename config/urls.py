@@ -38,7 +38,7 @@ urlpatterns = [
         name="two_factor_enrol",
     ),
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
-    path("admin/", entrance),  # in front of the admin's own first page
+    path("admin/", entrance),  # replaces the admin's own index page
     path("admin/", admin.site.urls),
     path("merchant/", include("merchants.urls")),
     path("healthz", healthz),

@@ -9,16 +9,16 @@ from django.urls import get_resolver
 import config.celery  # noqa: F401  before the first request, which would wait for it
 from accounts.usage import write_now_and_then
 from config.checks import refuse_unsafe_start
-from config.http.body_limits import measured_bodies
+from config.http.body_limits import buffer_chunked_bodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = measured_bodies(get_wsgi_application())
+application = buffer_chunked_bodies(get_wsgi_application())
 refuse_unsafe_start()
 write_now_and_then()
 
-# What is loaded stays as long as the process: load it before the first request, and let the garbage
-# collector, which would walk all of it again and again in the middle of one, leave it alone.
+# Load the URLs before the first request, then freeze every loaded object: the garbage collector
+# would otherwise scan these permanent objects again and again during requests.
 _ = get_resolver().url_patterns
 gc.collect()
 gc.freeze()

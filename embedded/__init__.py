@@ -1,4 +1,4 @@
-"""A real PostgreSQL and a real Valkey for people who have neither: `make run` and `make test`.
+"""Starts a real PostgreSQL and a real Valkey for `make run` and `make test`.
 
-Nothing here needs Django's settings, and production never imports it.
+This package does not read Django's settings, and production never imports it.
 """

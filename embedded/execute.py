@@ -1,4 +1,4 @@
-"""`python -m embedded exec -- COMMAND`: a command with servers of its own."""
+"""`python -m embedded exec -- COMMAND`: runs a command with temporary servers."""
 
 import os
 import signal
@@ -11,7 +11,10 @@ from embedded.servers import temporary_servers
 
 
 def execute(command: Sequence[str], *, durable: bool) -> int:
-    """Run the command, and return its exit code as a shell would."""
+    """Runs the command. Returns its exit code, 128 + the signal number when a signal killed it.
+
+    Raises EmbeddedError when the command or a server cannot start.
+    """
     with interruptible(), temporary_servers(durable=durable) as servers:
         child = _start(command, os.environ | servers.environment)
         try:
@@ -23,17 +26,17 @@ def execute(command: Sequence[str], *, durable: bool) -> int:
 
 def _start(command: Sequence[str], environment: dict[str, str]) -> Process:
     try:
-        # Not in a session of its own: the terminal and its keys are the command's.
+        # The command shares our session, so it can read the terminal and receives Ctrl-C.
         return Process(command[0], command, environment=environment, stdin=None, own_session=False)
     except OSError as error:
         raise EmbeddedError(f"Cannot run {command[0]}: {error.strerror}") from error
 
 
 def _wait(child: Process) -> int:
-    """Whoever interrupts us means the command, and the command decides how to end."""
+    """Waits for the command and forwards an interrupting signal to it."""
     try:
         return child.wait()
     except Interrupted as interrupted:
-        if interrupted.number != signal.SIGINT:  # the terminal gave Ctrl-C to both of us
+        if interrupted.number != signal.SIGINT:  # the terminal sends Ctrl-C to both processes
             child.popen.send_signal(interrupted.number)
         return child.wait()

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal, as one exception that unwinds everything in order."""
+"""Turns SIGINT, SIGTERM and SIGHUP into an exception, so that `finally` blocks stop the servers."""
 
 import signal
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """Somebody asked us to stop. No error: nothing that handles errors may swallow it."""
+    """A signal asked this process to stop. `except Exception` does not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
 
-def stop_listening() -> None:
-    """From here on we are stopping anyway, and a second Ctrl-C must not cut that short."""
+def ignore_signals() -> None:
+    """Ignores further signals, so a second Ctrl-C does not interrupt the shutdown."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise `Interrupted` at the first of these signals, and ignore the rest.
+    """Raises Interrupted inside the block at the first signal, and ignores the later ones.
 
-    One that is ignored already stays so: that is how `nohup` asks for it.
+    A signal that was already ignored, as `nohup` does with SIGHUP, stays ignored.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        stop_listening()
+        ignore_signals()
         raise Interrupted(number)
 
     before = {number: signal.getsignal(number) for number in SIGNALS}

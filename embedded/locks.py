@@ -1,4 +1,4 @@
-"""File locks that end with their holders, however those end."""
+"""An exclusive file lock that the kernel releases when its holders end."""
 
 import fcntl
 import os
@@ -9,26 +9,27 @@ from typing import Self
 
 
 class FileLock:
-    """An exclusive lock, held until the last process that has its descriptor open ends."""
+    """An exclusive lock, held until every process that has its descriptor open has ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def acquire(self, *, patience: float = 0) -> bool:
-        deadline = time.monotonic() + patience
+    def acquire(self, *, timeout: float = 0) -> bool:
+        """Waits at most `timeout` seconds. Returns whether the lock was acquired."""
+        deadline = time.monotonic() + timeout
         while not self._try():
             if time.monotonic() >= deadline:
                 return False
             time.sleep(0.05)
         return True
 
-    def note(self, text: str) -> None:
-        """Leave a word for whoever finds the lock taken."""
+    def write(self, text: str) -> None:
+        """Writes a text into the lock file, for a process that finds the lock held."""
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, text.encode(), 0)
 
-    def noted(self) -> str:
+    def read(self) -> str:
         return self.path.read_text()
 
     def _try(self) -> bool:

@@ -1,7 +1,6 @@
-"""A PostgreSQL server as a foreground child of this process.
+"""Runs a PostgreSQL server as a foreground child of this process.
 
-Never by `pg_ctl`: a server it started lives on after a kill -9 of everything else, and then keeps
-the next one from starting.
+A server started by `pg_ctl` would outlive a kill -9 of its parent and block the next start.
 """
 
 import os
@@ -28,11 +27,10 @@ from embedded.locks import FileLock
 from embedded.processes import Process, describe_exit
 
 USER = "postgres"
-FIRST_WITH_LOCALES_OF_ITS_OWN = 17
-# Long enough for the crash recovery of a large database.
-START_PATIENCE = 120.0
-STOP_PATIENCE = 60.0
-# For tests: nothing has to survive the machine's power supply.
+FIRST_WITH_BUILTIN_LOCALES = 17
+START_TIMEOUT = 120.0  # seconds: long enough for the crash recovery of a large database
+STOP_TIMEOUT = 60.0  # seconds
+# For tests, whose data may be lost in a power failure.
 NOT_DURABLE = ("fsync=off", "full_page_writes=off")
 
 
@@ -46,18 +44,19 @@ def running_postgres(
     max_connections: int = 100,
     durable: bool = True,
 ) -> Iterator[Process]:
-    """Run the server of the data directory `folder`, which is created when missing.
+    """Runs the server of the data directory `folder`, which is created when missing.
 
-    The caller has acquired `lock`, and every process of the server inherits it. So no such process
-    is left from before, and a `postmaster.pid` that a kill -9 left behind is stale for certain,
-    even if its process id lives again as something else.
+    The caller holds `lock`, and every process of the server inherits it. The caller's lock proves
+    that no process of an earlier server is left. A `postmaster.pid` left by a kill -9 is therefore
+    stale, even when another process now has its process id. Raises EmbeddedError when the server
+    does not start.
     """
     runner = postgres_runner()
     _prepare(folder, runner, password=password, durable=durable)
     settings = [
         "listen_addresses=127.0.0.1",
         f"port={port}",
-        "unix_socket_directories=",  # a deep path does not fit into a socket's address
+        "unix_socket_directories=",  # a long path does not fit into the address of a socket
         f"max_connections={max_connections}",
         *(() if durable else NOT_DURABLE),
     ]
@@ -67,7 +66,7 @@ def running_postgres(
         server = Process(
             "postgres",
             [*runner.prefix, postgres_binary("postgres"), "-D", folder, *options],
-            stop_signal=signal.SIGINT,  # "fast": ends sessions, writes a checkpoint
+            stop_signal=signal.SIGINT,  # fast shutdown: ends sessions and writes a checkpoint
             output=output,
             keep_open=[lock.descriptor],
         )
@@ -75,11 +74,11 @@ def running_postgres(
         _wait_until_ready(server, folder, log)
         yield server
     finally:
-        server.stop(patience=STOP_PATIENCE)
+        server.stop(timeout=STOP_TIMEOUT)
 
 
 def create_database(name: str, *, port: int, password: str) -> None:
-    """Create the database unless it is there."""
+    """Creates the database unless it exists."""
     with psycopg.connect(
         host="127.0.0.1", port=port, user=USER, password=password, dbname="postgres"
     ) as connection:
@@ -92,18 +91,19 @@ def create_database(name: str, *, port: int, password: str) -> None:
 def _prepare(folder: Path, runner: Runner, *, password: str, durable: bool) -> None:
     if not folder.exists():
         _create(folder, runner, password=password, durable=durable)
-    made_by = (folder / "PG_VERSION").read_text().strip()
-    if int(made_by) != postgres_major_version():
+    version = (folder / "PG_VERSION").read_text().strip()
+    if int(version) != postgres_major_version():
         raise EmbeddedError(
-            f"{folder} was made by PostgreSQL {made_by} and this is {postgres_major_version()}: "
-            "move the data with pg_dump, or remove the directory to start anew."
+            f"{folder} was created by PostgreSQL {version}, but PostgreSQL"
+            f" {postgres_major_version()} is installed. Move the data with pg_dump, or remove the"
+            " directory to start with empty data."
         )
     _change_owner(folder, os.geteuid() if runner.owner is None else runner.owner)
     (folder / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> None:
-    """`initdb` beside the final place, then rename: an interrupted one leaves nothing half done."""
+    """Runs `initdb` in a temporary folder and renames it, so `folder` is complete or missing."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)
@@ -130,43 +130,44 @@ def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> No
             start_new_session=True,
         )
     if made.returncode:
-        raise EmbeddedError(f"PostgreSQL could not create its data: {_last_line(made.stderr)}")
+        raise EmbeddedError(f"initdb could not create the database: {_last_line(made.stderr)}")
     unfinished.rename(folder)
 
 
 def _locale_options() -> Sequence[str]:
-    """The same order of text on every machine, whatever its locales are."""
-    if postgres_major_version() >= FIRST_WITH_LOCALES_OF_ITS_OWN:
+    """Options that sort text in the same order on every machine."""
+    if postgres_major_version() >= FIRST_WITH_BUILTIN_LOCALES:
         return ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
     return ("--locale=C.UTF-8",)
 
 
 def _change_owner(folder: Path, owner: int) -> None:
-    """Root may have run this server as itself (in a namespace) before, and as nobody now."""
+    """Gives the files to `owner`. For root, the owner changes between runs with the runner."""
     if folder.stat().st_uid == owner:
         return
     if os.geteuid() != 0:
         raise EmbeddedError(
-            f"{folder} belongs to another user: run this as that user, or remove it to start anew."
+            f"{folder} belongs to another user. Run this as that user, or remove the directory to"
+            " start with empty data."
         )
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner, owner, follow_symlinks=False)
 
 
 def _wait_until_ready(server: Process, folder: Path, log: Path) -> None:
-    """The server itself notes in `postmaster.pid` when it takes connections."""
-    deadline = time.monotonic() + START_PATIENCE
+    """Waits until the server writes to `postmaster.pid` that it accepts connections."""
+    deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         if (code := server.exit_code()) is not None:
             reason = _last_line(log.read_text(errors="replace"))
             raise EmbeddedError(f"PostgreSQL did not start ({describe_exit(code)}): {reason}")
-        if _noted_status(folder / "postmaster.pid") == "ready":
+        if _server_status(folder / "postmaster.pid") == "ready":
             return
         time.sleep(0.02)
-    raise EmbeddedError(f"PostgreSQL was not ready after {START_PATIENCE:.0f} s; see {log}.")
+    raise EmbeddedError(f"PostgreSQL was not ready after {START_TIMEOUT:.0f} s. See {log}.")
 
 
-def _noted_status(pid_file: Path) -> str:
+def _server_status(pid_file: Path) -> str:
     try:
         lines = pid_file.read_text().splitlines()
     except FileNotFoundError:
@@ -175,7 +176,7 @@ def _noted_status(pid_file: Path) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The line that says why: the last fatal one, or the last one at all."""
+    """The last line with an error, or the last line when there is none."""
     lines = [line for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if "FATAL" in line or "error:" in line]
-    return (fatal or lines or ["it said nothing"])[-1].strip()
+    return (fatal or lines or ["it wrote no message"])[-1].strip()

@@ -1,4 +1,4 @@
-"""Child processes that never outlive this one."""
+"""Child processes that never outlive this process, and free ports for them."""
 
 import ctypes
 import os
@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import IO
 
 PR_SET_PDEATHSIG = 1
-BELOW_CONNECTIONS = range(20_000, 32_000)
+SERVER_PORTS = range(20_000, 32_000)  # below Linux's ports for outgoing connections
 
 
 class Process:
-    """A child in a session of its own, told to stop when this process dies, however it dies.
+    """A child process that the kernel sends a signal when this process dies.
 
-    Its own session keeps Ctrl-C in the terminal away from it: only the supervisor hears that, and
-    stops its children in order. The kernel ties the child to the *thread* that starts it, so start
-    children from the main thread only.
+    By default the child has its own session. Ctrl-C in the terminal then reaches only the
+    supervisor, which stops its children in order. `stop_signal` asks the child to stop,
+    `orphan_signal` (default: the same) is sent when this process dies. The kernel sends it when the
+    *thread* that started the child ends, so start children from the main thread only.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Process:
             cwd=folder,
             pass_fds=keep_open,
             start_new_session=own_session,
-            # Safe beside threads: the function only calls into the kernel.
+            # Safe with threads: the function only makes system calls.
             preexec_fn=_die_with_parent(orphan_signal or stop_signal),  # noqa: PLW1509
         )
 
@@ -60,24 +61,24 @@ class Process:
         return self.popen.pid
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code, negative for a signal; None while the child runs."""
         return self.popen.poll()
 
     def wait(self) -> int:
         return self.popen.wait()
 
     def write(self, text: bytes) -> None:
-        """Everything it will ever read from its standard input, which must be a pipe."""
+        """Writes to the child's standard input, which must be a pipe, and closes it."""
         if self.popen.stdin:
             with self.popen.stdin as stdin:
                 stdin.write(text)
 
-    def stop(self, *, patience: float = 30) -> None:
-        """Ask, wait, then insist; and take along whatever the child itself left behind."""
+    def stop(self, *, timeout: float = 30) -> None:
+        """Asks the child to stop and kills it after `timeout` seconds; then kills its session."""
         if self.exit_code() is None:
             self.popen.send_signal(self.stop_signal)
             try:
-                self.popen.wait(patience)
+                self.popen.wait(timeout)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
         if self.own_session:
@@ -86,12 +87,15 @@ class Process:
 
 
 def describe_exit(code: int) -> str:
-    """`exit code 1`, or the name of the signal that ended it."""
+    """`exit code 1`, or `killed by SIGTERM` for a negative code."""
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def listen_error(host: str, port: int) -> str | None:
-    """Why nobody can listen there, or None. A port that is shared, as granian's, is taken too."""
+    """Why no server can listen on this port; None when it is free.
+
+    A port that another server shares with SO_REUSEPORT, as granian does, counts as in use.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,29 +107,29 @@ def listen_error(host: str, port: int) -> str | None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 nobody listens on, from below those the kernel gives to connections.
+    """A free port of 127.0.0.1 that the kernel never gives to an outgoing connection.
 
-    So it stays free until the server that is to use it has started, and over a restart.
+    No connection takes the port before its server starts, or while the server restarts.
     """
     while True:
-        port = secrets.choice(BELOW_CONNECTIONS)
+        port = secrets.choice(SERVER_PORTS)
         if listen_error("127.0.0.1", port) is None:
             return port
 
 
 if sys.platform == "linux":
-    # Looked up before any fork: after one, a child should do nothing but call into the kernel.
+    # Loaded before any fork: after a fork, the child should only make system calls.
     _prctl = ctypes.CDLL(None).prctl
 
     def _die_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
         parent = os.getpid()
 
-        def ask_the_kernel() -> None:
+        def set_parent_death_signal() -> None:
             _prctl(PR_SET_PDEATHSIG, int(orphan_signal))
-            if os.getppid() != parent:  # it died before the kernel knew
+            if os.getppid() != parent:  # the parent died before the call
                 os._exit(1)
 
-        return ask_the_kernel
+        return set_parent_death_signal
 else:
 
     def _die_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:

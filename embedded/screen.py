@@ -1,4 +1,4 @@
-"""What the person in front of the terminal sees."""
+"""Prints the output of several threads to the terminal."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 
 class Screen:
-    """Whole lines, whoever writes them; a step says when it begins and how long it took."""
+    """Prints whole lines from any thread, and steps with their duration."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,7 +21,7 @@ class Screen:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """`What ... 1.2 s`; lines that come meanwhile start below."""
+        """Prints `what ... 1.2 s` around the block. Lines printed meanwhile start on a new line."""
         since = time.monotonic()
         with self._lock:
             self._print(f"{what} ... ")
@@ -42,6 +42,6 @@ class Screen:
             self._in_a_step = False
 
     def _print(self, *parts: str) -> None:
-        with suppress(OSError):  # a terminal that is gone is no reason to crash
+        with suppress(OSError):  # a closed terminal must not stop the service
             sys.stdout.write("".join(parts))
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Both servers together: kept from run to run, or as short-lived as one command."""
+"""Runs both servers: with data kept in `var/`, or temporary ones for one command."""
 
 import os
 import tempfile
@@ -21,16 +21,15 @@ from embedded.postgres import create_database, running_postgres
 from embedded.processes import Process
 from embedded.valkey import running_valkey
 
-# Many test processes with many threads each.
-TEMPORARY_MAX_CONNECTIONS = 300
+TEMPORARY_MAX_CONNECTIONS = 300  # several test processes with many threads each
 KEPT_MAX_CONNECTIONS = 100
-# After a kill -9 the servers of before may still be writing their last words.
-PREDECESSOR_PATIENCE = 60.0
+# Seconds. After a kill -9, the servers of the earlier run may still be stopping.
+LOCK_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
 class Servers:
-    """The running servers, and the environment that leads an application to them."""
+    """The running servers, and the environment variables that an application needs to use them."""
 
     environment: dict[str, str]
     processes: tuple[Process, ...]
@@ -38,7 +37,7 @@ class Servers:
 
 @contextmanager
 def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
-    """Empty servers. Everything goes at the end."""
+    """Runs empty servers and deletes their data at the end. Raises EmbeddedError."""
     addresses = Addresses.fresh()
     values = new_secrets() | addresses.urls()
     values["DJANGO_ALLOWED_HOSTS"] += ",testserver"
@@ -53,21 +52,27 @@ def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
 
 @contextmanager
 def only_run(var: Path) -> Iterator[None]:
-    """One process at a time may run the servers of `var`."""
+    """Holds the lock of `var`: one process at a time may run its servers.
+
+    Raises EmbeddedError when another process holds the lock, or when `var` belongs to another user.
+    """
     var.mkdir(mode=0o700, exist_ok=True)
     if var.stat().st_uid != os.geteuid():
-        raise EmbeddedError(f"{var} belongs to another user: run this as that user, or remove it.")
+        raise EmbeddedError(f"{var} belongs to another user. Run this as that user, or remove it.")
     var.chmod(0o700)
     with FileLock(var / "run.lock") as lock:
         if not lock.acquire():
-            raise EmbeddedError(f"Already running, as process {lock.noted()}: stop that one first.")
-        lock.note(str(os.getpid()))
+            raise EmbeddedError(f"Already running as process {lock.read()}. Stop it first.")
+        lock.write(str(os.getpid()))
         yield
 
 
 @contextmanager
 def kept_servers(var: Path) -> Iterator[Servers]:
-    """The servers whose data and secrets are in `var`. Only inside `only_run`."""
+    """Runs the servers whose data and secrets are in `var`. Call it inside `only_run`.
+
+    Raises EmbeddedError when a server does not start or when the secrets of the data are missing.
+    """
     stored = stored_values(var)
     addresses = Addresses.from_urls(stored).moved_if_taken() if stored else Addresses.fresh()
     values = new_secrets() | stored | addresses.urls()
@@ -82,8 +87,8 @@ def _running(
 ) -> Iterator[tuple[Process, ...]]:
     with ExitStack() as stack:
         lock = stack.enter_context(FileLock(place / "servers.lock"))
-        if not lock.acquire(patience=PREDECESSOR_PATIENCE):
-            raise EmbeddedError(f"The servers of an earlier run still use {place}.")
+        if not lock.acquire(timeout=LOCK_TIMEOUT):
+            raise EmbeddedError(f"The servers of an earlier run are still using {place}.")
         postgres = stack.enter_context(
             running_postgres(
                 place / "postgres",

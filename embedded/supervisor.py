@@ -1,4 +1,4 @@
-"""`make run`: the whole service in one terminal, started and stopped in order."""
+"""`make run`: starts and stops the whole service in one terminal."""
 
 import http.client
 import os
@@ -18,20 +18,20 @@ from typing import NoReturn
 from embedded.binaries import postgres_major_version
 from embedded.environment import FILE_NAME, KEPT_WITH_THE_DATA, PROJECT
 from embedded.errors import EmbeddedError
-from embedded.interrupts import Interrupted, interruptible, stop_listening
+from embedded.interrupts import Interrupted, ignore_signals, interruptible
 from embedded.processes import Process, describe_exit, listen_error
 from embedded.screen import Screen
 from embedded.servers import Servers, kept_servers, only_run
 
 DEFAULT_PORTS = range(8000, 8100)
 WEB_WORKERS = 2
-WEB_THREADS = 2  # of each worker
-WEB_PATIENCE = 60.0
-STOP_PATIENCE = 35.0  # a little more than granian gives to requests in flight
+WEB_THREADS = 2  # per worker
+WEB_START_TIMEOUT = 60.0  # seconds
+STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
 PYTHON = (sys.executable, "-u")
 CELERY = (
     *PYTHON,
-    # Celery warns of root because of pickle, which no task here uses.
+    # Celery warns about root because of pickle, which no task here uses.
     *("-W", "ignore:You're running the worker with superuser privileges"),
     *("-m", "celery", "--quiet", "-A", "config"),
 )
@@ -41,7 +41,7 @@ screen = Screen()
 
 @dataclass(frozen=True)
 class Service:
-    """One process of the application. `orphan_signal` is what the kernel sends if we are killed."""
+    """One process of the application. It receives `orphan_signal` when the supervisor is killed."""
 
     name: str
     command: Sequence[str]
@@ -49,7 +49,7 @@ class Service:
 
 
 def services(*, host: str, port: int, var: Path) -> list[Service]:
-    """In the order they start; they stop in the opposite one, so the web server goes first."""
+    """The processes in start order. They stop in reverse order, the web server first."""
     return [
         Service(
             "worker",
@@ -72,18 +72,18 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
 
 
 def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
-    """Without a token there is no bot to run."""
+    """Whether to start the process: the bot runs only with a Telegram token."""
     return service.name != "bot" or bool(environment.get("TELEGRAM_BOT_TOKEN"))
 
 
 def _granian(host: str, port: int) -> list[str]:
-    """Several threads a process: while one waits for PostgreSQL, another has Python's lock."""
+    """Granian with several threads per process: one computes while another waits for PostgreSQL."""
     return [
         *PYTHON,
         *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
         *(f"--host={host}", f"--port={port}"),
         *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
-        "--blocking-threads-idle-timeout=600",  # an idle thread takes its connection with it
+        "--blocking-threads-idle-timeout=600",  # a thread that ends closes its database connection
         "--respawn-failed-workers",
         "--workers-kill-timeout=30",
         "config.wsgi:application",
@@ -91,7 +91,10 @@ def _granian(host: str, port: int) -> list[str]:
 
 
 def run(*, var: Path, host: str, port: int | None) -> None:
-    """Serve until somebody stops us, or until a part of it ends by itself."""
+    """Runs the service until a signal stops it (raises Interrupted) or a process ends by itself.
+
+    Raises EmbeddedError when a process does not start or ends.
+    """
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         stack.enter_context(only_run(var))
@@ -116,12 +119,12 @@ def run(*, var: Path, host: str, port: int | None) -> None:
 
 
 def hold(*, var: Path) -> None:
-    """Only the two servers, for those who run the application's parts themselves."""
+    """Runs only the two servers, until a signal stops it (raises Interrupted) or one ends."""
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         stack.enter_context(only_run(var))
         servers = _start_servers(stack, var)
-        screen.line(f"manage.py finds them by {var / FILE_NAME}. Ctrl-C stops them.")
+        screen.line(f"manage.py finds the servers through {var / FILE_NAME}. Ctrl-C stops them.")
         _watch(servers.processes)
 
 
@@ -131,14 +134,14 @@ def _start_servers(stack: ExitStack, var: Path) -> Servers:
 
 
 def _application_environment(servers: Servers) -> dict[str, str]:
-    """The person's own settings count, except for what leads to the data and decrypts it.
+    """The shell's variables, except those for the servers and the keys of their data.
 
-    Somebody whose shell points at production must not load demo data there.
+    The demo data must not be loaded into production when the shell has production's DATABASE_URL.
     """
     ours = {name: servers.environment[name] for name in (*KEPT_WITH_THE_DATA, "CELERY_BROKER_URL")}
     for name in ours.keys() & os.environ.keys():
         if os.environ[name] != ours[name]:
-            screen.line(f"{name} of your shell is not used: this runs on servers of its own.")
+            screen.line(f"{name} from your shell is ignored: `make run` uses its own servers.")
     defaults = servers.environment | {"GRANIAN_WORKERS": str(WEB_WORKERS)}
     return defaults | os.environ | ours
 
@@ -155,7 +158,10 @@ def _choose_port(host: str, wanted: int | None) -> int:
 
 
 def _manage(*arguments: str, environment: Mapping[str, str]) -> str:
-    """Run a management command, and return what it printed; what it logged shows if it fails."""
+    """Runs a management command and returns its stdout.
+
+    When the command fails, prints its output and its log, and raises EmbeddedError.
+    """
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as logged:
         child = Process(
             arguments[0],
@@ -189,26 +195,26 @@ def _start(stack: ExitStack, service: Service, environment: Mapping[str, str]) -
     )
     relay = threading.Thread(target=_relay, args=[child], daemon=True)
     stack.callback(relay.join, 1)
-    stack.callback(child.stop, patience=STOP_PATIENCE)
+    stack.callback(child.stop, timeout=STOP_TIMEOUT)
     relay.start()
     return child
 
 
 def _relay(child: Process) -> None:
-    """Show the lines of a child with its name in front."""
+    """Prints the output of a child, each line with the child's name in front."""
     for line in child.popen.stdout or ():
         if text := line.decode(errors="replace").rstrip():
             screen.line(f"{child.name:>7} | {text}")
 
 
 def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:
-    deadline = time.monotonic() + WEB_PATIENCE
+    deadline = time.monotonic() + WEB_START_TIMEOUT
     while time.monotonic() < deadline:
-        _refuse_ended(running)
+        _check_running(running)
         if _answers(_shown(host).strip("[]"), port):
             return
         time.sleep(0.1)
-    raise EmbeddedError(f"The web server did not answer within {WEB_PATIENCE:.0f} s.")
+    raise EmbeddedError(f"The web server did not respond within {WEB_START_TIMEOUT:.0f} s.")
 
 
 def _answers(host: str, port: int) -> bool:
@@ -225,24 +231,25 @@ def _answers(host: str, port: int) -> bool:
 def _watch(running: Sequence[Process]) -> NoReturn:
     try:
         while True:
-            _refuse_ended(running)
+            _check_running(running)
             time.sleep(0.2)
     except Interrupted:
-        screen.line("\nStopping; what is in hand is finished first.")
+        screen.line("\nStopping. Running requests and tasks finish first.")
         raise
 
 
-def _refuse_ended(running: Sequence[Process]) -> None:
-    """Half a service is worse than none: money would be taken and nothing forwarded."""
+def _check_running(running: Sequence[Process]) -> None:
+    """Raises EmbeddedError when a process has ended. The service does not run without a part:
+    it would take money for top-ups and announce none."""
     for child in running:
         if (code := child.exit_code()) is not None:
-            stop_listening()
-            screen.line(f"\n{child.name} has ended. Stopping the rest.")
+            ignore_signals()
+            screen.line(f"\n{child.name} has ended. Stopping the other processes.")
             raise EmbeddedError(f"{child.name} ended by itself: {describe_exit(code)}.")
 
 
 def _shown(host: str) -> str:
-    """Where a browser on this machine reaches it."""
+    """The host name for a URL that a browser on this machine can open."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

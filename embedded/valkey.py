@@ -1,4 +1,4 @@
-"""A Valkey server as a foreground child of this process: rate limit and broker."""
+"""Runs a Valkey server, the cache and the broker, as a foreground child of this process."""
 
 import subprocess
 import time
@@ -13,16 +13,17 @@ from embedded.errors import EmbeddedError
 from embedded.locks import FileLock
 from embedded.processes import Process, describe_exit
 
-START_PATIENCE = 60.0
+START_TIMEOUT = 60.0  # seconds
 
 
 @contextmanager
 def running_valkey(
     folder: Path, *, port: int, password: str, lock: FileLock, durable: bool = True
 ) -> Iterator[Process]:
-    """Run the server with its files in `folder`. Durable means: at most the last second is lost.
+    """Runs the server with its files in `folder`.
 
-    Like PostgreSQL's processes it inherits `lock`, so two servers never write the same files.
+    A durable server loses at most the last second of writes in a crash. The server inherits `lock`,
+    so two servers never write the same files. Raises EmbeddedError when the server does not start.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     log = folder.with_name(f"{folder.name}.log")
@@ -44,7 +45,7 @@ def running_valkey(
 
 
 def _configure(server: Process, *, port: int, password: str, durable: bool) -> None:
-    """Through standard input: the password shows neither in the process list nor in a file."""
+    """Sends the configuration through stdin: the password is in no process list and no file."""
     settings = (
         "bind 127.0.0.1",
         f"port {port}",
@@ -52,26 +53,26 @@ def _configure(server: Process, *, port: int, password: str, durable: bool) -> N
         'save ""',
         f"appendonly {'yes' if durable else 'no'}",
         "appendfsync everysec",
-        "maxmemory-policy noeviction",  # a broker must not forget tasks to make room
+        "maxmemory-policy noeviction",  # a broker must not drop tasks to free memory
     )
     server.write("\n".join(settings).encode())
 
 
 def _wait_until_ready(server: Process, log: Path, *, port: int, password: str) -> None:
-    deadline = time.monotonic() + START_PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT
     with redis.Redis(port=port, password=password, socket_timeout=1) as client:
         while time.monotonic() < deadline:
             if (code := server.exit_code()) is not None:
-                lines = log.read_text(errors="replace").splitlines() or ["it said nothing"]
+                lines = log.read_text(errors="replace").splitlines() or ["it wrote no message"]
                 raise EmbeddedError(f"Valkey did not start ({describe_exit(code)}): {lines[-1]}")
             if _answers(client):
                 return
             time.sleep(0.02)
-    raise EmbeddedError(f"Valkey was not ready after {START_PATIENCE:.0f} s; see {log}.")
+    raise EmbeddedError(f"Valkey was not ready after {START_TIMEOUT:.0f} s. See {log}.")
 
 
 def _answers(client: redis.Redis) -> bool:
-    """Not yet while it starts, nor while it reads its file."""
+    """Whether the server responds. It does not while it starts or loads its file."""
     try:
         return bool(client.ping())
     except redis.RedisError:

@@ -20,7 +20,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from config.database.functions import ask, patience
+from config.database.functions import ask, statement_timeout
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
@@ -28,7 +28,7 @@ from topups.transitions import OPEN
 from wallets.models import EntryKind
 from wallets.selectors import MARGIN, entries_of
 
-SPEND_PATIENCE = 5  # seconds
+SPEND_TIMEOUT_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Spend:
 
 
 def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
-    """What was spent from this moment on, by day (UTC) and product. Raises TookTooLong.
+    """What was spent from this moment on, by day (UTC) and product. Raises StatementTimeout.
 
     It costs as much as there are orders since then, so keep that close.
     """
-    with patience(SPEND_PATIENCE):
+    with statement_timeout(SPEND_TIMEOUT_SECONDS):
         rows = ask("orders_spend_of_account", account.pk, since, since - MARGIN)
     return [Spend(**row) for row in rows]
 

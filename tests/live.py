@@ -26,7 +26,7 @@ from django.db import connection
 
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
-from embedded.supervisor import STOP_PATIENCE, services
+from embedded.supervisor import STOP_TIMEOUT, services
 from tests.answers import check_answer
 
 HOST = "127.0.0.1"
@@ -182,7 +182,7 @@ class LiveServer:
         """SIGTERM, and waits until it has ended."""
         self.http.close_all()
         if self._process is not None:
-            self._process.stop(patience=STOP_PATIENCE)
+            self._process.stop(timeout=STOP_TIMEOUT)
             self._process = None
 
     def _answers(self) -> bool:

@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                     "actor",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Empty: a command on the server.",
+                        help_text="Empty for a command on the server.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="audit_entries",

@@ -1,1 +1,1 @@
-"""The frame of every v1 answer: envelope, JSON, errors, pagination, fallbacks, OpenAPI."""
+"""The frame of every API response: envelope, errors, JSON, request fields, pagination, OpenAPI."""

@@ -1,4 +1,4 @@
-"""The shapes of an answer (contract, "Response envelope"); nobody else builds them."""
+"""Builds every response body: success, failure and message (contract, "Response envelope")."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ API_PREFIX = "/api/"
 
 
 def success(data: Any) -> dict[str, Any]:
-    """The body of a success."""
+    """The body of a success: `{success: true, data}`."""
     return {"success": True, "data": data}
 
 
 def failure(error: ApiError) -> dict[str, Any]:
-    """The body of a failure produced by the API."""
+    """The body of a failure produced by the API: `{success: false, error}`."""
     return {
         "success": False,
         "error": {"code": error.code.value, "message": error.message, **error.extra},
@@ -24,15 +24,15 @@ def failure(error: ApiError) -> dict[str, Any]:
 
 
 def message_response(status: int, message: str) -> HttpResponse:
-    """The `{message}` answer to what never reached the API: no `success`, no `error.code`."""
+    """The `{message}` response to a request that is rejected before it reaches the API."""
     return json_response(status, {"message": message})
 
 
 def failure_response(error: ApiError) -> HttpResponse:
-    """The whole HTTP answer to a failure, for places outside a DRF view."""
+    """A failure as an HTTP response, for code outside DRF views."""
     return json_response(error.code.status, failure(error))
 
 
 def json_response(status: int, body: Any) -> HttpResponse:
-    """An HTTP answer with a JSON body."""
+    """An HTTP response with a JSON body."""
     return HttpResponse(dumps(body), status=status, content_type="application/json")

@@ -1,6 +1,6 @@
-"""The closed list of the contract's error codes, and the one exception that carries them.
+"""The error codes and refusal reasons of the contract, and the exception that carries them.
 
-Plain Python: every layer may raise `ApiError`; only `config.api.exceptions` renders it.
+Plain Python, without Django. Every layer may raise `ApiError`; `config.api.exceptions` renders it.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ErrorCode(StrEnum):
-    """Contract, "Errors". Each code has exactly one HTTP status."""
+    """Contract, "Errors": each code with its HTTP status and its default message."""
 
     status: HTTPStatus
     default_message: str
@@ -40,7 +40,7 @@ class ErrorCode(StrEnum):
     RATE_LIMITED = (
         "rate_limited",
         HTTPStatus.TOO_MANY_REQUESTS,
-        "Too many requests; wait `retry_after_seconds` and try again.",
+        "Too many requests; wait `retry_after_seconds` seconds and try again.",
     )
     CLIENT_WITHOUT_WALLET = (
         "client_without_wallet",
@@ -92,8 +92,8 @@ class ErrorCode(StrEnum):
     PRODUCT_REFERENCE_AMBIGUOUS = (
         "product_reference_ambiguous",
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        "Name the product once: by `product_id` or by `merchant_reference`, with a variation"
-        " that agrees with it.",
+        "Name the product once, by `product_id` or by `merchant_reference`, with a `variation_id`"
+        " that matches it.",
     )
     ORDER_NOT_FOUND = ("order_not_found", HTTPStatus.NOT_FOUND, "There is no such order.")
     ORDER_REFUSED = (
@@ -110,7 +110,7 @@ class ErrorCode(StrEnum):
 
 
 class RefusalReason(StrEnum):
-    """Contract, "Reasons under order_refused", in the order in which they are checked."""
+    """Contract, "Reasons under order_refused", in the order in which a purchase checks them."""
 
     message: str
 
@@ -138,10 +138,10 @@ class RefusalReason(StrEnum):
 
 
 class ApiError(Exception):
-    """A failure the contract names. Rendered as `{success: false, error: {code, message, ...}}`.
+    """A failure with an error code, rendered as `{success: false, error: {code, message, ...}}`.
 
-    `extra` holds further members of the error object: `fields`, `reason`, `reference`,
-    `merchant_reference` or `retry_after_seconds`.
+    `extra` holds the other members of the error object: `fields`, `reason`, `reference`,
+    `merchant_reference` or `retry_after_seconds` (contract, "Error object").
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None, **extra: Any) -> None:
@@ -152,14 +152,14 @@ class ApiError(Exception):
 
 
 class ValidationFailed(ApiError):
-    """`validation_failed` (422) with its `fields`: name to list of sentences."""
+    """`validation_failed` (422). `fields` maps each field name to its list of messages."""
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
         super().__init__(ErrorCode.VALIDATION_FAILED, fields=fields)
 
 
 class OrderRefused(ApiError):
-    """`order_refused` (409) with its reason; nothing was charged."""
+    """`order_refused` (409) with its reason. The wallet was not debited."""
 
     def __init__(self, reason: RefusalReason) -> None:
         super().__init__(ErrorCode.ORDER_REFUSED, reason.message, reason=reason.value)
@@ -170,5 +170,8 @@ _REASONS = {reason.value: reason for reason in RefusalReason}
 
 
 def order_refused(word: str) -> OrderRefused:
-    """Names a refusal of the database; its word is the contract's reason."""
+    """The OrderRefused for the word that an SQL function refused with, which is the reason.
+
+    Raises KeyError when the contract has no such reason.
+    """
     return OrderRefused(_REASONS[word])

@@ -1,4 +1,4 @@
-"""The one place where an exception becomes an API answer."""
+"""Turns every exception in an API view into a response."""
 
 from http import HTTPStatus
 from typing import Any
@@ -17,20 +17,23 @@ logger = structlog.get_logger(__name__)
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
-    """DRF's EXCEPTION_HANDLER. Every failure of the API is answered here, and no other way."""
+    """DRF's EXCEPTION_HANDLER: the response to an exception (contract, "Errors").
+
+    An exception without an error code is logged and answered with `server_error` (500).
+    """
     if isinstance(error, drf.MethodNotAllowed | Http404 | drf.NotFound | SuspiciousOperation):
         return _message(error)
     failed = as_api_error(error)
     if failed.code is ErrorCode.SERVER_ERROR:
         logger.error("unexpected_error", exc_info=error)
-    # RFC 9110 wants a 401 to name the scheme it would accept.
+    # RFC 9110 requires WWW-Authenticate in a 401.
     unauthorized = failed.code.status == HTTPStatus.UNAUTHORIZED
     headers = {"WWW-Authenticate": "Bearer"} if unauthorized else {}
     return Response(failure(failed), status=failed.code.status, headers=headers)
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """Names any exception in the contract's words; what has no name is `server_error`."""
+    """The ApiError for an exception; `server_error` when the contract has no code for it."""
     match error:
         case ApiError():
             return error
@@ -53,16 +56,16 @@ def as_api_error(error: Exception) -> ApiError:
 def _message(error: Exception) -> Response:
     if isinstance(error, drf.MethodNotAllowed):
         return Response({"message": str(error.detail)}, status=error.status_code)
-    if isinstance(error, SuspiciousOperation):  # such as a thousand query parameters
+    if isinstance(error, SuspiciousOperation):  # such as too many query parameters
         return Response({"message": "Bad request."}, status=400)
     return Response({"message": "Not found."}, status=404)
 
 
 def _flatten(detail: Any, name: str = "body") -> dict[str, list[str]]:
-    """Turns DRF's nested details into the contract's flat `fields`: `fields.12: [sentence]`."""
+    """Flattens DRF's nested details to the contract's `fields`: `{"fields.12": ["message"]}`."""
     if not isinstance(detail, dict):
-        sentences = detail if isinstance(detail, list) else [detail]
-        return {name: [str(sentence) for sentence in sentences]}
+        messages = detail if isinstance(detail, list) else [detail]
+        return {name: [str(message) for message in messages]}
     flat: dict[str, list[str]] = {}
     for key, value in detail.items():
         inner = str(key) if name == "body" else f"{name}.{key}"

@@ -1,4 +1,4 @@
-"""Serializer fields that are as strict as the contract: no strings for integers, no guessing."""
+"""Serializer fields and bases that accept exactly the types of the contract, without coercion."""
 
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ MAX_ID = 2**63 - 1
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """Accepts a JSON integer and nothing that merely looks like one."""
+    """Accepts a JSON integer only: no string, boolean or float."""
 
     def to_internal_value(self, data: Any) -> int:
         if type(data) is not int:
@@ -21,7 +21,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class StrictStringField(serializers.CharField):
-    """Accepts a JSON string, untrimmed: what is validated is what was sent."""
+    """Accepts a JSON string only, and keeps its whitespace."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -33,7 +33,7 @@ class StrictStringField(serializers.CharField):
 
 
 class StrictRegexField(StrictStringField):
-    """Accepts a string that a pattern matches as a whole; `$` would let a newline pass."""
+    """Accepts a string that the pattern matches from `\\A` to `\\Z`; `$` would allow a newline."""
 
     def __init__(self, pattern: str, **kwargs: Any) -> None:
         validator = RegexValidator(rf"\A(?:{pattern})\Z", f"Must match ^{pattern}$.")
@@ -42,29 +42,29 @@ class StrictRegexField(StrictStringField):
 
 @extend_schema_field(OpenApiTypes.NUMBER)
 class MoneyField(serializers.Field[Decimal, Decimal, Any, Decimal]):
-    """An exact amount, written as a JSON number."""
+    """An exact decimal amount, rendered as a JSON number."""
 
     def to_representation(self, value: Decimal) -> Decimal:
         return value
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A request body: a name that is not declared is refused.
+    """A request body that refuses undeclared fields with `validation_failed`.
 
-    With real money and no sandbox, a misspelt `variation_id` must not buy the wrong shelf.
+    A misspelt `variation_id` would otherwise be ignored and buy the wrong shelf.
     """
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         unknown = [name for name in data if name not in self.fields]
         if unknown:
             raise serializers.ValidationError(
-                {name[:64]: ["This field is not known."] for name in unknown[:20]}
+                {name[:64]: ["Unknown field."] for name in unknown[:20]}
             )
         values: dict[str, Any] = super().to_internal_value(data)
         return values
 
 
 class OneOfSerializer(serializers.Serializer[Any]):
-    """A value that has one of several shapes; the OpenAPI document says `oneOf`."""
+    """A value with one of several shapes; documented as `oneOf` in the OpenAPI document."""
 
     shapes: tuple[type[serializers.Serializer[Any]], ...] = ()

@@ -1,4 +1,4 @@
-"""JSON in and out: exact decimals out, nothing lax in."""
+"""Renders JSON with exact decimals and parses JSON request bodies strictly."""
 
 import json
 from decimal import Decimal, InvalidOperation
@@ -14,13 +14,14 @@ from rest_framework.request import Request
 from config.api.errors import ValidationFailed
 
 JSON_MEDIA_TYPE = "application/json"
-# A purchase has two levels.
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # a purchase has two levels
 
 
 def dumps(value: Any) -> bytes:
-    """Encodes as UTF-8 JSON; a Decimal becomes a JSON number with every digit it has, a time in UTC
-    ends with Z."""
+    """Encodes as UTF-8 JSON. A Decimal becomes an exact JSON number; a time in UTC ends with Z.
+
+    Raises TypeError for a value without a JSON form.
+    """
     return orjson.dumps(value, default=_encode, option=orjson.OPT_UTC_Z)
 
 
@@ -33,9 +34,9 @@ def _encode(value: Any) -> Any:
 
 
 def money_text(amount: Decimal) -> str:
-    """Writes an amount with at least two decimals and no needless zeros: `9.99`, `0.0725`, `5.00`.
+    """The amount with at least two decimals and no other trailing zeros: `9.99`, `0.0725`, `5.00`.
 
-    Never through a binary float, and never as `NaN` or with an exponent.
+    The text is exact and has no exponent. Raises ValueError for NaN and infinity.
     """
     if not amount.is_finite():
         raise ValueError("not a finite amount")
@@ -44,7 +45,7 @@ def money_text(amount: Decimal) -> str:
 
 
 class ExactJSONRenderer(BaseRenderer):
-    """Renders every API answer."""
+    """Renders the body of every API response."""
 
     media_type = JSON_MEDIA_TYPE
     format = "json"
@@ -58,10 +59,11 @@ class ExactJSONRenderer(BaseRenderer):
 
 
 class StrictJSONParser(BaseParser):
-    """Parses a request body; whatever is not one plain JSON object is `validation_failed` (422).
+    """Parses a request body into one JSON object.
 
-    Refused: invalid UTF-8, duplicate names, NaN and Infinity, nesting or numbers beyond reason,
-    NUL characters and lone surrogates (neither can be stored).
+    Anything else is `validation_failed` (422): invalid UTF-8, duplicate names, NaN and Infinity,
+    excessive nesting, numbers too large to parse, and NUL characters or lone surrogates, which
+    PostgreSQL cannot store.
     """
 
     media_type = JSON_MEDIA_TYPE
@@ -70,13 +72,13 @@ class StrictJSONParser(BaseParser):
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
         body = stream.read()
-        if len(body) < _declared_length(parser_context):  # the connection ended early
+        if len(body) < _declared_length(parser_context):  # the connection closed early
             raise _bad_body("The body ended before its Content-Length.")
         return parse_object(body)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Returns the JSON object in `body`. Raises ValidationFailed with the cause in `fields`."""
+    """The JSON object in `body`. Raises ValidationFailed with the cause in `fields.body`."""
     try:
         text = body.decode("utf-8")
         value = _STRICT.decode(text)
@@ -95,7 +97,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 class JSONOnly(BaseContentNegotiation):
-    """Every answer is JSON, whatever the Accept header wishes for; every body is parsed as sent."""
+    """Ignores the Accept header: every response is JSON. Only a JSON request body has a parser."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         content_type = (request.content_type or "").partition(";")[0].strip().lower()
@@ -113,7 +115,7 @@ def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:  # an exponent of more than eighteen digits
-        raise _Refused("A number is beyond all reason.") from None
+        raise _Refused("A number is too large.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -127,20 +129,20 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-# Made once: json.loads makes one for each text.
+# Built once; json.loads would build a decoder for each body.
 _STRICT = json.JSONDecoder(
     parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates
 )
 
 
 def _refuse_unstorable(value: Any, depth: int = 0) -> None:
-    """Neither NUL nor half a surrogate pair can be stored as text, or sent back."""
-    if depth > MAX_DEPTH:  # so that nobody behind this one meets the limit of the stack
+    """Refuses NUL and lone surrogates, which PostgreSQL cannot store, and excessive nesting."""
+    if depth > MAX_DEPTH:  # deeper values could exhaust the stack of later recursive code
         raise RecursionError
     if isinstance(value, str):
-        half_a_pair = not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value)
-        if half_a_pair or "\x00" in value:
-            raise _Refused("A string holds a NUL character or half a surrogate pair.")
+        surrogate = not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value)
+        if surrogate or "\x00" in value:
+            raise _Refused("A string contains a NUL character or a lone surrogate.")
     elif isinstance(value, dict):
         for key, member in value.items():
             _refuse_unstorable(key)
@@ -154,5 +156,5 @@ def _declared_length(parser_context: Any) -> int:
     return int(parser_context["request"].META.get("CONTENT_LENGTH") or 0)
 
 
-def _bad_body(sentence: str) -> ValidationFailed:
-    return ValidationFailed({"body": [sentence]})
+def _bad_body(message: str) -> ValidationFailed:
+    return ValidationFailed({"body": [message]})

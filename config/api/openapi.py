@@ -1,4 +1,4 @@
-"""The OpenAPI document: what drf-spectacular cannot know of envelope, errors and key."""
+"""The OpenAPI document: adds the envelope, the errors and the bearer key to drf-spectacular's."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -27,7 +27,7 @@ from config.api.errors import ApiError, ErrorCode, RefusalReason
 
 SerializerClass = type[serializers.Serializer[Any]]
 
-# What every endpoint may answer, whatever it does.
+# Every endpoint may return these errors.
 COMMON_ERRORS = (
     ErrorCode.MISSING_TOKEN,
     ErrorCode.INVALID_TOKEN,
@@ -36,7 +36,7 @@ COMMON_ERRORS = (
     ErrorCode.RATE_LIMITED,
 )
 
-# What the error object holds besides code and message, where it holds anything.
+# Members of the error object besides `code` and `message`, for the examples.
 EXAMPLE_EXTRAS: dict[ErrorCode, dict[str, Any]] = {
     ErrorCode.RATE_LIMITED: {"retry_after_seconds": 17},
     ErrorCode.VALIDATION_FAILED: {"fields": {"quantity": ["A valid integer is required."]}},
@@ -47,17 +47,20 @@ EXAMPLE_EXTRAS: dict[ErrorCode, dict[str, Any]] = {
 
 
 def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
-    """`page` and `per_page` of a list. No bounds: a value out of range is clamped, not refused."""
+    """The `page` and `per_page` parameters of a list endpoint.
+
+    They have no documented bounds: a value out of range is clamped, not refused.
+    """
     return [
         OpenApiParameter(
             "page",
             {"type": "integer", "default": 1},
-            description="Counts from 1; anything below, or not a number, means 1.",
+            description="The page number, from 1. A smaller value, or not a number, means 1.",
         ),
         OpenApiParameter(
             "per_page",
             {"type": "integer", "default": default_per_page},
-            description="Clamped to 1..100; not a number means the default.",
+            description="Items per page, clamped to 1..100. Not a number means the default.",
         ),
     ]
 
@@ -66,26 +69,26 @@ PRODUCT_ID = OpenApiParameter(
     "product",
     {"type": "integer", "format": "int64", "minimum": 1},
     OpenApiParameter.PATH,
-    description="Anything that is not a number is an unknown path: 404 with a `message` only.",
+    description="The product id. A path with any other text is unknown: 404 with only a `message`.",
 )
 REPLAY_HEADER = OpenApiParameter(
     "Idempotent-Replay",
     {"type": "string", "enum": ["true"]},
     OpenApiParameter.HEADER,
     response=[201],
-    description="Present only where a stored success is replayed.",
+    description="Present only when a stored success is replayed.",
 )
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """What went wrong: branch on `code`, show `message` to people."""
+    """Why the request failed. Branch on `code`; show `message` to people."""
 
     code = serializers.ChoiceField([code.value for code in ErrorCode])
     message = serializers.CharField()
     reason = serializers.ChoiceField(
         [reason.value for reason in RefusalReason], required=False, allow_null=True
     )
-    fields = serializers.DictField(  # type: ignore[assignment]  # the contract's own word
+    fields = serializers.DictField(  # type: ignore[assignment]  # the contract's name
         child=serializers.ListField(child=serializers.CharField()), required=False
     )
     reference = serializers.CharField(required=False)
@@ -102,13 +105,13 @@ class FailureSerializer(serializers.Serializer[Any]):
 
 
 class MessageSerializer(serializers.Serializer[Any]):
-    """What is rejected before it reaches the API."""
+    """A request that was rejected before it reached the API."""
 
     message = serializers.CharField()
 
 
 class PaginationSerializer(serializers.Serializer[Any]):
-    """Which page this is, and how many there are."""
+    """The position of this page in the whole list."""
 
     page = serializers.IntegerField(min_value=1)
     per_page = serializers.IntegerField(min_value=1, max_value=100)
@@ -124,10 +127,10 @@ def answers(
     messages: Iterable[int] = (),
     examples: Iterable[OpenApiExample] = (),
 ) -> dict[int, Any]:
-    """The documented answers of an endpoint: its success in the envelope, and its failures.
+    """The documented responses of an endpoint, by status: its success and its failures.
 
-    `errors` are the endpoint's own codes, besides the common ones; `messages` are statuses that
-    are, or may also be, of the `{message}` kind.
+    `errors` are the codes of this endpoint besides COMMON_ERRORS. `messages` are the statuses that
+    may have a `{message}` body.
     """
     failures = _failures((*COMMON_ERRORS, *errors))
     for early in messages:
@@ -160,7 +163,7 @@ def _example_of(code: ErrorCode) -> OpenApiExample:
 
 
 def _or_message(status: int, failure: OpenApiResponse | None) -> OpenApiResponse:
-    phrase = f"{HTTPStatus(status).phrase}, before it reached the API."
+    phrase = f"{HTTPStatus(status).phrase}, rejected before it reached the API."
     if failure is None:
         return OpenApiResponse(MessageSerializer, phrase)
     either = PolymorphicProxySerializer(
@@ -177,18 +180,18 @@ def _envelope_of(serializer: SerializerClass) -> SerializerClass:
 
 @cache
 def page_of(serializer: SerializerClass) -> SerializerClass:
-    """The serializer of a list answer's `data`."""
+    """The serializer of the `data` of a list response: `items` and `pagination`."""
     name = serializer.__name__.removesuffix("Serializer")
     return _shape(f"{name}Page", items=serializer(many=True), pagination=PaginationSerializer())
 
 
 def _shape(name: str, **members: Any) -> SerializerClass:
-    """An object with these members; never a list, even as the answer of a list endpoint."""
+    """A serializer with these members that stays a single object in a list endpoint."""
     return extend_schema_serializer(many=False)(type(inline_serializer(name, members)))
 
 
 class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Documents a OneOfSerializer. No discriminator: a voucher body may omit its type."""
+    """Documents a OneOfSerializer. No discriminator: a voucher purchase may omit delivery_type."""
 
     target_class = "config.api.fields.OneOfSerializer"
     match_subclasses = True
@@ -202,7 +205,7 @@ class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
 
 
 def require_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Post-processing hook: no operation works without the body it documents."""
+    """Post-processing hook: marks every documented request body as required."""
     for item in result["paths"].values():
         for operation in item.values():
             if "requestBody" in operation:
@@ -210,10 +213,10 @@ def require_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     return result
 
 
-def say_success(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Post-processing hook: `success` is true in every envelope and false in a failure.
+def set_success_values(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: `success` is always true in an envelope and false in a failure.
 
-    Said after the enums were given names, since one of these would be a name too many.
+    It runs after `postprocess_schema_enums`, which would give these enums names of their own.
     """
     for name, schema in result["components"]["schemas"].items():
         if name == "Failure" or name.endswith("Envelope"):
@@ -222,7 +225,7 @@ def say_success(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
 
 
 class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Documents that a request body refuses names it does not know."""
+    """Documents that a StrictSerializer refuses undeclared fields."""
 
     target_class = "config.api.fields.StrictSerializer"
     match_subclasses = True
@@ -232,32 +235,35 @@ class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return {**schema, "additionalProperties": False}
 
 
-_making = Lock()
+_lock = Lock()
 
 
 def openapi_document() -> dict[str, Any]:
-    """The document, made once per process: making it costs too much to do it for every caller."""
-    with _making:  # drf-spectacular cannot make its first one in two threads at once
-        return _make_document()
+    """The OpenAPI document, generated once per process because it takes long."""
+    with _lock:  # drf-spectacular's first document is not thread-safe
+        return _generate_document()
 
 
 @cache
-def _make_document() -> dict[str, Any]:
+def _generate_document() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return document
 
 
 def openapi_json(request: HttpRequest) -> HttpResponse:
-    """GET /openapi.json: open to everyone, and the same for everyone."""
+    """GET /openapi.json: public, without authentication."""
     if request.method not in ("GET", "HEAD"):
         return message_response(405, f'Method "{request.method}" not allowed.')
     return json_response(200, openapi_document())
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """GET /docs/: the document as a page, with nothing fetched from another host, and no script in
-    the page itself: people type a key into it."""
+    """GET /docs/: the document as a Swagger page.
+
+    The page loads nothing from another host and has no inline script, because people type a key
+    into it.
+    """
 
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []

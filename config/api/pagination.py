@@ -1,4 +1,4 @@
-"""Pages of the list endpoints: a bad `page` or `per_page` is never an error."""
+"""Reads `page` and `per_page` and builds the `data` of list responses (contract, "Pagination")."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from rest_framework.request import Request
 
 MAX_PER_PAGE = 100
-# Beyond any real page, and small enough for the database's OFFSET.
+# Larger than any real page; `MAX_PAGE * MAX_PER_PAGE` still fits PostgreSQL's bigint.
 MAX_PAGE = 10**12
 
 
 @dataclass(frozen=True)
 class Page:
-    """Which slice of a list is asked for; `page` counts from 1."""
+    """The requested slice of a list: `page` counts from 1, `offset` from 0."""
 
     page: int
     per_page: int
@@ -23,7 +23,7 @@ class Page:
 
 
 def read_page(request: Request, *, default_per_page: int) -> Page:
-    """Reads `page` and `per_page`: out of range is clamped, not a number is the default."""
+    """Reads `page` and `per_page`. A value out of range is clamped; not a number is the default."""
     return Page(
         page=_clamped(request.query_params.get("page"), default=1, highest=MAX_PAGE),
         per_page=_clamped(
@@ -33,7 +33,7 @@ def read_page(request: Request, *, default_per_page: int) -> Page:
 
 
 def page_data(items: Any, *, page: Page, total: int) -> dict[str, Any]:
-    """The `data` of a list answer."""
+    """The `data` of a list response. `total` counts all items, not only those of this page."""
     return {
         "items": items,
         "pagination": {
@@ -48,6 +48,6 @@ def page_data(items: Any, *, page: Page, total: int) -> dict[str, Any]:
 def _clamped(text: str | None, *, default: int, highest: int) -> int:
     try:
         number = int(text or "")
-    except ValueError:  # also thousands of digits
+    except ValueError:  # not a number, or more digits than Python converts
         return default
     return min(max(number, 1), highest)

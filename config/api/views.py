@@ -1,4 +1,4 @@
-"""The base of every API view."""
+"""The base class of every API view, and the response to a successful read."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from config.api.envelope import json_response, success
 
 
 class ApiViewSet(ViewSet):
-    """A view that refuses a wrong method before it asks who is calling.
+    """A view that refuses a wrong HTTP method before authentication.
 
-    DRF authenticates first; the contract says that a wrong method never reaches the API.
+    DRF authenticates first, but a wrong method never reaches the API (contract, "Response
+    envelope").
     """
 
     http_method_names = ["get", "post", "head"]
@@ -26,5 +27,5 @@ class ApiViewSet(ViewSet):
 
 
 def ok(data: Any) -> HttpResponse:
-    """A successful read (200)."""
+    """The response to a successful read (200)."""
     return json_response(200, success(data))

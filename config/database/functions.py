@@ -1,7 +1,7 @@
-"""Calling the service's own SQL functions, and reading their refusals.
+"""Calls the service's SQL functions and translates their refusals.
 
-A function refuses by raising SQLSTATE VT001 with one stable word as its message; its transaction
-is gone with it. The word is named in the contract's terms by whoever called.
+A function refuses by raising SQLSTATE VT001 with one stable word as its message, which rolls back
+its transaction. The caller of the function translates the word into an ApiError.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,23 +27,23 @@ CANCELED = "57014"
 
 
 @contextmanager
-def refusals(name: Callable[[str], ApiError]) -> Iterator[None]:
-    """Turns a refusal raised by the database inside the block into the ApiError that names it."""
+def refusals(to_error: Callable[[str], ApiError]) -> Iterator[None]:
+    """Raises `to_error(word)` when an SQL function refuses with `word` inside the block."""
     try:
         yield
     except DatabaseError as error:
         word = refusal_word(error)
         if word is None:
             raise
-        raise name(word) from None
+        raise to_error(word) from None
 
 
 def call(function: str, *arguments: Any) -> dict[str, Any]:
-    """Runs one SQL function as one transaction of its own and returns its row by column name.
+    """Runs one SQL function in a transaction of its own and returns its row by column name.
 
-    Raises RuntimeError inside an open transaction, or where autocommit is off: these functions
-    decide for themselves how durable their commit is, and that must never be decided for somebody
-    else's.
+    The function sets `synchronous_commit` for its transaction, so the transaction must contain
+    nothing else: raises RuntimeError inside an open transaction and when autocommit is off. Raises
+    Django's database errors.
     """
     database = connections[DEFAULT_DB_ALIAS]
     blocks = database.atomic_blocks
@@ -56,17 +56,18 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
 def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
     """Runs one SQL function that only reads and returns its rows by column name.
 
-    Django spends a round trip on finding out whether a connection kept from an earlier request
-    still lives. What only reads can find that out by itself, and be asked again.
+    Django spends a round trip on checking a connection that an earlier request left open. This
+    function skips the check: it repeats the read on a new connection when the old one was lost.
+    Raises Django's database errors.
     """
     database = connections[DEFAULT_DB_ALIAS]
-    kept = database.connection is not None and not database.in_atomic_block
-    if kept:
+    reused = database.connection is not None and not database.in_atomic_block
+    if reused:
         database.health_check_done = True  # type: ignore[attr-defined]  # not in the stubs
     try:
         return _rows(database, function, arguments)
     except (OperationalError, InterfaceError):
-        if not kept or database.is_usable():
+        if not reused or database.is_usable():
             raise
         database.close()
         return _rows(database, function, arguments)
@@ -75,24 +76,24 @@ def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
 def _rows(
     database: BaseDatabaseWrapper, function: str, arguments: tuple[Any, ...]
 ) -> list[dict[str, Any]]:
-    """What Django's cursors do around a statement, less what a live connection makes needless."""
+    """Calls the function; does what a Django cursor does around a statement, as far as needed."""
     database.validate_no_broken_transaction()
     if database.connection is None or not database.health_check_done:  # type: ignore[attr-defined]
         database.close_if_health_check_failed()
         database.ensure_connection()
-    if database.queries_logged:  # where queries are counted, these count too
+    if database.queries_logged:  # tests count queries
         database.queries_log.append({"sql": f"{function}(…)", "time": ""})
     with database.wrap_database_errors:
         return call_function(database.connection, function, arguments)
 
 
-class TookTooLong(Exception):
-    """The database was asked for more than somebody can wait for."""
+class StatementTimeout(Exception):
+    """A statement ran longer than `statement_timeout` allows."""
 
 
 @contextmanager
-def patience(seconds: int) -> Iterator[None]:
-    """One transaction whose statements may take this long each. Raises TookTooLong."""
+def statement_timeout(seconds: int) -> Iterator[None]:
+    """A transaction in which each statement may take this long. Raises StatementTimeout."""
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
@@ -101,17 +102,17 @@ def patience(seconds: int) -> Iterator[None]:
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != CANCELED:
             raise
-        raise TookTooLong from None
+        raise StatementTimeout from None
 
 
 def name_actor(actor: str) -> None:
-    """Tells triggers who acts until this transaction ends: `admin:anna`, `command:…`."""
+    """Tells triggers who acts in this transaction, such as `admin:anna` or `command:reseal`."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('voucher.actor', %s, true)", [actor])
 
 
 def refusal_word(error: DatabaseError) -> str | None:
-    """The word a function refused with; None for any other failure."""
+    """The word that an SQL function refused with; None for any other error."""
     cause = error.__cause__
     if getattr(cause, "sqlstate", None) != REFUSED:
         return None

@@ -1,12 +1,13 @@
-"""A function of the database called by libpq itself, in one step.
+"""Calls SQL functions through libpq directly, without psycopg's and Django's cursors.
 
-A cursor of psycopg sends, waits and reads in Python, and Django's wraps each of these. A purchase
-calls four functions, and that took a fifth of a web process's time. libpq does it all in one call
-of C; what is left of psycopg is how values are written and read, in PostgreSQL's binary form.
+Psycopg's cursor sends, waits and reads in Python, and Django's cursor wraps each step. For the four
+function calls of a purchase this took a fifth of a web process's time. libpq does all steps in one
+C call. Psycopg only converts the values, in PostgreSQL's binary format.
 
-A connection prepares each call when it first makes it, and PostgreSQL then neither parses nor plans
-it again. Where that does not hold, because a pooler gives the next transaction to another server
-process, or a migration changed what the function returns, the connection goes on without.
+A connection prepares each statement at its first use, so PostgreSQL parses and plans it once. A
+prepared statement becomes unusable when a pooler moves the connection to another server process, or
+when a migration changes the columns of the function. The connection then stops preparing and sends
+every statement in full.
 """
 
 import hashlib
@@ -23,34 +24,35 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-# How PostgreSQL refuses what was prepared: it is not there (26000), another was there already
-# (42P05), it returns other columns by now (0A000). A call is a transaction, so nothing of it stays.
-NOT_AS_PREPARED = {b"26000", b"42P05", b"0A000"}
+# SQLSTATEs of an unusable prepared statement: it does not exist (26000), the name exists already
+# (42P05), or its result columns changed (0A000). The failed call was a transaction of its own and
+# was rolled back, so the statement can be sent again in full.
+PREPARED_IS_UNUSABLE = {b"26000", b"42P05", b"0A000"}
 
-# What a connection has prepared, by name; None where it prepares no more.
+# Names of the statements each connection has prepared; None when the connection stopped preparing.
 _prepared: WeakKeyDictionary[Connection[Any], set[bytes] | None] = WeakKeyDictionary()
 
 
 def call_function(
-    kept: Connection[Any], function: str, arguments: tuple[Any, ...]
+    connection: Connection[Any], function: str, arguments: tuple[Any, ...]
 ) -> list[dict[str, Any]]:
     """The rows of `SELECT * FROM function(arguments)` by column name.
 
-    Raises what a cursor of psycopg would. Not to be used from two threads at once.
+    Raises psycopg's errors. Not safe for two threads on one connection.
     """
-    if not kept.autocommit and kept.info.transaction_status == TransactionStatus.IDLE:
-        kept.execute("SELECT")  # psycopg begins the transaction, before a statement of its own
-    values = Transformer.from_context(kept)
+    if not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
+        connection.execute("SELECT")  # psycopg begins the transaction before its own statement
+    values = Transformer.from_context(connection)
     sent = values.dump_sequence(arguments, [PyFormat.AUTO] * len(arguments))
     statement = _statement(function, len(arguments))
-    result = _run_prepared(kept, statement, sent, values)
+    result = _run_prepared(connection, statement, sent, values)
     if result is None:
-        result = kept.pgconn.exec_params(
+        result = connection.pgconn.exec_params(
             statement, sent, values.types, values.formats, Format.BINARY
         )
     if result.status != ExecStatus.TUPLES_OK:
-        if kept.pgconn.status == ConnStatus.BAD:
-            raise OperationalError(result.get_error_message(), info=result)  # it names no SQLSTATE
+        if connection.pgconn.status == ConnStatus.BAD:
+            raise OperationalError(result.get_error_message(), info=result)  # without an SQLSTATE
         raise error_from_result(result)
     values.set_pgresult(result)
     names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
@@ -58,40 +60,42 @@ def call_function(
 
 
 def _run_prepared(
-    kept: Connection[Any], statement: bytes, sent: Sequence[Buffer | None], values: Values
+    connection: Connection[Any], statement: bytes, sent: Sequence[Buffer | None], values: Values
 ) -> PGresult | None:
-    """None where nothing has run, and nothing is changed: the statement has to be sent in full."""
-    known = _prepared.setdefault(kept, set())
-    if known is None or kept.pgconn.transaction_status != TransactionStatus.IDLE:
-        return None  # inside a transaction, to be refused would be the end of it
+    """The result of the prepared statement; None when nothing ran and it must be sent in full."""
+    known = _prepared.setdefault(connection, set())
+    if known is None or connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        return None  # an unusable prepared statement would abort an open transaction
     name = _name(statement, values.types)
     result = None
     if name not in known:
-        result = kept.pgconn.prepare(name, statement, values.types)
+        result = connection.pgconn.prepare(name, statement, values.types)
     if result is None or result.status == ExecStatus.COMMAND_OK:
         known.add(name)
-        result = kept.pgconn.exec_prepared(
+        result = connection.pgconn.exec_prepared(
             name,
-            sent,  # type: ignore[arg-type]  # psycopg's stubs forget that NULL is None
+            sent,  # type: ignore[arg-type]  # psycopg's stubs omit None, which is NULL
             values.formats,
             Format.BINARY,
         )
     if result.status == ExecStatus.TUPLES_OK:
         return result
-    if result.error_field(DiagnosticField.SQLSTATE) in NOT_AS_PREPARED:
-        _prepared[kept] = None
+    if result.error_field(DiagnosticField.SQLSTATE) in PREPARED_IS_UNUSABLE:
+        _prepared[connection] = None
         return None
     return result
 
 
 @cache
 def _name(statement: bytes, types: tuple[int, ...]) -> bytes:
-    """The same for the same statement in whatever process, and for no other: a server process may
-    hold what was prepared by others behind the same pooler."""
+    """The name of the prepared statement: a digest, equal for equal statements in every process.
+
+    Behind a pooler, a server process may hold statements that other processes prepared.
+    """
     return hashlib.sha256(statement + repr(types).encode()).hexdigest()[:32].encode()
 
 
 @cache
 def _statement(function: str, arguments: int) -> bytes:
     places = ", ".join(f"${place}" for place in range(1, arguments + 1))
-    return f"SELECT * FROM {function}({places})".encode()  # noqa: S608  names of ours
+    return f"SELECT * FROM {function}({places})".encode()  # noqa: S608  constant names only

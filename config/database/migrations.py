@@ -1,8 +1,8 @@
-"""Migration steps that install SQL files, each pinned to the text it was released with.
+"""Migration operations that install SQL files, each pinned by the SHA-256 of its text.
 
-`sql/` holds the present version of every function and trigger. A migration names the SHA-256 of the
-text it installs and refuses any other, so a released migration installs the same SQL for ever. To
-change a released file, follow docs/develop.md, "Change an SQL function".
+`sql/` holds the current version of every function and trigger. A migration contains the SHA-256 of
+each file it installs and refuses a file with any other text, so a released migration always
+installs the same SQL. To change a released file, follow docs/develop.md, "Change an SQL function".
 """
 
 from hashlib import sha256
@@ -12,13 +12,13 @@ from django.db.migrations import RunSQL
 
 
 class SQLFileChanged(Exception):
-    """A released migration would install other SQL than it was released with."""
+    """The text of an SQL file differs from the text that its migration was released with."""
 
 
 class InstallSQL(RunSQL):
-    """Runs one SQL file whose text has this SHA-256; going back leaves what it installed.
+    """Runs one SQL file that has this SHA-256 (hexadecimal). Migrating backwards changes nothing.
 
-    The file can be run again: it replaces what it defines.
+    The SQL must be repeatable, with statements such as CREATE OR REPLACE.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
@@ -27,22 +27,24 @@ class InstallSQL(RunSQL):
         self.digest = digest
 
     def check(self) -> None:
-        """Raises SQLFileChanged where the file's text is not the one that was pinned."""
+        """Raises SQLFileChanged when the file does not have the pinned SHA-256."""
         found = digest_of(self.path)
         if found != self.digest:
             raise SQLFileChanged(
-                f"{self.path} changed after its migration was written (now {found})."
+                f"{self.path} changed after its migration was written. Its SHA-256 is now {found}."
                 ' See docs/develop.md, "Change an SQL function".'
             )
 
-    def database_forwards(self, *arguments: object) -> None:  # type: ignore[override]
+    def database_forwards(self, *arguments: object) -> None:
         self.check()
         super().database_forwards(*arguments)  # type: ignore[arg-type]
 
 
 def install_sql(folder: Path, files: dict[str, str]) -> list[InstallSQL]:
-    """The steps that install these files of `folder` in this order; `files` maps each name to the
-    SHA-256 of its text."""
+    """The operations that install these files of `folder` in this order.
+
+    `files` maps each file name to the SHA-256 of its text, in hexadecimal.
+    """
     return [InstallSQL(folder / name, digest) for name, digest in files.items()]
 
 

@@ -1,11 +1,11 @@
-"""Encryption at rest of what is money: voucher codes, pins and stored replay bodies.
+"""Encryption at rest (AES-256-GCM) of voucher codes, pins and stored replay bodies.
 
-AES-256-GCM with keys from `CODE_ENCRYPTION_KEYS`, a list of `id:base64url` pairs. The first key
-seals, every key opens, so a new key is put in front and the old ones stay behind it until
-`manage.py reseal` has moved everything over.
+The keys come from `CODE_ENCRYPTION_KEYS`, a list of `id:base64url` pairs. The first key seals and
+every key opens. To rotate, put a new key in front and keep the old keys until `manage.py reseal`
+has sealed every value again.
 
-A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. The context (what the
-value is) is authenticated with it, so that a stored replay cannot be passed off as a code.
+A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. The context, which says
+what the value is, is authenticated with the value, so a stored replay cannot be opened as a code.
 """
 
 import base64
@@ -24,7 +24,7 @@ NONCE_BYTES = 12
 
 
 class Context(Enum):
-    """What a sealed value is; a value opens only as what it was sealed as."""
+    """What a sealed value is. A value opens only with the context it was sealed with."""
 
     VOUCHER_CODE = b"voucher-code"
     REPLAY_BODY = b"replay-body"
@@ -32,17 +32,20 @@ class Context(Enum):
 
 
 class BadKeys(ValueError):
-    """CODE_ENCRYPTION_KEYS cannot be used; the message says why and never holds a key."""
+    """CODE_ENCRYPTION_KEYS is not valid. The message says why and never contains a key."""
 
 
 class CannotOpen(Exception):
-    """The value was sealed under an unknown key, as something else, or was altered."""
+    """The value was sealed with an unknown key or another context, or was altered."""
 
 
 def parse_keys(entries: Sequence[str]) -> dict[int, AESGCM]:
-    """Returns the ciphers by key id, the sealing one first. Raises BadKeys."""
+    """The ciphers by key id (1 to 255), the sealing key first.
+
+    Raises BadKeys when there is no entry, or when an entry is not `id:base64url of 32 bytes`.
+    """
     if not entries:
-        raise BadKeys("is not set; give at least one `id:base64url of 32 bytes`.")
+        raise BadKeys("is not set; set at least one `id:base64url of 32 bytes`.")
     ciphers: dict[int, AESGCM] = {}
     for place, entry in enumerate(entries, start=1):
         key_id, _, encoded = entry.strip().partition(":")
@@ -70,25 +73,25 @@ def _configured() -> dict[int, AESGCM]:
 
 
 def sealing_key_id() -> int:
-    """The id of the key that seals now."""
+    """The id of the key that seals new values."""
     return next(iter(_configured()))
 
 
 def seal(plain: bytes, context: Context) -> bytes:
-    """Encrypts under the first key."""
+    """Encrypts with the first key."""
     key_id, cipher = next(iter(_configured().items()))
     nonce = os.urandom(NONCE_BYTES)
     return bytes([key_id]) + nonce + cipher.encrypt(nonce, plain, context.value)
 
 
 def open_sealed(sealed: bytes | memoryview, context: Context) -> bytes:
-    """Decrypts what `seal` made. Raises CannotOpen, whose message holds nothing of the value."""
+    """Decrypts a sealed value. Raises CannotOpen; its message contains nothing of the value."""
     sealed = bytes(sealed)
     cipher = _configured().get(sealed[0]) if sealed else None
     if cipher is None:
-        raise CannotOpen("sealed under a key that is not configured")
+        raise CannotOpen("the value was sealed with a key that is not configured")
     nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
     try:
         return cipher.decrypt(nonce, body, context.value)
     except (InvalidTag, ValueError):
-        raise CannotOpen("altered, or sealed as something else") from None
+        raise CannotOpen("the value was altered or sealed with another context") from None

@@ -1,0 +1,1 @@
+"""Below the views: middleware, body limits, the request log, error pages, health probes."""

@@ -1,4 +1,4 @@
-"""How large a request body may be, and chunked bodies, which Django does not read by itself."""
+"""Limits the size of request bodies, and buffers chunked bodies, which Django does not read."""
 
 from collections.abc import Callable, Iterable
 from io import BytesIO
@@ -11,26 +11,30 @@ from django.http import HttpRequest, HttpResponse
 from config.api.envelope import API_PREFIX, message_response
 
 
-def measured_bodies(application: WSGIApplication) -> WSGIApplication:
-    """The same application; a chunked body of an API request gets the length it turns out to have.
+def buffer_chunked_bodies(application: WSGIApplication) -> WSGIApplication:
+    """WSGI middleware: reads the chunked body of an API request and sets its Content-Length.
 
-    Read to one byte past the limit at most, which `BodyLimitMiddleware` then refuses.
+    It reads at most one byte more than the limit, and `BodyLimitMiddleware` refuses such a body. It
+    also removes the charset of the content type.
     """
 
-    def measured(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        _forget_charset(environ)
+    def buffered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        _remove_charset(environ)
         if _is_chunked(environ) and environ.get("PATH_INFO", "").startswith(API_PREFIX):
             body = _read(environ["wsgi.input"], settings.API_MAX_BODY_BYTES + 1)
             environ["wsgi.input"] = BytesIO(body)
             environ["CONTENT_LENGTH"] = str(len(body))
         return application(environ, start_response)
 
-    return measured
+    return buffered
 
 
-def _forget_charset(environ: WSGIEnvironment) -> None:
-    """Django would read the query string by the charset that a request names, and fails on some
-    (`hex`, `utf-7`) before any view could answer. Ours are UTF-8, whatever is claimed."""
+def _remove_charset(environ: WSGIEnvironment) -> None:
+    """Removes the charset of the content type. All requests are read as UTF-8.
+
+    Django decodes the query string with this charset, and fails before any view when it is `hex` or
+    `utf-7`.
+    """
     content_type = environ.get("CONTENT_TYPE", "")
     in_api = environ.get("PATH_INFO", "").startswith(API_PREFIX)
     if in_api or "charset" in content_type.lower():
@@ -49,8 +53,11 @@ def _read(stream: IO[bytes], most: int) -> bytes:
 
 
 class BodyLimitMiddleware:
-    """Refuses a request body over the limit before reading any of it (413): of the API, and of the
-    merchants' page, where anybody may send one before they are known."""
+    """Refuses a request body over the limit with 413 `{message}`, without reading it.
+
+    The limits apply to the API and to the merchant site, which accept requests before
+    authentication.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,7 +1,7 @@
-"""What Django answers itself: unknown paths, bad hosts, refused forms, failures outside a view.
+"""Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
 
-The API answers with JSON, the two sites with a page of their own, and everything else with
-`{message}` (contract, "Response envelope").
+The merchant site and the back office respond with pages, every other path with `{message}` JSON
+(contract, "Response envelope"). An unexpected error of the API is a `server_error` failure.
 """
 
 from http import HTTPStatus
@@ -19,24 +19,24 @@ def _is_api(request: HttpRequest) -> bool:
 
 
 def _is_page(request: HttpRequest) -> bool:
-    """People read the back office and the merchants' page; everything else answers programs."""
-    return _is_merchants(request) or request.path.startswith("/admin/")
+    """Whether the path belongs to a site for people: the merchant site or the back office."""
+    return _is_merchant_site(request) or request.path.startswith("/admin/")
 
 
-def _is_merchants(request: HttpRequest) -> bool:
+def _is_merchant_site(request: HttpRequest) -> bool:
     return request.path.startswith("/merchant/")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400"""
-    if _is_merchants(request):
+    if _is_merchant_site(request):
         return defaults.bad_request(request, exception, "merchants/400.html")
     return message_response(400, "Bad request.")
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler403"""
-    if _is_merchants(request):
+    if _is_merchant_site(request):
         return defaults.permission_denied(request, exception, "merchants/403.html")
     if _is_page(request):
         return defaults.permission_denied(request, exception)
@@ -44,23 +44,23 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """CSRF_FAILURE_VIEW: most often a page that was open while somebody signed in or out."""
-    if _is_merchants(request):
+    """CSRF_FAILURE_VIEW. The usual cause is a page opened before the user signed in or out."""
+    if _is_merchant_site(request):
         return render(request, "merchants/csrf.html", status=403)
     return csrf.csrf_failure(request, reason)
 
 
 def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
-    """AXES_LOCKOUT_CALLABLE: too many wrong passwords, whoever the name belongs to."""
+    """AXES_LOCKOUT_CALLABLE: the same 429 for known and unknown usernames."""
     status = HTTPStatus.TOO_MANY_REQUESTS
-    if _is_merchants(request):
+    if _is_merchant_site(request):
         return render(request, "merchants/locked_out.html", status=status)
     return HttpResponse("Too many wrong passwords. Try again later.", status=status)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404"""
-    if _is_merchants(request):
+    if _is_merchant_site(request):
         return defaults.page_not_found(request, exception, "merchants/404.html")
     if _is_page(request):
         return defaults.page_not_found(request, exception)
@@ -71,7 +71,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
     if _is_api(request):
         return failure_response(ApiError(ErrorCode.SERVER_ERROR))
-    if _is_merchants(request):
+    if _is_merchant_site(request):
         return defaults.server_error(request, "merchants/500.html")
     if _is_page(request):
         return defaults.server_error(request)

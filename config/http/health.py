@@ -1,4 +1,4 @@
-"""/healthz: is the process alive. /readyz: can it reach what it needs."""
+"""Probes of a web process: /healthz (it is alive) and /readyz (it reaches database and cache)."""
 
 from collections.abc import Callable
 
@@ -13,34 +13,37 @@ logger = structlog.get_logger(__name__)
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 as long as the process answers at all."""
+    """200 while the process responds."""
     return json_response(200, {"status": "ok"})
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database answers, otherwise 503.
+    """200 when the database responds, otherwise 503.
 
-    A lost cache is reported and does not make the service unready: purchases go on without it.
+    An unreachable cache is reported as `degraded` with 200, because purchases work without it.
     """
-    parts = {"database": _works(_ask_database), "cache": _works(_ask_cache)}
+    parts = {
+        "database": _works("database", _query_database),
+        "cache": _works("cache", _read_cache),
+    }
     ready = parts["database"]
     body = {"status": "ok" if all(parts.values()) else "degraded" if ready else "unready", **parts}
     return json_response(200 if ready else 503, body)
 
 
-def _ask_database() -> None:
+def _query_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _ask_cache() -> None:
+def _read_cache() -> None:
     cache.get("readyz")
 
 
-def _works(ask: Callable[[], None]) -> bool:
+def _works(part: str, probe: Callable[[], None]) -> bool:
     try:
-        ask()
-    except Exception as error:  # whatever it is, the probe answers
-        logger.warning("not_ready", part=ask.__name__, cause=type(error).__name__)
+        probe()
+    except Exception as error:  # the endpoint must respond whatever fails
+        logger.warning("not_ready", part=part, cause=type(error).__name__)
         return False
     return True

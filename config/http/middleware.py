@@ -1,4 +1,4 @@
-"""What every request passes: HTTPS for the API, and headers that limit what pages may do."""
+"""Middleware that refuses plain HTTP for the API and sets the security headers of pages."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from config.api.envelope import API_PREFIX, message_response
 
 
 class ApiOverHttpsMiddleware:
-    """Refuses the API over plain HTTP (403) where the service is reached by HTTPS.
+    """Refuses API requests over plain HTTP with 403 `{message}` when DJANGO_HTTPS is on.
 
-    A redirect would be followed as a GET by some clients, and the key has been in the open by then:
-    better that the very first call of a program fails.
+    A redirect would hide that the API key was sent unencrypted, and some clients follow a
+    redirected POST as a GET.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -21,19 +21,19 @@ class ApiOverHttpsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if settings.HTTPS and request.path.startswith(API_PREFIX) and not request.is_secure():
-            return message_response(403, "Use https: this request and its key came unencrypted.")
+            return message_response(403, "Use https://. This request and its key were unencrypted.")
         return self.get_response(request)
 
 
 class PageHeadersMiddleware:
-    """Tells browsers that pages for people load nothing from elsewhere, send nothing there, stand
-    in no frame and are kept nowhere: they show players, money, codes and keys.
+    """Sets Content-Security-Policy, Permissions-Policy and Cache-Control.
 
-    In the back office the theme's Alpine evaluates the expressions in its templates, and the
-    theme's colours are a style in the page: hence the two `unsafe`. The API's page has a style in
-    it, too. The merchants' page needs neither.
+    Pages for people show players, money, codes and keys. Browsers must not cache or frame them, and
+    pages exchange data only with this service. In the back office the theme needs two exceptions:
+    Alpine evaluates expressions in templates (`unsafe-eval`), and the colours are an inline style
+    (`unsafe-inline`). The API documentation page has an inline style too.
 
-    Answers of the API are kept nowhere either: they hold codes, and a poll wants what is now.
+    API responses are not cached: they contain codes, and a poll must return the current state.
     """
 
     STRICT = {
@@ -67,7 +67,7 @@ class PageHeadersMiddleware:
             response["Cache-Control"] = "no-store"
             return response
         for prefix, policy in self.headers.items():
-            if request.path_info.startswith(prefix):  # wherever the service is mounted
+            if request.path_info.startswith(prefix):  # path_info is independent of the mount point
                 response["Content-Security-Policy"] = policy
                 response["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
                 add_never_cache_headers(response)

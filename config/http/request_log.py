@@ -1,4 +1,4 @@
-"""One log line for each request, with the request id that the answer carries."""
+"""The request log: one line per request, with the request id of the response."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ logger = structlog.get_logger(__name__)
 
 
 class RequestLogMiddleware:
-    """Logs one line per request, and gives the answer the request id of that line."""
+    """Logs one line per request and sets X-Request-Id of the response to the line's request id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -31,7 +31,7 @@ class RequestLogMiddleware:
         try:
             response = self.get_response(request)
             response["X-Request-Id"] = request_id
-            with suppress(OSError, ValueError):  # a full disk must not cost a purchase its answer
+            with suppress(OSError, ValueError):  # a full disk must not lose the response
                 self._log(request, response)
         finally:
             clear_contextvars()
@@ -42,24 +42,24 @@ class RequestLogMiddleware:
         write(
             "request_finished",
             code=response.status_code,
-            request=_named(request),
+            request=_method_and_path(request),
             user_id=_user_id(request),
         )
 
 
 def log_failure(*, request: HttpRequest, **signal: object) -> None:
-    """Hears of an exception that no view has answered, while it is handled."""
-    logger.exception("request_failed", request=_named(request))
+    """Receiver of got_request_exception: logs an exception that no view handled."""
+    logger.exception("request_failed", request=_method_and_path(request))
 
 
-def _named(request: HttpRequest) -> str:
-    """Without the query string: people paste keys into URLs."""
+def _method_and_path(request: HttpRequest) -> str:
+    """The method and the path without the query string, because people paste keys into URLs."""
     return f"{request.method} {request.path}"
 
 
 def _user_id(request: HttpRequest) -> Any:
-    """Whose request it was, where that was found out: the database is not asked for a line."""
+    """The id of the user or API client; None when unknown. The log never loads a lazy user."""
     user = vars(request).get("user")
     if isinstance(user, LazyObject):
-        user = vars(request).get("_cached_user")  # what Django found when it was asked
+        user = vars(request).get("_cached_user")  # set once Django has loaded the user
     return user.pk if user else None

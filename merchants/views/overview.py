@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
-from config.database.functions import TookTooLong, patience
+from config.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
@@ -19,7 +19,7 @@ from orders.of_account import count_open_topups, list_account_orders
 from wallets.selectors import spent_since
 
 LATEST = 5
-SPEND_PATIENCE = 2  # seconds: the page is more than this number
+SPEND_TIMEOUT_SECONDS = 2  # short: the page is useful without this number
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def _spent_today(account: Account) -> Decimal | None:
     """Since midnight, UTC; None where there is too much to add up."""
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     try:
-        with patience(SPEND_PATIENCE):
+        with statement_timeout(SPEND_TIMEOUT_SECONDS):
             return spent_since(account, midnight)
-    except TookTooLong:
+    except StatementTimeout:
         return None
 
 

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account
 from config.api.json import money_text
-from config.database.functions import TookTooLong
+from config.database.functions import StatementTimeout
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
@@ -144,7 +144,7 @@ def spend(request: HttpRequest, member: Member) -> HttpResponse:
     first = today - timedelta(days=CHART_DAYS - 1)
     try:
         spent = spend_of_account(member.account, since=first)
-    except TookTooLong:
+    except StatementTimeout:
         return show(request, member, "merchants/spend.html", title="Spend", too_long=True)
     days = draw_days(spent, first=first.date(), last=today.date())
     return show(

@@ -1,4 +1,4 @@
-"""What a running server logs: one JSON object a line, traceable by X-Request-Id, and no secret."""
+"""A running server logs one JSON object per line, with the X-Request-Id and without secrets."""
 
 import json
 import logging
@@ -27,11 +27,11 @@ SECRETS_SENT = {
 
 
 def lines_of(log: str) -> list[dict[str, Any]]:
-    """Every line, which must be an object; granian's own go to the same place."""
+    """The lines of the log as objects, including the lines of granian."""
     return [json.loads(line) for line in log.splitlines() if line.strip()]
 
 
-def test_each_answer_is_found_in_the_log_and_no_secret_is(live: LiveServer) -> None:
+def test_the_log_has_every_response_and_no_secret(live: LiveServer) -> None:
     shop = make_shop(codes=3)
     merchant = Merchant(shop.merchant.client, http=live.http)
     body = json.dumps({"product_id": shop.product.pk, "quantity": 1})
@@ -75,7 +75,7 @@ def test_each_answer_is_found_in_the_log_and_no_secret_is(live: LiveServer) -> N
         assert secret not in log, secret
 
 
-def test_a_failure_is_logged_with_its_cause_and_no_values(live: LiveServer) -> None:
+def test_an_unexpected_error_is_logged_with_its_cause(live: LiveServer) -> None:
     shop = make_shop()
     merchant = Merchant(shop.merchant.client, http=live.http)
     with unreadable_codes(shop.product):
@@ -88,7 +88,7 @@ def test_a_failure_is_logged_with_its_cause_and_no_values(live: LiveServer) -> N
     assert "CannotOpen" in errors[0]["exception"]
 
 
-def test_an_error_of_the_database_is_logged_without_the_row_it_refused(
+def test_a_database_error_is_logged_without_row_values(
     transactional_db: None,
 ) -> None:
     client = make_client()

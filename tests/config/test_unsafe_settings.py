@@ -1,4 +1,4 @@
-"""A setting that would lose money or secrets is refused at start: by its id, in one clear line."""
+"""Unsafe settings stop the start with one line that contains the id of the check."""
 
 import base64
 import os
@@ -23,7 +23,7 @@ SAFE = {
     "PUBLIC_URL": "https://api.example",
 }
 
-# Each unsafe setting: what is set otherwise (None: not at all), and the id it is refused by.
+# Unsafe setting: (variables changed from SAFE, None for unset; id of the check that refuses it).
 UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "empty database URL": ({"DATABASE_URL": ""}, "voucher.E001"),
     "database without a name": ({"DATABASE_URL": "postgresql://127.0.0.1"}, "voucher.E001"),
@@ -45,18 +45,18 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "every IPv4 proxy": ({"TRUSTED_PROXIES": "0.0.0.0/0"}, "voucher.E006"),
     "every IPv6 proxy": ({"TRUSTED_PROXIES": "::/0"}, "voucher.E006"),
     "no hosts": ({"DJANGO_ALLOWED_HOSTS": None}, "voucher.E008"),
-    "another database": ({"DATABASE_URL": "mysql://127.0.0.1/voucher"}, "voucher.E009"),
+    "MySQL database": ({"DATABASE_URL": "mysql://127.0.0.1/voucher"}, "voucher.E009"),
     "HTTPS with a typo": ({"DJANGO_HTTPS": "ture"}, "voucher.E009"),
-    "no number": ({"IDEMPOTENCY_IN_PROGRESS_SECONDS": "5m"}, "voucher.E009"),
-    "no time at all": ({"IDEMPOTENCY_KEEP_COMPLETED_DAYS": "0"}, "voucher.E009"),
-    "no requests at all": ({"API_DEFAULT_RATE_LIMIT_PER_MINUTE": "0"}, "voucher.E009"),
-    "negative time": ({"IDEMPOTENCY_CLEANUP_EVERY_SECONDS": "-1"}, "voucher.E009"),
-    "cache of another kind": ({"REDIS_URL": "http://127.0.0.1"}, "voucher.E009"),
-    "no token": ({"TELEGRAM_BOT_TOKEN": "secret"}, "voucher.E010"),
-    "no address": ({"TELEGRAM_API_URL": "api.telegram.org"}, "voucher.E010"),
-    "too patient": ({"TELEGRAM_TIMEOUT_SECONDS": "13"}, "voucher.E010"),
-    "letters that lead nowhere": ({"PUBLIC_URL": "shop.example"}, "voucher.E011"),
-    "links in the open": ({"PUBLIC_URL": "http://shop.example"}, "voucher.E011"),
+    "seconds that are not a number": ({"IDEMPOTENCY_IN_PROGRESS_SECONDS": "5m"}, "voucher.E009"),
+    "zero days": ({"IDEMPOTENCY_KEEP_COMPLETED_DAYS": "0"}, "voucher.E009"),
+    "zero requests": ({"API_DEFAULT_RATE_LIMIT_PER_MINUTE": "0"}, "voucher.E009"),
+    "negative seconds": ({"IDEMPOTENCY_CLEANUP_EVERY_SECONDS": "-1"}, "voucher.E009"),
+    "cache URL that is not Redis": ({"REDIS_URL": "http://127.0.0.1"}, "voucher.E009"),
+    "malformed bot token": ({"TELEGRAM_BOT_TOKEN": "secret"}, "voucher.E010"),
+    "Telegram URL without a scheme": ({"TELEGRAM_API_URL": "api.telegram.org"}, "voucher.E010"),
+    "long Telegram timeout": ({"TELEGRAM_TIMEOUT_SECONDS": "13"}, "voucher.E010"),
+    "public URL without a scheme": ({"PUBLIC_URL": "shop.example"}, "voucher.E011"),
+    "unencrypted public URL": ({"PUBLIC_URL": "http://shop.example"}, "voucher.E011"),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 STARTS = {
@@ -79,7 +79,7 @@ STARTS = {
 def start(
     name: str, folder: Path, others: dict[str, str | None]
 ) -> subprocess.CompletedProcess[str]:
-    """Starts a part of the service in an empty folder, so that no `var/` of ours is found."""
+    """Starts a part of the service in an empty folder, where it finds no `var/`."""
     wanted = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), **wanted}
     command = [sys.executable, *STARTS[name]]
@@ -96,7 +96,7 @@ def start(
     )
 
 
-def refused_in_one_line(started: subprocess.CompletedProcess[str], id: str) -> None:
+def assert_refused_in_one_line(started: subprocess.CompletedProcess[str], id: str) -> None:
     lines = [line for line in started.stderr.splitlines() if id in line]
     assert started.returncode == 1, started.stderr
     assert len(lines) == 1, started.stderr
@@ -107,16 +107,16 @@ def refused_in_one_line(started: subprocess.CompletedProcess[str], id: str) -> N
 
 @pytest.mark.parametrize("name", ["manage.py", "web"])
 @pytest.mark.parametrize("unsafe", UNSAFE)
-def test_it_is_refused(unsafe: str, name: str, tmp_path: Path) -> None:
+def test_an_unsafe_setting_stops_the_start(unsafe: str, name: str, tmp_path: Path) -> None:
     others, id = UNSAFE[unsafe]
-    refused_in_one_line(start(name, tmp_path, others), id)
+    assert_refused_in_one_line(start(name, tmp_path, others), id)
 
 
 @pytest.mark.parametrize("name", ["worker", "beat"])
 @pytest.mark.parametrize("unsafe", ["no secret key", "no encryption key", "HTTPS with a typo"])
-def test_celery_refuses_the_same(unsafe: str, name: str, tmp_path: Path) -> None:
+def test_celery_refuses_unsafe_settings(unsafe: str, name: str, tmp_path: Path) -> None:
     others, id = UNSAFE[unsafe]
-    refused_in_one_line(start(name, tmp_path, others), id)
+    assert_refused_in_one_line(start(name, tmp_path, others), id)
 
 
 @pytest.mark.parametrize("name", ["manage.py", "web"])
@@ -128,7 +128,7 @@ def test_safe_settings_start(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "id"), [("EMAIL_URL", "voucher.W001"), ("PUBLIC_URL", "voucher.W002")]
 )
-def test_letters_that_reach_nobody_are_warned_of(name: str, id: str, tmp_path: Path) -> None:
+def test_emails_that_reach_nobody_cause_a_warning(name: str, id: str, tmp_path: Path) -> None:
     started = start("manage.py", tmp_path, {name: None})
     assert (started.returncode, id in started.stderr) == (0, True), started.stderr
 
@@ -144,8 +144,8 @@ def test_safe_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
     )
 
 
-def test_a_request_in_one_transaction_is_refused() -> None:
-    """voucher.E007 cannot be reached from the environment, only by editing the settings."""
+def test_atomic_requests_stops_the_start() -> None:
+    """No environment variable sets ATOMIC_REQUESTS; only an edit of the settings does."""
     script = (
         "import django; django.setup();"
         "from django.conf import settings; settings.DATABASES['default']['ATOMIC_REQUESTS'] = True;"
@@ -164,4 +164,4 @@ def test_a_request_in_one_transaction_is_refused() -> None:
         text=True,
         check=False,
     )
-    refused_in_one_line(started, "voucher.E007")
+    assert_refused_in_one_line(started, "voucher.E007")

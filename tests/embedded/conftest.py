@@ -7,7 +7,7 @@ from tests.embedded.running import copy_of, servers
 
 @pytest.fixture(scope="session")
 def fresh_var(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made once by a first run, since that takes a second or two; tests work on copies."""
+    """The `var` of a first run, made once because that takes seconds; tests use copies of it."""
     made = tmp_path_factory.mktemp("embedded") / "var"
     with servers(made):
         pass

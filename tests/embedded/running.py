@@ -1,4 +1,4 @@
-"""Start the embedded servers the way `make run` does: as a process of their own."""
+"""Helpers that run the embedded servers, in this process or under a supervisor process."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from embedded.environment import FILE_NAME, PROJECT, read_env_file
 from embedded.locks import FileLock
 from embedded.servers import kept_servers, only_run
 
-PATIENCE = 120
+TIMEOUT = 120
 
 
 def command(*arguments: str | Path) -> list[str | Path]:
@@ -24,14 +24,14 @@ def command(*arguments: str | Path) -> list[str | Path]:
 
 @contextmanager
 def servers(var: Path) -> Iterator[dict[str, str]]:
-    """The same servers as children of this very process, which is quicker; their environment."""
+    """Runs the servers as children of this process, which is faster. Yields their environment."""
     with only_run(var), kept_servers(var) as running:
         yield running.environment
 
 
 @contextmanager
 def supervised_servers(var: Path) -> Iterator[subprocess.Popen[str]]:
-    """The process in front of running servers. It is asked to stop at the end, if it still runs."""
+    """Runs `python -m embedded servers`. Yields its process, which is stopped at the end."""
     supervisor = subprocess.Popen(
         command("servers", "--var", var),
         cwd=PROJECT,
@@ -53,7 +53,7 @@ def supervised_servers(var: Path) -> Iterator[subprocess.Popen[str]]:
             if supervisor.poll() is None:
                 supervisor.send_signal(signal.SIGTERM)
             said += lines
-            supervisor.wait(PATIENCE)
+            supervisor.wait(TIMEOUT)
 
 
 def connect(var: Path) -> psycopg.Connection:
@@ -67,13 +67,13 @@ def postmaster(var: Path) -> int:
 
 
 def all_servers_ended(var: Path) -> bool:
-    """Each of their processes holds this lock, so having it means that none is left."""
+    """Whether no server process is left. Each of them holds the lock that is acquired here."""
     with FileLock(var / "servers.lock") as lock:
-        return lock.acquire(patience=PATIENCE)
+        return lock.acquire(timeout=TIMEOUT)
 
 
 def copy_of(var: Path, target: Path) -> Path:
-    """Copied with owners: PostgreSQL's files may be nobody's where the tests run as root."""
+    """Copies `var` with its owners: when the tests run as root, nobody may own the data."""
     shutil.copytree(var, target, copy_function=shutil.copy2)
     for path in (var, *var.rglob("*")):
         status = path.stat()

@@ -1,4 +1,4 @@
-"""Whatever is killed, the next run starts by itself and finds every committed row."""
+"""After a kill of any process, the next run starts and finds every committed row."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import psycopg
 import redis
 
 from embedded.environment import FILE_NAME, read_env_file
-from tests.embedded.running import PATIENCE, connect, postmaster, servers, supervised_servers
+from tests.embedded.running import TIMEOUT, connect, postmaster, servers, supervised_servers
 
 
 def write_row(var: Path) -> None:
@@ -26,16 +26,16 @@ def broker(var: Path) -> redis.Redis:
     return redis.Redis.from_url(read_env_file(var / FILE_NAME)["CELERY_BROKER_URL"])
 
 
-def test_a_killed_database_stops_everything_and_comes_back(var: Path) -> None:
+def test_rows_survive_a_killed_database(var: Path) -> None:
     with supervised_servers(var) as supervisor:
         write_row(var)
         os.kill(postmaster(var), signal.SIGKILL)
-        assert supervisor.wait(PATIENCE) == 1
+        assert supervisor.wait(TIMEOUT) == 1
     with servers(var):
         assert read_row(var) == 42
 
 
-def test_everything_killed_at_once_comes_back(var: Path) -> None:
+def test_rows_survive_a_kill_of_supervisor_and_database(var: Path) -> None:
     with supervised_servers(var) as supervisor:
         write_row(var)
         database = postmaster(var)
@@ -45,13 +45,13 @@ def test_everything_killed_at_once_comes_back(var: Path) -> None:
         assert read_row(var) == 42
 
 
-def test_a_stale_pid_file_that_names_a_living_process_is_no_obstacle(var: Path) -> None:
+def test_a_stale_pid_file_with_a_living_pid_is_ignored(var: Path) -> None:
     (var / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{var / 'postgres'}\n")
     with servers(var), connect(var) as connection:
         assert connection.info.status == psycopg.pq.ConnStatus.OK
 
 
-def test_an_interrupted_first_start_is_begun_again(tmp_path: Path) -> None:
+def test_an_interrupted_first_start_is_repeated(tmp_path: Path) -> None:
     unfinished = tmp_path / "var" / "postgres.unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "PG_VERSION").write_text("half")
@@ -59,7 +59,7 @@ def test_an_interrupted_first_start_is_begun_again(tmp_path: Path) -> None:
         assert not unfinished.exists()
 
 
-def test_the_broker_keeps_its_queue_over_a_restart(var: Path) -> None:
+def test_the_broker_keeps_its_queue_across_a_restart(var: Path) -> None:
     with servers(var), broker(var) as queue:
         queue.rpush("celery", "task")
     with servers(var), broker(var) as queue:

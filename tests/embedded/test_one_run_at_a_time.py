@@ -1,4 +1,4 @@
-"""A second run is refused with one clear line and damages nothing."""
+"""A second run is refused with one line and does not disturb the first."""
 
 import os
 import subprocess
@@ -14,7 +14,5 @@ def test_a_second_run_is_refused(var: Path) -> None:
         )
         assert second.returncode == 1
         assert second.stdout == ""
-        assert second.stderr == (
-            f"Already running, as process {os.getpid()}: stop that one first.\n"
-        )
+        assert second.stderr == (f"Already running as process {os.getpid()}. Stop it first.\n")
         assert connection.execute("SELECT 1").fetchone() == (1,)

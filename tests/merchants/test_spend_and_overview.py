@@ -9,7 +9,7 @@ import pytest
 
 from accounts.models import Account
 from config.database import functions as sql
-from config.database.functions import TookTooLong, patience
+from config.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.money.charts import draw_days, draw_products
 from merchants.views import overview, wallet
@@ -113,7 +113,7 @@ def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatc
     browser = viewer_of(account_of(merchant))
 
     def endless(*_: Any, **__: Any) -> Any:
-        with patience(1):
+        with statement_timeout(1):
             return sql.ask("pg_sleep", 5)
 
     monkeypatch.setattr(wallet, "spend_of_account", endless)
@@ -121,7 +121,7 @@ def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatc
 
     assert "too many orders" in browser.get(SPEND).content.decode()
     assert "Too much to add up" in browser.get("/merchant/").content.decode()
-    with pytest.raises(TookTooLong):
+    with pytest.raises(StatementTimeout):
         endless()
 
 

@@ -50,7 +50,7 @@ def test_all_of_them_get_the_document() -> None:
 
 
 def test_control_they_would_fail_without_taking_turns() -> None:
-    assert made_by_four_threads("_make_document").returncode != 0
+    assert made_by_four_threads("_generate_document").returncode != 0
 
 
 def made_by_four_threads(function: str) -> "subprocess.CompletedProcess[str]":

@@ -13,7 +13,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
     """A Valkey that this process, too, sends its tasks to."""
     with running_broker() as broker:
         monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
-        monkeypatch.setattr(queue, "resting", queue.Rest())
+        monkeypatch.setattr(queue, "pause", queue.Pause())
         yield broker
 
 

@@ -101,7 +101,7 @@ def test_a_broker_that_cannot_be_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     merchant = make_merchant()
-    monkeypatch.setattr(queue, "resting", queue.Rest())
+    monkeypatch.setattr(queue, "pause", queue.Pause())
     with fault(scheme) as url:  # type: ignore[attr-defined]
         monkeypatch.setenv("CELERY_BROKER_URL", url)
         fulfilment, first = buy_and_reject(merchant)
@@ -202,7 +202,7 @@ def test_workers_and_scheduler_come_back_with_their_broker(
         broker.thaw()
 
     wait_until(lambda: refunded(during), "the sweep found it")
-    queue.resting = queue.Rest()
+    queue.pause = queue.Pause()
     after, _ = buy_and_reject(merchant)
     wait_until(lambda: refunded(after), "all is well again")
     assert worker.exit_code() is None

@@ -35,7 +35,7 @@ def server() -> Iterator[Rabbit]:
 def rabbit(server: Rabbit, monkeypatch: pytest.MonkeyPatch) -> Rabbit:
     """A RabbitMQ that this process, too, sends its tasks to."""
     monkeypatch.setenv("CELERY_BROKER_URL", server.url)
-    monkeypatch.setattr(queue, "resting", queue.Rest())
+    monkeypatch.setattr(queue, "pause", queue.Pause())
     return server
 
 
@@ -94,7 +94,7 @@ def test_workers_and_scheduler_come_back_with_their_broker(rabbit: Rabbit, crew:
     rabbit.start()
 
     wait_until(lambda: refunded(during), "the sweep found it")
-    queue.resting = queue.Rest()
+    queue.pause = queue.Pause()
     after, _ = buy_and_reject(merchant)
     wait_until(lambda: refunded(after), "all is well again")
     assert worker.exit_code() is None

@@ -213,7 +213,7 @@ def open_desk(telegram: Telegram, settings: Any, monkeypatch: pytest.MonkeyPatch
     api.disorder, api.query_seconds = Disorder(), 15.0
     settings.TELEGRAM_BOT_TOKEN, settings.TELEGRAM_API_URL = api.token, api.url
     monkeypatch.setenv("CELERY_BROKER_URL", telegram.broker.url)
-    monkeypatch.setattr(queue, "resting", queue.Rest())
+    monkeypatch.setattr(queue, "pause", queue.Pause())
     group = api.add_group("Operators")
     PlatformSettings.objects.create(announcing=True, chat_id=group.id)
     yield Desk(telegram, group)

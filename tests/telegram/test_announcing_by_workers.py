@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
     with running_broker() as broker:
         monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
-        monkeypatch.setattr(queue, "resting", queue.Rest())
+        monkeypatch.setattr(queue, "pause", queue.Pause())
         yield broker
 
 
@@ -97,6 +97,6 @@ def test_a_broker_that_says_nothing_keeps_no_purchase_waiting(place: Place, brok
     taken = time.monotonic() - began
 
     assert answers == [201] * 3
-    assert taken < queue.PATIENCE
+    assert taken < queue.TIMEOUT_SECONDS
     assert Fulfilment.objects.count() == 4
     broker.thaw()

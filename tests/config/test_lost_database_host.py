@@ -1,5 +1,7 @@
-"""A database host that vanishes without a word is given up, and no request hangs for the many
-minutes that the kernel would wait by itself."""
+"""Connections to a database host that stops responding end within 30 seconds.
+
+With the kernel's defaults, a request would hang for many minutes.
+"""
 
 import os
 import socket
@@ -11,12 +13,12 @@ from django.db import connection
 
 pytestmark = pytest.mark.django_db
 
-SILENCE = 30  # seconds, at most
+MAX_SECONDS = 30
 
 
 @contextmanager
 def database_socket() -> Iterator[socket.socket]:
-    """A second handle of the socket of Django's own connection."""
+    """A duplicate of the socket of Django's connection."""
     connection.ensure_connection()
     handle = socket.socket(fileno=os.dup(connection.connection.fileno()))
     try:
@@ -25,13 +27,13 @@ def database_socket() -> Iterator[socket.socket]:
         handle.close()
 
 
-def test_what_was_sent_and_is_not_confirmed_ends_the_connection() -> None:
+def test_unacknowledged_data_ends_the_connection() -> None:
     with database_socket() as wire:
         timeout = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
-    assert 0 < timeout <= SILENCE * 1000
+    assert 0 < timeout <= MAX_SECONDS * 1000
 
 
-def test_a_connection_that_only_waits_asks_whether_anybody_is_there() -> None:
+def test_an_idle_connection_sends_keepalives() -> None:
     with database_socket() as wire:
         on = wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle, interval, count = (
@@ -39,4 +41,4 @@ def test_a_connection_that_only_waits_asks_whether_anybody_is_there() -> None:
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         )
     assert on
-    assert idle + interval * count <= SILENCE
+    assert idle + interval * count <= MAX_SECONDS

@@ -1,4 +1,4 @@
-"""`var/embedded.env` is private and stable: its keys decrypt what is in the database."""
+"""`var/embedded.env` is private, and later runs keep its secrets."""
 
 import socket
 import stat
@@ -15,12 +15,12 @@ def permissions(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_nobody_else_may_read_them(fresh_var: Path) -> None:
+def test_only_the_owner_can_read_the_secrets(fresh_var: Path) -> None:
     assert permissions(fresh_var) == 0o700
     assert permissions(fresh_var / FILE_NAME) == 0o600
 
 
-def test_a_second_run_changes_nothing_even_a_line_added_by_a_person(var: Path) -> None:
+def test_a_second_run_keeps_the_file_and_lines_added_by_hand(var: Path) -> None:
     with (var / FILE_NAME).open("a") as file:
         file.write("LOG_LEVEL=DEBUG\n")
     first = read_env_file(var / FILE_NAME)
@@ -28,7 +28,7 @@ def test_a_second_run_changes_nothing_even_a_line_added_by_a_person(var: Path) -
         assert environment == read_env_file(var / FILE_NAME) == first
 
 
-def test_only_a_taken_port_is_chosen_anew(var: Path) -> None:
+def test_only_a_port_in_use_is_replaced(var: Path) -> None:
     before = Addresses.from_urls(read_env_file(var / FILE_NAME))
     with socket.create_server(("127.0.0.1", before.postgres_port)), servers(var):
         after = Addresses.from_urls(read_env_file(var / FILE_NAME))
@@ -38,7 +38,7 @@ def test_only_a_taken_port_is_chosen_anew(var: Path) -> None:
     assert after.valkey_port == before.valkey_port
 
 
-def test_data_whose_keys_are_lost_is_refused_and_left_alone(var: Path) -> None:
+def test_data_without_its_keys_is_refused_and_kept(var: Path) -> None:
     (var / FILE_NAME).unlink()
     with pytest.raises(EmbeddedError, match="CODE_ENCRYPTION_KEYS"), servers(var):
         pass

@@ -1,4 +1,4 @@
-"""The line of each request: what it says, and what it does not cost."""
+"""The request log: the content of its lines, and their cost."""
 
 import json
 from contextlib import suppress
@@ -33,13 +33,13 @@ def lines(captured: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in captured.readouterr().err.splitlines()]
 
 
-def test_it_says_who_asked_for_what_and_how_it_ended(
+def test_a_line_shows_client_request_and_status(
     merchant: Merchant, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = CheckedClient().get(
         "/api/v1/orders/X?page=secret", headers={"Authorization": f"Bearer {merchant.key}"}
     )
-    line = lines(capsys)[0]  # the next is that of the document which the answer is held against
+    line = lines(capsys)[0]  # later lines belong to requests of CheckedClient itself
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "event": "request_finished",
@@ -52,7 +52,7 @@ def test_it_says_who_asked_for_what_and_how_it_ended(
     }
 
 
-def test_it_knows_a_person_only_where_the_page_did(
+def test_the_user_is_logged_only_when_already_loaded(
     capsys: pytest.CaptureFixture[str], django_assert_num_queries: Any
 ) -> None:
     browser = signed_in()
@@ -64,7 +64,7 @@ def test_it_knows_a_person_only_where_the_page_did(
     assert lines(capsys)[-1]["user_id"] is None
 
 
-def test_a_failure_is_told_with_its_cause_under_the_same_id(
+def test_an_unhandled_exception_is_logged_with_the_request_id(
     settings: Any, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.ROOT_URLCONF = __name__
@@ -78,12 +78,12 @@ def test_a_failure_is_told_with_its_cause_under_the_same_id(
     assert failure.msg["request_id"] == line["request_id"] == answer["X-Request-Id"]
 
 
-def test_what_the_thread_does_next_has_nothing_of_it() -> None:
+def test_the_request_id_is_cleared_after_the_request() -> None:
     Client().get("/healthz")
     assert get_contextvars() == {}
 
 
-def test_it_keeps_to_the_level_and_hides_what_no_line_may_hold(
+def test_the_logger_respects_the_level_and_redacts_secrets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = request_logger(level="WARNING", secrets=["4711:token"])
@@ -93,7 +93,7 @@ def test_it_keeps_to_the_level_and_hides_what_no_line_may_hold(
     assert line["request"] == "GET /bot***/x"
 
 
-def test_an_answer_is_given_though_its_line_cannot_be_written(
+def test_a_response_is_sent_when_its_line_cannot_be_written(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Path("/dev/full").open("w") as full:

@@ -1,4 +1,4 @@
-"""Functions called past Django's cursors behave as if they were called through one."""
+"""SQL functions called without Django's cursors behave as if called through a cursor."""
 
 from decimal import Decimal
 
@@ -22,7 +22,7 @@ from tests.live import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EVERYTHING = """
+EVERY_TYPE = """
     CREATE FUNCTION pg_temp.everything(
         p_number bigint, p_text text, p_bytes bytea, p_nothing text,
         OUT number bigint, OUT words text, OUT bytes bytea[], OUT nothing text,
@@ -41,8 +41,8 @@ REFUSES = """
 """
 
 
-def test_values_of_every_kind_arrive_as_they_were() -> None:
-    execute(EVERYTHING)
+def test_values_of_every_type_are_returned_exactly() -> None:
+    execute(EVERY_TYPE)
     row = call("pg_temp.everything", 2**40, "ключ", b"\x00\xff", None)
     moment = row.pop("moment")
     assert moment.isoformat() == "2026-11-21T12:00:00.500000+00:00"
@@ -52,13 +52,13 @@ def test_values_of_every_kind_arrive_as_they_were() -> None:
     }  # fmt: skip
 
 
-def test_no_row_and_many_rows() -> None:
+def test_a_read_returns_zero_or_many_rows() -> None:
     assert ask("string_to_table", "", ",") == []
     letters = ask("string_to_table", "a,b", ",")
     assert letters == [{"string_to_table": "a"}, {"string_to_table": "b"}]
 
 
-def test_a_refusal_is_named_and_leaves_the_connection_usable() -> None:
+def test_a_refusal_has_its_word_and_leaves_the_connection_usable() -> None:
     execute(REFUSES)
     with pytest.raises(DatabaseError) as caught:
         call("pg_temp.refuses", "insufficient_stock")
@@ -67,13 +67,13 @@ def test_a_refusal_is_named_and_leaves_the_connection_usable() -> None:
     assert ask("pg_backend_pid")
 
 
-def test_what_postgresql_does_not_know_is_djangos_error() -> None:
+def test_an_invalid_argument_raises_djangos_data_error() -> None:
     with pytest.raises(DataError):
         ask("pg_size_bytes", "much\x00")
 
 
-def test_inside_a_block_it_is_part_of_the_transaction() -> None:
-    """Also as its first statement, before which psycopg would have begun the transaction."""
+def test_a_read_inside_a_transaction_is_part_of_it() -> None:
+    """The call is the first statement: psycopg would begin the transaction before it."""
     with transaction.atomic():
         ask("set_config", "voucher.test", "here", True)
         assert scalar("SELECT current_setting('voucher.test', true)") == "here"
@@ -81,7 +81,7 @@ def test_inside_a_block_it_is_part_of_the_transaction() -> None:
     assert not scalar("SELECT current_setting('voucher.test', true)")
 
 
-def test_a_call_is_refused_where_nothing_would_commit_it() -> None:
+def test_a_call_is_refused_when_autocommit_is_off() -> None:
     connection.set_autocommit(False)
     try:
         with pytest.raises(RuntimeError):
@@ -90,7 +90,7 @@ def test_a_call_is_refused_where_nothing_would_commit_it() -> None:
         connection.set_autocommit(True)
 
 
-def test_a_broken_block_asks_nothing() -> None:
+def test_a_read_in_a_broken_transaction_is_refused() -> None:
     with transaction.atomic():
         transaction.set_rollback(True)
         with pytest.raises(TransactionManagementError):
@@ -103,38 +103,38 @@ def test_a_call_counts_as_a_query() -> None:
     assert [query["sql"] for query in queries] == ["pg_backend_pid(…)"]
 
 
-def test_a_question_is_asked_again_where_the_connection_was_lost() -> None:
+def test_a_read_is_repeated_after_a_lost_connection() -> None:
     lose_connection()
     assert ask("pg_backend_pid")
 
 
-def test_a_call_is_not_repeated_where_the_connection_is_lost_meanwhile() -> None:
+def test_a_call_is_not_repeated_after_a_lost_connection() -> None:
     connection.ensure_connection()
-    connection.health_check_done = True  # type: ignore[attr-defined]  # as after a first statement
+    connection.health_check_done = True  # type: ignore[attr-defined]  # as after one statement
     lose_connection()
     with pytest.raises(OperationalError):
         call("pg_backend_pid")
-    assert not connection.is_usable()  # so that the end of a request closes it
+    assert not connection.is_usable()  # the end of the request closes an unusable connection
     connection.close()
 
 
-def test_a_call_is_prepared_once_for_a_connection() -> None:
+def test_a_function_is_prepared_once_per_connection() -> None:
     connection.close()
     for _ in range(3):
         ask("string_to_table", "a,b", ",")
     assert prepared() == ["SELECT * FROM string_to_table($1, $2)"]
 
 
-def test_values_of_another_type_are_another_statement() -> None:
+def test_other_argument_types_prepare_another_statement() -> None:
     connection.close()
-    execute(EVERYTHING)
+    execute(EVERY_TYPE)
     for number in [1, 2**40, 2]:
         assert call("pg_temp.everything", number, None, None, None)["number"] == number
     assert len(prepared()) == 2
 
 
-def test_what_a_pooler_has_taken_away_is_sent_in_full_from_then_on() -> None:
-    """As another server process, which knows nothing of what was prepared."""
+def test_a_connection_stops_preparing_after_losing_its_statements() -> None:
+    """Another server process behind a pooler does not have the prepared statements."""
     ask("pg_backend_pid")
     execute("DEALLOCATE ALL")
     assert call("pg_backend_pid") == call("pg_backend_pid")
@@ -142,15 +142,15 @@ def test_what_a_pooler_has_taken_away_is_sent_in_full_from_then_on() -> None:
     assert prepared() == []
 
 
-def test_what_another_has_prepared_over_the_same_session_is_no_obstacle() -> None:
-    """As a server process that a pooler gave to another connection before."""
+def test_a_statement_prepared_by_another_connection_is_tolerated() -> None:
+    """A pooler may reuse a server process on which another connection prepared the statement."""
     connection.close()
     ask("pg_backend_pid")
     del libpq._prepared[connection.connection]
     assert call("pg_backend_pid") == call("pg_backend_pid")
 
 
-def test_a_function_may_change_while_connections_know_it() -> None:
+def test_a_function_may_change_its_columns_on_an_open_connection() -> None:
     for columns in ["OUT a integer", "OUT a integer, OUT b integer"]:
         execute("DROP FUNCTION IF EXISTS pg_temp.changes()")
         execute(
@@ -160,8 +160,8 @@ def test_a_function_may_change_while_connections_know_it() -> None:
     assert call("pg_temp.changes") == {"a": 1, "b": None}
 
 
-def test_a_call_that_is_refused_as_prepared_has_changed_nothing() -> None:
-    """It is sent again, so it must not have run."""
+def test_a_failed_prepared_call_changes_nothing() -> None:
+    """The call is sent again, so its first attempt must not have run."""
     execute("CREATE TEMPORARY SEQUENCE calls")
     for columns in ["OUT a bigint", "OUT a bigint, OUT b integer"]:
         execute("DROP FUNCTION IF EXISTS pg_temp.counts()")
@@ -173,27 +173,27 @@ def test_a_call_that_is_refused_as_prepared_has_changed_nothing() -> None:
     assert number == 2
 
 
-def test_inside_a_block_nothing_is_prepared() -> None:
-    """PostgreSQL ends a transaction in which it refuses a statement."""
+def test_nothing_is_prepared_inside_a_transaction() -> None:
+    """PostgreSQL aborts a transaction when it refuses a prepared statement."""
     connection.close()
     with transaction.atomic():
         ask("pg_backend_pid")
     assert prepared() == []
 
 
-def test_a_function_that_is_not_there_is_djangos_error() -> None:
+def test_a_missing_function_raises_djangos_programming_error() -> None:
     with pytest.raises(ProgrammingError):
         call("pg_temp.never")
     assert ask("pg_backend_pid")
 
 
 def prepared() -> list[str]:
-    """What the session of Django's connection has prepared."""
+    """The statements that the session of Django's connection has prepared."""
     return [statement for (statement,) in rows("SELECT statement FROM pg_prepared_statements")]
 
 
 def lose_connection() -> None:
-    """Ends the server process of Django's connection, and waits until it is gone."""
+    """Terminates the server process of Django's connection and waits for its end."""
     connection.ensure_connection()
     pid = connection.connection.info.backend_pid
     with psycopg.connect(database_url(), autocommit=True) as other:
