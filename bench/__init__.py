@@ -1,18 +1,18 @@
-"""How fast is it, compared with what? `make bench` answers with one table of ratios.
+"""Benchmarks: `make bench` measures the service against other programs and prints the ratios.
 
-    __main__    which measures, how many rounds, and where the report goes
-    subjects    what is run: each returns figures of one short run
-    measures    the promises: a ratio of two figures, and its target
-    world       databases, loaded once, and the programs that serve them
-    data        merchants, products, codes and a history, made by SQL
-    load        the load generator, wrk, over HTTP
-    floor       the limit: the same writes by pgbench and nothing else
-    peers/      the same purchase by other hands
-    machine     what it ran on
+    __main__    the command line: which measures, how many rounds, where the report goes
+    subjects    the short runs; each returns one or more figures
+    measures    the ratios of two figures, each with its target
+    world       the databases, each loaded once, and the programs that serve them
+    data        merchants, products, codes and past orders, written by SQL
+    load        the load generator: wrk, over HTTP
+    floor       the limit of the database: the writes of a purchase by pgbench
+    peers/      other implementations of the purchase, to compare with
+    machine     a description of the machine and the software
     report      the table, and docs/benchmarks.md
-    charts      its charts
+    charts      the charts of docs/benchmarks.md
 
-Only ratios mean anything beyond one machine, and only of runs that took turns: whatever disturbs
-the machine then disturbs both sides. So every round runs each subject once, a measure is the ratio
-within a round, and the table shows the median of the rounds with the lowest and the highest.
+Absolute figures depend on the machine, so a measure is a ratio of two figures. Each round runs
+every subject once, and a ratio is taken within one round, where other load on the machine affects
+both figures. The table shows the median, the lowest and the highest ratio of all rounds.
 """

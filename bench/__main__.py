@@ -1,4 +1,4 @@
-"""`make bench`: every measure, round by round, as one table and a report."""
+"""Runs the benchmarks, prints a table of all measures and writes the report."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from embedded.supervisor import WEB_THREADS, WEB_WORKERS
 
 django.setup()
 
-from bench.data import rest  # noqa: E402
+from bench.data import wait_until_idle  # noqa: E402
 from bench.load import MISSING, BenchError, find_wrk  # noqa: E402
 from bench.machine import describe_machine  # noqa: E402
 from bench.measures import MEASURES, Measure  # noqa: E402
@@ -28,7 +28,7 @@ SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
 
 
 def main(arguments: Sequence[str] | None = None) -> int | str:
-    """Returns an exit code, or one line about what failed."""
+    """Runs the command line. Returns an exit code, or one line that says what failed."""
     options = _parser().parse_args(arguments)
     measures = [m for m in MEASURES if not options.only or m.name in options.only]
     sizes: Sizes = SIZES[options.size]
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
     if find_wrk() is None:
         return MISSING
     machine = describe_machine() | {
-        "web": f"{options.workers} processes, under WSGI of {options.threads} threads each"
+        "web": f"{options.workers} processes; with WSGI, {options.threads} threads each"
     }
     try:
         with (
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
 
 
 def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[float]]:
-    """Each subject once a round, in turn; all figures of all rounds by name."""
+    """Runs each subject once per round. Returns the figures of all rounds by name."""
     wanted = {figure for measure in measures for figure in measure.figures}
     subjects = [subject for subject in SUBJECTS if wanted & set(subject.figures)]
     rounds: dict[str, list[float]] = defaultdict(list)
@@ -68,7 +68,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
     for number in range(world.sizes.rounds):
         due = [subject for subject in subjects if number < (subject.rounds or world.sizes.rounds)]
         for place, subject in enumerate(due, start=1):
-            rest(os.environ["DATABASE_URL"])
+            wait_until_idle(os.environ["DATABASE_URL"])
             figures = subject.run(world)
             for name in subject.figures:
                 rounds[name].append(figures[name])
@@ -79,15 +79,19 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="full", help="how much data, how long")
-    parser.add_argument("--quick", dest="size", action="store_const", const="quick")
-    parser.add_argument("--rounds", type=int, help="how often each subject runs")
-    parser.add_argument("--workers", type=int, default=WEB_WORKERS, help="processes of a program")
-    parser.add_argument("--threads", type=int, default=WEB_THREADS, help="of a process under WSGI")
-    parser.add_argument("--report", type=Path, help=f"where to write it, such as {REPORT}")
+    parser.add_argument(
+        "--size", choices=SIZES, default="full", help="amount of data and length of a run"
+    )
+    parser.add_argument(
+        "--quick", dest="size", action="store_const", const="quick", help="same as --size quick"
+    )
+    parser.add_argument("--rounds", type=int, help="number of runs of each subject")
+    parser.add_argument("--workers", type=int, default=WEB_WORKERS, help="processes per program")
+    parser.add_argument("--threads", type=int, default=WEB_THREADS, help="threads per WSGI process")
+    parser.add_argument("--report", type=Path, help=f"file of the report, such as {REPORT}")
     parser.add_argument(
         "--only", action="append", choices=[measure.name for measure in MEASURES], metavar="NAME",
-        help="this measure only; may be given again: " + ", ".join(m.name for m in MEASURES),
+        help="run only this measure (repeatable): " + ", ".join(m.name for m in MEASURES),
     )  # fmt: skip
     return parser
 

@@ -1,4 +1,4 @@
-"""The charts of docs/benchmarks.md; only `make bench` installs what draws them."""
+"""Draws the charts of docs/benchmarks.md. Only `make bench` installs matplotlib."""
 
 import logging
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ BLUE, GREY, RED = "#2563eb", "#94a3b8", "#dc2626"
 
 
 def draw_ratios(measures: Sequence[Measure], rounds: Rounds, path: Path, *, sizes: Sizes) -> None:
-    """Each measure as a part of its target, so that all fit on one axis; the better, the longer."""
+    """Writes a bar chart of all measures, each relative to its target. A longer bar is better."""
     figure, axes = plt.subplots(figsize=(8, 0.34 * len(measures) + 0.8), layout="constrained")
     for place, measure in enumerate(reversed(measures)):
         result = measure.result(rounds)
@@ -38,7 +38,7 @@ def _better(measure: Measure, value: float) -> float:
 
 
 def draw_rates(rounds: Rounds, path: Path) -> None:
-    """Requests per second, ours in one colour and the others in another."""
+    """Writes a bar chart of requests per second: the service in blue, other programs in grey."""
     rates = {name: Spread.of(values) for name, values in rounds.items() if name.endswith("/s")}
     rates |= {name: Spread.of(rounds[name]) for name in rounds if "purchases/s" in name}
     figure, axes = plt.subplots(figsize=(8, 0.34 * len(rates) + 0.8), layout="constrained")

@@ -1,8 +1,8 @@
-"""What the databases hold: merchants, a catalogue, codes and a history.
+"""Loads the benchmark databases: merchants, a catalogue, codes and past orders.
 
-Everything is written by SQL, for ten million codes would take hours one by one. Codes are really
-sealed, but only a thousand different ones: opening one costs the same. Loading runs with triggers
-off (`session_replication_role`), so the stock that triggers and services count is set here too.
+SQL writes all rows, because ten million codes one by one would take hours. The codes are sealed,
+but only a thousand of them differ; this does not change the cost of opening one. Codes are loaded
+with triggers off (`session_replication_role`), so `available_stock` is set here too.
 """
 
 import hashlib
@@ -18,27 +18,28 @@ MERCHANTS = 100
 SHELVES = 50
 BALANCE = 1_000_000_000
 PRICE = "0.07"
-# A call keeps what is dead since it began, and each sale would look past all of that.
-SALES_AT_ONCE = 10_000
-REST = 30.0  # seconds at most between two runs
-NO_LIMIT = 2_000_000_000  # requests per minute; they are counted all the same
+# Dead rows of a CALL stay until it ends, and each of its purchases scans them: keep calls short.
+SALES_PER_CALL = 10_000
+MAX_IDLE_WAIT = 30.0  # seconds
+NO_LIMIT = 2_000_000_000  # requests per minute, which are still counted
 DIFFERENT_CODES = 1000
-CODES_AT_ONCE = 1_000_000
-# Ids of what is loaded first are known: they count from 1.
-COLLECTOR = MERCHANTS + 1  # the client whose many orders are listed; no load buys with it
+CODES_PER_INSERT = 1_000_000
+# Ids start at 1 in a new database. This client owns the many orders that are listed; no load
+# generator buys with it.
+COLLECTOR = MERCHANTS + 1
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The API keys of the clients, by client id; the last is the collector's."""
+    """The API keys by client id. The last client is COLLECTOR."""
 
     by_client: dict[int, str]
 
 
 def load_merchants_and_catalogue(url: str) -> Keys:
-    """Merchants with a wallet full of money and a client with a key each; 50 products of each kind.
+    """Loads merchants, each with a full wallet, one client and one key, and 50 products per kind.
 
-    A top-up product asks for one dropdown.
+    Each top-up product has one field, a dropdown. Returns the keys.
     """
     keys = {client: _new_key() for client in range(1, MERCHANTS + 2)}
     with psycopg.connect(url) as connection:
@@ -97,7 +98,7 @@ def load_merchants_and_catalogue(url: str) -> Keys:
 
 
 def load_codes(url: str, number: int, *, hot: int = 0) -> None:
-    """Puts so many codes in stock, spread over all shelves, and some more on the first."""
+    """Puts `number` codes in stock, spread over all shelves, and `hot` more on the first shelf."""
     pool = [
         seal_code(Code(f"BENCH-{n:012d}", f"SN{n:010d}", "1234")) for n in range(DIFFERENT_CODES)
     ]
@@ -108,7 +109,7 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
         with connection.cursor().copy("COPY pool FROM STDIN") as copy:
             for n, sealed in enumerate(pool):
                 copy.write_row((n, sealed))
-        for done in range(0, number + hot, CODES_AT_ONCE):
+        for done in range(0, number + hot, CODES_PER_INSERT):
             run(
                 "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
                 " SELECT CASE WHEN code < %(number)s THEN 1 + code %% %(shelves)s ELSE 1 END,"
@@ -121,7 +122,7 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
                     "shelves": SHELVES,
                     "different": DIFFERENT_CODES,
                     "first": done,
-                    "last": min(done + CODES_AT_ONCE, number + hot) - 1,
+                    "last": min(done + CODES_PER_INSERT, number + hot) - 1,
                 },
             )
         run(
@@ -132,10 +133,10 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
 
 
 def sell(url: str, number: int) -> None:
-    """A history of so many purchases of one client, made by the service's own SQL functions.
+    """Makes this many purchases for COLLECTOR with the SQL functions of the service.
 
-    A thousand to a transaction, else the disk would take most of an hour; their stored answers
-    have the size of real ones.
+    Each transaction holds a thousand purchases; one commit per purchase would take most of an hour.
+    The stored responses have a realistic size.
     """
     procedure = f"""
         CREATE OR REPLACE PROCEDURE bench_sell(sales integer) LANGUAGE plpgsql AS $$
@@ -158,26 +159,26 @@ def sell(url: str, number: int) -> None:
     """
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(procedure)
-        for done in range(0, number, SALES_AT_ONCE):
-            connection.execute("CALL bench_sell(%s)", [min(SALES_AT_ONCE, number - done)])
+        for done in range(0, number, SALES_PER_CALL):
+            connection.execute("CALL bench_sell(%s)", [min(SALES_PER_CALL, number - done)])
         connection.execute("DROP PROCEDURE bench_sell")
 
 
-def settle(url: str) -> None:
-    """What autovacuum would do sooner or later, so that it does not come in the middle."""
+def vacuum(url: str) -> None:
+    """Does the work of autovacuum now, so it does not run during a measurement."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
 
 
-def rest(url: str) -> None:
-    """Lets the server finish what the last run has left: its checkpoint, and autovacuum.
+def wait_until_idle(url: str) -> None:
+    """Writes a checkpoint and waits until autovacuum is idle, for at most MAX_IDLE_WAIT seconds.
 
-    Else whoever comes after the heaviest writer pays for it.
+    This work of one run would otherwise slow down the next run.
     """
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CHECKPOINT")
-        deadline = time.monotonic() + REST
+        deadline = time.monotonic() + MAX_IDLE_WAIT
         while time.monotonic() < deadline:
             busy = connection.execute(
                 "SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"

@@ -1,4 +1,4 @@
-"""The limit of the database: bench/floor.sql by pgbench, PostgreSQL's own load generator."""
+"""Measures the limit of the database: runs bench/floor.sql with pgbench."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).with_name("floor.sql")
 
 
 def run_floor(url: str, *, seconds: float) -> float:
-    """Purchases per second. Raises BenchError where one failed."""
+    """Purchases per second. Raises BenchError when pgbench fails."""
     ran = subprocess.run(
         [
             *(postgres_binary("pgbench"), "--no-vacuum", "--protocol=prepared"),

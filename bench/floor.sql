@@ -1,7 +1,8 @@
--- The limit: what one purchase writes, and nothing else. No HTTP, no Python, no key looked up, no
--- rate counted, nothing encrypted; prepared statements, one per round trip, as by a good driver.
+-- The limit: the writes of one purchase and nothing else. There is no HTTP, no Python, no API key,
+-- no rate limit and no encryption. Each statement is prepared and takes one round trip.
 --
--- Durability is that of the service: one commit waits for the disk, claim and stored answer do not.
+-- Commits are as durable as in the service: the purchase waits for the disk; the claim and the
+-- stored response do not.
 
 \set client random(1, 100)
 \set shelf random(1, 50)
@@ -22,7 +23,7 @@ SELECT shelf.price AS price, nextval('orders_order_id_seq') AS new_order
  WHERE shelf.id = :shelf AND product.active \gset
 UPDATE catalogue_shelf SET available_stock = available_stock - 1
  WHERE id = :shelf AND available_stock >= 1;
--- Through the index of unsold codes only: by any other order it would walk past the sold ones.
+-- Only the index of unsold codes can serve ORDER BY position. Another order would scan sold codes.
 WITH next_code AS (
     SELECT id FROM catalogue_vouchercode
      WHERE shelf_id = :shelf AND order_id IS NULL ORDER BY position LIMIT 1 FOR UPDATE

@@ -1,7 +1,7 @@
--- What wrk sends; bench/load.py says how it is called.
+-- The requests that wrk sends. bench/load.py sets the environment variables.
 --
--- One thread makes every request, so a seed gives one sequence: the same seed sends the same
--- purchases with the same idempotency keys again.
+-- One thread generates all requests, so the same seed generates the same purchases with the same
+-- idempotency keys.
 
 local kind = os.getenv("BENCH_KIND")
 local rate = tonumber(os.getenv("BENCH_RATE") or 0)
@@ -14,7 +14,7 @@ local function get(path) return function()
     return wrk.format("GET", path, { Authorization = one_of(data.bearers) })
 end end
 
--- As merchants make them: UUIDs, so that no index is helped by their order.
+-- A random UUID, as merchants send. Ordered keys would make the index faster.
 local function idempotency_key()
     return string.format("%08x-%04x-4%03x-8%03x-%08x%04x", math.random(0, 0x7fffffff),
         math.random(0, 0xffff), math.random(0, 0xfff), math.random(0, 0xfff),
@@ -79,7 +79,7 @@ function init()
     end
 end
 
--- A paced run has a timetable: a slow answer does not put off the requests after it.
+-- A paced run sends requests at fixed times. A slow response does not delay later requests.
 if rate > 0 then
     local due
     function delay()

@@ -1,4 +1,4 @@
-"""The load generator: wrk, outside of every process that is measured (bench/load.lua)."""
+"""Runs wrk, the load generator, with bench/load.lua in a process of its own."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("load.lua")
 CONNECTIONS = 16
-MISSING = "wrk is needed, the load generator: apt-get install wrk"
+MISSING = "The load generator wrk is not installed: apt-get install wrk"
 
 
 class BenchError(Exception):
-    """The benchmark cannot go on; the message says why."""
+    """The benchmark cannot continue. The message says why."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of the load generator saw; times in milliseconds."""
+    """The result of one run of wrk. `p50` and `p99` are latencies in milliseconds."""
 
     requests: int
     per_second: float
@@ -40,13 +40,13 @@ def run_load(
     connections: int = CONNECTIONS,
     **settings: float | str,
 ) -> Load:
-    """Sends requests of one kind (a name in load.lua) for so long; `data` is its Lua table.
+    """Sends requests of one kind, a name in load.lua, for whole `seconds`.
 
-    wrk counts in whole seconds. Settings reach the script as BENCH_…: `rate` paces the requests
-    instead of sending the next when an answer came, `seed` repeats a sequence, `cycle` repeats its
-    first so many requests.
+    `data` is the Lua file with the keys and ids. Each keyword of `settings` becomes a variable
+    BENCH_… of the script: `rate` sends requests at this rate per second, not one after the other;
+    `seed` fixes the sequence of requests; `cycle` repeats the first so many requests.
 
-    Raises BenchError where any answer was an error or none came: a benchmark of errors is none.
+    Raises BenchError when wrk fails, when a response was an error, or when there was no response.
     """
     wrk = find_wrk()
     if wrk is None:
@@ -73,12 +73,12 @@ def run_load(
     )
     if ran.returncode or not ran.stdout.strip():
         raise BenchError(f"wrk failed: {ran.stderr.strip() or ran.stdout.strip()}")
-    said = json.loads(ran.stdout.strip().splitlines()[-1])
-    if said["errors"] or not said["requests"]:
-        raise BenchError(f"{kind}: {said['errors']} errors in {said['requests']} answers")
+    result = json.loads(ran.stdout.strip().splitlines()[-1])
+    if result["errors"] or not result["requests"]:
+        raise BenchError(f"{kind}: {result['errors']} errors in {result['requests']} responses")
     return Load(
-        requests=said["requests"],
-        per_second=said["requests"] / said["seconds"],
-        p50=said["p50"],
-        p99=said["p99"],
+        requests=result["requests"],
+        per_second=result["requests"] / result["seconds"],
+        p50=result["p50"],
+        p99=result["p99"],
     )

@@ -1,4 +1,4 @@
-"""What it ran on."""
+"""Describes the machine and the software of a benchmark."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ PACKAGES = ("django", "djangorestframework", "granian", "psycopg", "fastapi", "a
 
 
 def describe_machine() -> dict[str, str]:
-    """Names and values for the report, in order."""
+    """The rows of the report's table of the machine: names and values."""
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB",
@@ -26,7 +26,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def _installed(package: str) -> str | None:
-    """None without the peer's packages, which only `make bench` installs."""
+    """The package with its version; None when it is not installed."""
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:

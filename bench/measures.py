@@ -1,4 +1,4 @@
-"""The promises: a figure, or the ratio of two of the same round, and the target it is held to."""
+"""The measures: a figure, or the ratio of two figures of one round, each with a target."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": o
 
 @dataclass(frozen=True)
 class Spread:
-    """A median of several rounds, and how far they lie apart."""
+    """The median, the lowest and the highest value of several rounds."""
 
     median: float
     low: float
@@ -28,7 +28,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Measure:
-    """`name` is what `--only` takes; `what` names sizes as {s.aged_orders:,}."""
+    """A figure, or the ratio `figure` ÷ `over`, compared with a target by `sign`.
+
+    `name` is the argument of `--only`. `what` may contain sizes, such as {s.aged_orders:,}.
+    """
 
     name: str
     what: str
@@ -42,11 +45,11 @@ class Measure:
         return {self.figure} | ({self.over} if self.over else set())
 
     def title(self, sizes: Sizes) -> str:
-        """What is measured, with the sizes that were really used."""
+        """The description of the measure, with the sizes of this run."""
         return self.what.format(s=sizes)
 
     def result(self, rounds: Rounds) -> Spread:
-        """The figure, or the ratio round by round."""
+        """The figure, or the ratio of each round, over all rounds."""
         values = rounds[self.figure]
         if self.over is None:
             return Spread.of(values)

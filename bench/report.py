@@ -1,4 +1,4 @@
-"""The table, and docs/benchmarks.md with its charts."""
+"""Writes the table of measures, and docs/benchmarks.md with its charts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ WITH_HISTORY = ("aged", "products", "orders", "orders-far")
 
 
 def show_table(measures: Sequence[Measure], rounds: Rounds, *, sizes: Sizes) -> str:
-    """Markdown: one line per measure."""
+    """A Markdown table with one row per measure."""
     lines = ["| measure | median | lowest to highest | target | holds |", "|---|---|---|---|---|"]
     for measure in measures:
         result = measure.result(rounds)
@@ -24,7 +24,7 @@ def show_table(measures: Sequence[Measure], rounds: Rounds, *, sizes: Sizes) -> 
 
 
 def show_figures(rounds: Rounds) -> str:
-    """Markdown: the figures behind the ratios."""
+    """A Markdown table with one row per figure."""
     lines = ["| figure | median | lowest to highest | runs |", "|---|---|---|---|"]
     for name, values in rounds.items():
         spread = Spread.of(values)
@@ -40,8 +40,8 @@ def write_report(
     sizes: Sizes,
     machine: Mapping[str, str],
 ) -> None:
-    """Writes the report, and its charts into `images` beside it."""
-    from bench import charts  # noqa: PLC0415  nothing but a report needs what draws them
+    """Writes the report to `path` and its charts into the folder `images` beside it."""
+    from bench import charts  # noqa: PLC0415  only a report needs matplotlib
 
     images = path.parent / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -51,10 +51,10 @@ def write_report(
     path.write_text(f"""\
 # Benchmarks
 
-Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}. Every number is the median of
-{sizes.rounds} rounds with the lowest and the highest of them; each round runs every subject once,
-for {sizes.seconds:g} seconds, and a ratio is taken within a round. `bench/__init__.py` is the way
-into the code.
+Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}. Each round runs every subject once, for
+{sizes.seconds:g} seconds. A ratio compares two figures of the same round. The tables show the
+median, the lowest and the highest value of {sizes.rounds} rounds. `bench/__init__.py` explains the
+code.
 
 {show_table(measures, rounds, sizes=sizes)}
 {_left_out(measures, sizes)}
@@ -72,37 +72,39 @@ into the code.
 |---|---|
 {described}
 
-- PostgreSQL, the cache, the load generator and the program under test share the machine, so every
-  microsecond counts, of whichever of them. Absolute figures are of this machine only.
-- The load is wrk over HTTP: 16 connections, one code per purchase, 100 wallets, 50 shelves, a new
-  UUID as idempotency key for each. Nothing of the service is switched off: keys are looked up,
-  requests counted, codes and answers encrypted, every constraint and trigger in place.
-- The database waits for the disk with every purchase (`fsync`, `full_page_writes` and
-  `synchronous_commit` are on); its settings are PostgreSQL's defaults.
-- pgbench and the peers work on copies of the same tables with the same indexes, checks and foreign
-  keys, and without our triggers. `bench/floor.sql` and `bench/peers/` say what they leave out.
-- The service and its peers run in granian, with as many processes each.
-- wrk corrects its percentiles for requests that a slow answer held back. At half of the top rate
-  requests follow a timetable.
+- PostgreSQL, the cache, the load generator and the measured program share the processors of one
+  machine. Absolute figures are valid for this machine only.
+- wrk sends the load over HTTP: 16 connections, one code per purchase, 100 wallets, 50 shelves, and
+  a new UUID as idempotency key for each purchase. Every part of the service is on: keys are looked
+  up, requests are counted, codes and stored responses are encrypted, and all constraints and
+  triggers are in place.
+- Every purchase waits for the disk (`fsync`, `full_page_writes` and `synchronous_commit` are on).
+  The settings of the database are PostgreSQL's defaults.
+- pgbench and the peers use copies of the same tables, with the same indexes, checks and foreign
+  keys, but without our triggers. `bench/floor.sql` and `bench/peers/` say what they leave out.
+- The service and its peers run in granian with the same number of processes.
+- wrk corrects its percentiles for requests that a slow response delayed. At half of the top rate,
+  requests are sent at fixed times.
 {_history(measures, sizes)}""")
 
 
 def _left_out(measures: Sequence[Measure], sizes: Sizes) -> str:
-    """What a run of some measures did not measure."""
+    """The measures that this run left out."""
     missing = [measure.title(sizes) for measure in MEASURES if measure not in measures]
     lines = [f"- {title}" for title in missing]
     return "\n".join(["", "Not part of this run:", "", *lines, ""]) if missing else ""
 
 
 def _history(measures: Sequence[Measure], sizes: Sizes) -> str:
-    """How the long history was made, where one was measured."""
+    """How the many orders were made, when a measure used them."""
     if not any(measure.name in WITH_HISTORY for measure in measures):
         return ""
     return f"""\
-- {sizes.aged_codes:,} codes in stock were loaded by SQL with triggers off. {sizes.aged_orders:,}
-  sales were made by the service's own SQL functions, a thousand to a transaction, and all belong
-  to one client; their idempotency records are all still there.
-- Medians of lists are of one connection: how long a request takes, not how many fit.
+- {sizes.aged_codes:,} codes in stock were loaded by SQL with triggers off. The SQL functions of the
+  service made {sizes.aged_orders:,} purchases, a thousand per transaction. All these orders belong
+  to one client, and none of their idempotency records has been cleaned up.
+- The p50 of a list is measured with one connection: it is the duration of one request without
+  competing requests.
 """
 
 

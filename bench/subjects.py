@@ -1,6 +1,6 @@
-"""What is run in turn. Each subject makes what it needs, and then returns figures of one short run.
+"""The subjects: each prepares its data, makes one short run and returns its figures.
 
-A figure's name is what the report shows: "voucher purchases/s".
+The report shows a figure under its name, such as "voucher purchases/s".
 """
 
 import os
@@ -19,17 +19,17 @@ from bench.world import Site, World
 from embedded.environment import PROJECT
 
 Figures = dict[str, float]
-LIST_CONNECTIONS = 1  # how long one request takes, not how many fit
+LIST_CONNECTIONS = 1  # measures the duration of one request without competing requests
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Something that can be run again and again."""
+    """A repeatable run that returns these figures."""
 
     run: Callable[[World], Figures]
     figures: tuple[str, ...]
-    rounds: int | None = None  # fewer than asked for, where one run takes long
-    warm: bool = True  # whether a first run does not count
+    rounds: int | None = None  # the most rounds, for a subject that takes long
+    warm: bool = True  # whether a run before the first round warms up the caches
 
 
 SUBJECTS: list[Subject] = []
@@ -38,7 +38,7 @@ SUBJECTS: list[Subject] = []
 def subject(
     *figures: str, rounds: int | None = None, warm: bool = True
 ) -> Callable[[Callable[[World], Figures]], Subject]:
-    """Registers a function as the subject that returns these figures."""
+    """Decorator: registers a function as the subject that returns these figures."""
 
     def register(run: Callable[[World], Figures]) -> Subject:
         SUBJECTS.append(Subject(run, figures, rounds, warm))
@@ -48,12 +48,12 @@ def subject(
 
 
 def _purchases(site: Site, kind: str, world: World) -> float:
-    """Purchases per second, after a look into the database that they are there."""
+    """Purchases per second. Raises BenchError when the database does not have all the orders."""
     before = _orders(site)
     load = site.load(kind, seconds=world.sizes.seconds)
     made = _orders(site) - before
     if not load.requests <= made <= load.requests + 2 * CONNECTIONS:
-        raise BenchError(f"{kind}: {load.requests} answers, but {made} orders")
+        raise BenchError(f"{kind}: {load.requests} responses, but {made} orders")
     return load.per_second
 
 
@@ -94,7 +94,7 @@ def ping(world: World) -> Figures:
 
 @subject("replays/s")
 def replays(world: World) -> Figures:
-    """The purchases of one seed are made once, and then sent again and again."""
+    """Makes the purchases of one seed once, then sends the same requests again in a cycle."""
     site, seed = world.service("start"), 20_260_101
     if world.replayable is None:
         primed = site.load("voucher", seconds=world.sizes.seconds, seed=seed)
@@ -103,7 +103,7 @@ def replays(world: World) -> Figures:
     before = _orders(site)
     load = site.load("voucher", seconds=world.sizes.seconds, **settings)
     if _orders(site) - before > CONNECTIONS:
-        raise BenchError("what should have been replays were purchases")
+        raise BenchError("requests that should have been replays made purchases")
     return {"replays/s": load.per_second}
 
 
@@ -181,7 +181,7 @@ def orders_few(world: World) -> Figures:
 
 @dataclass
 class _File:
-    """Codes that no import has seen; the number goes on from file to file."""
+    """Writes files of new codes; the numbers continue from file to file."""
 
     next_code: int = field(default=0)
 
@@ -200,7 +200,7 @@ _file = _File()
 
 @subject("import_codes, s", "import_codes, peak MB", "bare COPY, s", rounds=3, warm=False)
 def imports(world: World) -> Figures:
-    """A file of codes by `import_codes`, and the same file by COPY into a table of three texts."""
+    """Imports a file with `import_codes`, and with COPY into a table of three text columns."""
     path, url = world.folder / "codes.csv", world.database("little")
     _file.write(path, world.sizes.imported)
     try:
@@ -227,7 +227,7 @@ def _copy_seconds(path: Path, url: str) -> float:
 
 
 def _import(path: Path, url: str) -> tuple[float, float]:
-    """Seconds from the start of the command to its end, and its resident memory at most, in MB."""
+    """The duration of the command in seconds, and its peak resident memory in MB."""
     since = time.perf_counter()
     command = [sys.executable, "manage.py", "import_codes", "1", str(path)]
     environment = {**os.environ, "DATABASE_URL": url}
@@ -242,7 +242,7 @@ def _import(path: Path, url: str) -> tuple[float, float]:
 
 @subject("worker memory early, MB", "worker memory late, MB", rounds=1, warm=False)
 def memory(world: World) -> Figures:
-    """One worker, so that every purchase is its own."""
+    """Measures the memory of a single worker, which then makes every purchase."""
     early, late = world.sizes.remembered
     site = world.service("start", workers=1)
     at_early = _memory_after(site, early)

@@ -1,10 +1,10 @@
-"""Databases, each loaded once, and the programs that serve them.
+"""The benchmark databases, each loaded once, and the programs that serve them.
 
-start     a service that has just begun: codes in stock, nothing sold
-aged      ten million codes in stock, a million sold, a million orders of one client
+start     a new service: codes in stock, nothing sold
+aged      ten million codes in stock, a million sold in a million orders of one client
 little    ten thousand codes in stock, a thousand orders of one client
-peers     as `start`, for the programs it is compared with: the same tables, indexes, checks and
-          foreign keys, but no triggers: what those do, the peers write by hand
+peers     a copy of `start` for pgbench and the peers: the same tables, indexes, checks and foreign
+          keys, but no triggers, because the peers do that work themselves
 """
 
 import http.client
@@ -31,14 +31,14 @@ from bench.data import (
     load_codes,
     load_merchants_and_catalogue,
     sell,
-    settle,
+    vacuum,
 )
 from bench.load import BenchError, Load, run_load
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from embedded.screen import Screen
 
-START_PATIENCE = 60.0
+START_TIMEOUT = 60.0  # seconds
 ORDERS_TO_READ = 2000
 SERVICE = ("--interface=wsgi", "config.wsgi:application")
 PEERS = {
@@ -51,7 +51,7 @@ screen = Screen()
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is loaded, and how long things run."""
+    """The amount of data and the length of the runs."""
 
     seconds: float
     rounds: int
@@ -62,15 +62,15 @@ class Sizes:
     little_codes: int
     little_orders: int
     imported: int
-    remembered: tuple[int, int]  # purchases between which a worker's memory is compared
+    remembered: tuple[int, int]  # the memory of a worker is compared after these two counts
 
     @property
     def far_page(self) -> int:
-        """Page 10,000 of a million orders; of fewer, one as deep in the list."""
+        """A page at the far end of the list: page 10,000 of a million orders."""
         return max(1, self.aged_orders // 100)
 
 
-# Short runs and many rounds: what else the machine does comes and goes, and meets all of a round.
+# Short runs in many rounds: other load on the machine then affects all subjects of a round.
 FULL = Sizes(
     4, 9, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
 )
@@ -80,7 +80,7 @@ TINY = Sizes(1, 1, 20_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
 
 @dataclass
 class Site:
-    """A database, and a program that serves it."""
+    """A database and the program that serves it. `data` is the Lua file for the load generator."""
 
     database: str
     port: int
@@ -88,11 +88,11 @@ class Site:
     process: Process
 
     def load(self, kind: str, **settings: float | str | Path) -> Load:
-        """Runs the load generator against it; see `run_load`."""
+        """Runs the load generator against the program; see `run_load`."""
         return run_load(kind, port=self.port, **{"data": self.data, **settings})  # type: ignore[arg-type]
 
     def worker_memory(self) -> float:
-        """Resident memory of the workers in MB, on average."""
+        """The average resident memory of the workers, in MB."""
         workers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         sizes = [_resident_mb(int(pid)) for pid in workers.read_text().split()]
         return sum(sizes) / len(sizes)
@@ -100,21 +100,21 @@ class Site:
 
 @dataclass
 class World:
-    """Everything is made when it is first asked for, and goes at the end."""
+    """Databases and programs, each created at its first use. `make_world` stops the programs."""
 
     sizes: Sizes
     folder: Path
     workers: int
     threads: int
     _stack: ExitStack
-    top_rate: float | None = None  # of voucher purchases, as last seen
-    replayable: int | None = None  # how many requests of the replayed sequence were bought
+    top_rate: float | None = None  # voucher purchases per second of the last run
+    replayable: int | None = None  # number of purchases in the sequence that is replayed
     _databases: dict[str, str] = field(default_factory=dict)
     _sites: dict[str, Site] = field(default_factory=dict)
     _keys: Keys | None = None
 
     def database(self, name: str) -> str:
-        """The URL of a database."""
+        """The URL of a database, which is created and loaded at its first use."""
         if name not in self._databases:
             with screen.step(f"database {name}"):
                 self._databases[name] = self._load(name)
@@ -125,11 +125,11 @@ class World:
         return self._site(name, name, SERVICE, workers or self.workers)
 
     def peer(self, name: str) -> Site:
-        """A peer, on their database."""
+        """A peer on the database `peers`."""
         return self._site(name, "peers", PEERS[name], self.workers)
 
     def orders_to_read(self, site: Site) -> Path:
-        """A table for the load generator that names orders of many clients."""
+        """The path of a Lua file for the load generator with orders of many clients."""
         with psycopg.connect(site.database) as connection:
             rows = connection.execute(
                 "SELECT client_id, reference FROM orders_order WHERE client_id <> %s LIMIT %s",
@@ -154,12 +154,12 @@ class World:
             case "peers":
                 url = self._create(name, like="start")
                 with psycopg.connect(url) as connection:
-                    _switch_triggers_off(connection)
-                    _read_by_index(connection)
+                    _disable_triggers(connection)
+                    _disable_sequential_scans(connection)
             case "aged":
                 url = self._create(name, like="template")
                 load_codes(url, sizes.aged_codes + sizes.aged_orders)
-                settle(url)
+                vacuum(url)
                 sell(url, sizes.aged_orders)
             case "little":
                 url = self._create(name, like="template")
@@ -167,11 +167,11 @@ class World:
                 sell(url, sizes.little_orders)
             case _:
                 raise ValueError(name)
-        settle(url)
+        vacuum(url)
         return url
 
     def _create(self, name: str, like: str | None = None) -> str:
-        """A new database, a copy of another where one is named."""
+        """Creates an empty database, or a copy of the database `like`. Returns its URL."""
         if like:
             self.database(like)
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
@@ -186,7 +186,7 @@ class World:
     def _site(self, name: str, database: str, program: Sequence[str], workers: int) -> Site:
         key = f"{name} {workers}"
         if key not in self._sites:
-            self.database("peers")  # before anything is connected to what it is a copy of
+            self.database("peers")  # a database with open connections cannot be copied
             port = free_port()
             environment = {
                 **os.environ,
@@ -204,7 +204,7 @@ class World:
         return self._sites[key]
 
     def _table(self) -> Path:
-        """What the load generator needs to know, in its language."""
+        """The path of the Lua file for the load generator."""
         return self._write_table("base", "")
 
     def _write_table(self, name: str, more: str) -> Path:
@@ -219,13 +219,13 @@ class World:
         return path
 
     def _bearer(self, client: int) -> str:
-        assert self._keys is not None  # noqa: S101  loaded with the template
+        assert self._keys is not None  # noqa: S101  the template was loaded before
         return f'"Bearer {self._keys.by_client[client]}"'
 
 
 @contextmanager
 def make_world(sizes: Sizes, folder: Path, *, workers: int, threads: int) -> Iterator[World]:
-    """A world whose programs end with the block."""
+    """A world whose programs are stopped at the end of the block."""
     with ExitStack() as stack:
         yield World(sizes, folder, workers, threads, stack)
 
@@ -247,14 +247,14 @@ def _serving(
             output=output,
         )
         try:
-            _wait_until_it_answers(process, port, log)
+            _wait_until_ready(process, port, log)
             yield process
         finally:
             process.stop()
 
 
-def _wait_until_it_answers(process: Process, port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_PATIENCE
+def _wait_until_ready(process: Process, port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
     while process.exit_code() is None and time.monotonic() < deadline:
         probe = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
@@ -265,7 +265,7 @@ def _wait_until_it_answers(process: Process, port: int, log: Path) -> None:
             time.sleep(0.1)
         finally:
             probe.close()
-    raise BenchError(f"{log.stem} does not answer:\n{log.read_text(errors='replace')[-2000:]}")
+    raise BenchError(f"{log.stem} does not respond:\n{log.read_text(errors='replace')[-2000:]}")
 
 
 def _manage(*arguments: str, url: str) -> None:
@@ -277,8 +277,8 @@ def _manage(*arguments: str, url: str) -> None:
     )
 
 
-def _switch_triggers_off(connection: "psycopg.Connection[tuple[str, ...]]") -> None:
-    """Those we wrote; foreign keys go on being checked."""
+def _disable_triggers(connection: "psycopg.Connection[tuple[str, ...]]") -> None:
+    """Disables our own triggers; foreign keys are still checked."""
     tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     for (table,) in tables.fetchall():
         connection.execute(
@@ -286,8 +286,8 @@ def _switch_triggers_off(connection: "psycopg.Connection[tuple[str, ...]]") -> N
         )
 
 
-def _read_by_index(connection: "psycopg.Connection[tuple[str, ...]]") -> None:
-    """They keep plans as we do, made while the tables were empty: ours are told the same."""
+def _disable_sequential_scans(connection: "psycopg.Connection[tuple[str, ...]]") -> None:
+    """Sets enable_seqscan = off, as our SQL functions do: a kept plan must suit large tables."""
     connection.execute(
         sql.SQL("ALTER DATABASE {} SET enable_seqscan = off").format(
             sql.Identifier(connection.info.dbname)

@@ -1,1 +1,1 @@
-"""The same purchase by other hands, over the same tables."""
+"""Other implementations of the voucher purchase, on the same tables."""

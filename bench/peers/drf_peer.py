@@ -1,5 +1,7 @@
-"""The purchase as a Django developer would write it first: a ModelSerializer, a generic view, the
-ORM, one transaction. It counts no requests and encrypts nothing."""
+"""The purchase in ordinary Django: a ModelSerializer, a generic view, the ORM, one transaction.
+
+It has no rate limit and no encryption.
+"""
 
 import hashlib
 import os
@@ -28,7 +30,7 @@ from wallets.models import LedgerEntry, Wallet  # noqa: E402
 
 
 class KeyAuthentication(BaseAuthentication):
-    """A bearer key."""
+    """Authenticates the client by its bearer key."""
 
     def authenticate(self, request: Request) -> tuple[ApiClient, ApiKey]:
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -43,7 +45,7 @@ class KeyAuthentication(BaseAuthentication):
 
 
 class CodeSerializer(serializers.ModelSerializer[VoucherCode]):
-    """A code; its text would be decrypted here."""
+    """A code, still sealed."""
 
     code = serializers.SerializerMethodField()
 
@@ -56,7 +58,7 @@ class CodeSerializer(serializers.ModelSerializer[VoucherCode]):
 
 
 class OrderSerializer(serializers.ModelSerializer[Order]):
-    """A purchase, and the order that came of it."""
+    """Reads the body of a purchase, makes the purchase and renders its order."""
 
     product_id = serializers.IntegerField(source="shelf.product_id", min_value=1)
     quantity = serializers.IntegerField(min_value=1, max_value=100)
@@ -162,7 +164,7 @@ class OrderView(generics.CreateAPIView[Order]):
         return answer
 
     def replay(self, record: IdempotencyRecord, fingerprint: bytes) -> Response:
-        raise exceptions.APIException("Not needed for a comparison of purchases.")
+        raise exceptions.APIException("Replays are not implemented: only purchases are compared.")
 
 
 urlpatterns = [path("api/v1/orders", OrderView.as_view())]

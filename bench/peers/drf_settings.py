@@ -1,4 +1,4 @@
-"""Settings as `django-admin startproject` and DRF's tutorial leave them, with a kept connection."""
+"""The settings of `startproject` and of DRF's tutorial, with persistent database connections."""
 
 from config.settings import DATABASES, SECRET_KEY  # noqa: F401
 

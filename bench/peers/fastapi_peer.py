@@ -1,8 +1,8 @@
-"""The purchase as one would write it for speed: FastAPI, asyncpg, SQL by hand, no more than needed.
+"""The purchase written for speed: FastAPI, asyncpg and hand-written SQL.
 
-It looks the key up, claims the idempotency key, does the writes of a purchase in one transaction,
-stores its answer and returns it. It counts no requests, encrypts nothing, knows no reference links
-and no variations, keeps no fence against an attempt that wakes up late, and logs nothing.
+It looks up the API key, claims the idempotency key, writes the purchase in one transaction, stores
+the response and returns it. It has no rate limit, no encryption, no merchant references, no
+variations, no protection against a late attempt, and no logs.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ async def buy(
     authorization: str = Header(),
     idempotency_key: str = Header(),
 ) -> Response:
-    """Buys codes."""
+    """POST /orders for voucher codes."""
     async with request.app.state.pool.acquire() as connection:
         caller = await find_caller(connection, authorization.removeprefix("Bearer "))
         fingerprint = hashlib.sha256(purchase.model_dump_json().encode()).digest()
@@ -117,7 +117,7 @@ async def buy(
 
 
 async def find_caller(connection: Any, key: str) -> Any:
-    """The client of a key."""
+    """The client and the account of an API key."""
     found = await connection.fetchrow(FIND_KEY, key.split("_")[1])
     digest = hashlib.sha256(key.encode()).hexdigest()
     if found is None or not secrets.compare_digest(found["digest"], digest):
@@ -126,7 +126,7 @@ async def find_caller(connection: Any, key: str) -> Any:
 
 
 async def replay(connection: Any, client: int, key: str, fingerprint: bytes) -> Response:
-    """The stored answer."""
+    """The stored response of an earlier request with this idempotency key."""
     held = await connection.fetchrow(FIND_CLAIM, client, key)
     if held is None or held["response"] is None or held["fingerprint"] != fingerprint:
         raise HTTPException(409)
@@ -136,7 +136,7 @@ async def replay(connection: Any, client: int, key: str, fingerprint: bytes) -> 
 async def write_order(
     connection: Any, caller: Any, record: int, purchase: Purchase
 ) -> dict[str, Any]:
-    """The writes of a purchase, inside the caller's transaction."""
+    """Writes a purchase in the caller's transaction. Returns the order."""
     reference = str(ULID())
     await connection.execute(STAMP, record, reference)
     offer = await connection.fetchrow(OFFER, purchase.product_id)

@@ -1,4 +1,4 @@
-"""`make bench` works: a tiny run of every kind of subject, and the table it ends with."""
+"""`make bench` runs every kind of subject and prints the table of measures."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ ONLY = ["floor", "drf", "replays", "order", "topups", "orders-far", "half-rate",
 
 
 @pytest.mark.wrk
-def test_a_tiny_run_ends_with_a_table() -> None:
-    """Without the peer and the charts for which `make bench` installs more (.ci/run runs those)."""
+def test_a_tiny_run_prints_a_table() -> None:
+    """The FastAPI peer and the charts need packages that only `make bench` installs."""
     command = [sys.executable, "-m", "embedded", "exec", "--fast", "--", sys.executable]
     ran = subprocess.run(
         [*command, "-m", "bench", "--size=tiny", "--workers=1"]
@@ -33,7 +33,7 @@ def test_a_tiny_run_ends_with_a_table() -> None:
     assert f"page 1 of {TINY.little_orders:,}" in ran.stdout
 
 
-def test_every_measure_has_its_figures() -> None:
+def test_every_measure_uses_figures_of_a_subject() -> None:
     figures = {figure for subject in SUBJECTS for figure in subject.figures}
     assert {figure for measure in MEASURES for figure in measure.figures} <= figures
     assert len({measure.name for measure in MEASURES}) == len(MEASURES)
@@ -49,7 +49,7 @@ def test_a_ratio_is_taken_within_a_round() -> None:
     )
 
 
-def test_a_measure_that_misses_its_target_says_so() -> None:
+def test_a_missed_target_is_marked() -> None:
     measure = Measure("x", "memory", "MB", None, "<=", 200)
     assert "| memory | 201 | 201 to 201 | <= 200 | **no** |" in show_table(
         [measure], {"MB": [201]}, sizes=TINY
