@@ -1,4 +1,4 @@
-# Everything here needs only Python >= 3.11 with pip, and make. `make help` lists the commands.
+# Requires only make and Python >= 3.11 with pip. `make help` lists the commands.
 
 PYTHON ?= python3
 UV_VERSION := 0.13.8
@@ -16,44 +16,44 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run servers test bench lint format openapi lock
 
-help: ## this list
+help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-install: $(VENV)/run.stamp ## virtual environment with what the service needs
-install-dev: $(VENV)/dev.stamp ## the same and the tools of developers
+install: $(VENV)/run.stamp ## create the virtual environment to run the service
+install-dev: $(VENV)/dev.stamp ## create the virtual environment with the developers' tools
 
-run: $(VENV)/run.stamp ## the whole service with its own PostgreSQL and Valkey [PORT=8000]
+run: $(VENV)/run.stamp ## run the whole service with its own PostgreSQL and Valkey [PORT=8000]
 	@exec $(RUN) -m embedded run
 
-servers: $(VENV)/run.stamp ## only the two servers, for manage.py in another terminal
+servers: $(VENV)/run.stamp ## run only PostgreSQL and Valkey, for manage.py in another terminal
 	@exec $(RUN) -m embedded servers
 
-test: $(VENV)/dev.stamp ## the tests, on real servers [ARGS="-k replay"]
+test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
 
-bench: $(VENV)/bench.stamp ## how fast, compared with what; needs wrk [ARGS="--quick"]
+bench: $(VENV)/bench.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)
 
-lint: $(VENV)/dev.stamp ## style, types, and who imports whom
+lint: $(VENV)/dev.stamp ## check style, types and imports
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(RUN) $(VENV)/bin/lint-imports
 
-format: $(VENV)/dev.stamp ## rewrite the code in the project's style
+format: $(VENV)/dev.stamp ## format the code
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-openapi: $(VENV)/dev.stamp ## docs/openapi.yaml from the code
+openapi: $(VENV)/dev.stamp ## write docs/openapi.yaml from the code
 	$(EXEC) --fast -- $(RUN) manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
-lock: $(UV_STAMP) ## requirements/*.txt from pyproject.toml [ARGS=--upgrade]
+lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -o requirements/run.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/run.txt -o requirements/dev.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
-# uv needs no ensurepip, which Debian keeps in a package of its own; pip reads settings uv does not
-# know, so it has the second word on where packages come from.
+# uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot
+# install, pip tries, because pip reads package sources from settings that uv does not know.
 $(VENV)/%.stamp: requirements/%.txt $(VENV)/pyvenv.cfg
 	@echo "Installing $< into $(VENV)"
 	@$(UV) pip install --quiet --python $(RUN) --require-hashes -r $< \

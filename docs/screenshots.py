@@ -1,10 +1,11 @@
-"""Takes the pictures in docs/images from a running service with some data in it.
+"""Takes the screenshots in docs/images from a running service that has data.
 
     .venv/bin/python docs/screenshots.py http://127.0.0.1:8000 USERNAME [MERCHANT_EMAIL]
 
-asks for the password of this member of staff, or reads it from SCREENSHOT_PASSWORD; and for that of
-a merchant's owner, where one is named, or reads it from SCREENSHOT_MERCHANT_PASSWORD. It looks at
-pages and changes nothing. CHROMIUM names another browser than Debian's.
+USERNAME is a member of staff. MERCHANT_EMAIL is the owner of a merchant account; without it, the
+pages of the merchant site are left out. The passwords come from SCREENSHOT_PASSWORD and
+SCREENSHOT_MERCHANT_PASSWORD, or from a prompt. The script only reads pages. CHROMIUM is the path of
+the browser (default: /usr/bin/chromium).
 """
 
 import os
@@ -28,13 +29,13 @@ BROWSER_OPTIONS = [
 ]
 FIRST_ROW = "#result_list tbody tr th a"
 
-# Picture: (path, what to click there to get to the page, if anything).
-PICTURES = {
+# Screenshot: (path, selectors to click one after the other, if any).
+BACK_OFFICE_PAGES = {
     "admin-index": ("/admin/", None),
     "desk": ("/admin/topups/fulfilment/", None),
     "desk-order": ("/admin/topups/fulfilment/", FIRST_ROW),
     "desk-reject": ("/admin/topups/fulfilment/", f"{FIRST_ROW} >> text=Reject and refund"),
-    "package": ("/admin/topups/topupproduct/", FIRST_ROW),
+    "topup-product": ("/admin/topups/topupproduct/", FIRST_ROW),
     "products": ("/admin/catalogue/product/", None),
     "product": ("/admin/catalogue/product/", FIRST_ROW),
     "stock-levels": ("/admin/catalogue/shelf/", None),
@@ -45,11 +46,11 @@ PICTURES = {
     "issue-key": ("/admin/accounts/apiclient/", f"{FIRST_ROW} >> text=Issue key"),
 }
 
-DESK: ViewportSize = {"width": WIDTH, "height": HEIGHT}
+DESKTOP: ViewportSize = {"width": WIDTH, "height": HEIGHT}
 PHONE: ViewportSize = {"width": 390, "height": 780}
 MAIN_LINK = "main .table th a"
-# Of the merchants' page; those whose names end in -phone or -dark are taken so.
-MERCHANT_PICTURES = {
+# A name that ends in -phone or -dark selects the viewport or the colour scheme.
+MERCHANT_PAGES = {
     "merchant-overview": ("/merchant/", None),
     "merchant-clients": ("/merchant/clients/", None),
     "merchant-client": ("/merchant/clients/", MAIN_LINK),
@@ -67,7 +68,7 @@ MERCHANT_PICTURES = {
 
 
 def main(base_url: str, username: str, merchant: str = "") -> None:
-    """Takes every picture, and stops at the first that is too large to keep."""
+    """Takes every screenshot. Exits at the first one larger than MAX_BYTES."""
     password = os.environ.get("SCREENSHOT_PASSWORD") or getpass(f"Password of {username}: ")
     merchant_password = merchant and (
         os.environ.get("SCREENSHOT_MERCHANT_PASSWORD") or getpass(f"Password of {merchant}: ")
@@ -77,16 +78,16 @@ def main(base_url: str, username: str, merchant: str = "") -> None:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=BROWSER_OPTIONS
         )
-        page = browser.new_page(base_url=base_url, viewport=DESK, color_scheme="light")
+        page = browser.new_page(base_url=base_url, viewport=DESKTOP, color_scheme="light")
         _sign_in(page, username, password)
-        for name, (path, click) in PICTURES.items():
+        for name, (path, click) in BACK_OFFICE_PAGES.items():
             _take(page, name, path, click)
         page.context.clear_cookies()
         if merchant:
             _sign_in_merchant(page, merchant, merchant_password)
-            for name, (path, click) in MERCHANT_PICTURES.items():
+            for name, (path, click) in MERCHANT_PAGES.items():
                 phone, dark = name.endswith("-phone"), name.endswith("-dark")
-                page.set_viewport_size(PHONE if phone else DESK)
+                page.set_viewport_size(PHONE if phone else DESKTOP)
                 page.emulate_media(color_scheme="dark" if dark else "light")
                 _take(page, name, path, click)
         browser.close()
@@ -114,11 +115,11 @@ def _take(page: Page, name: str, path: str, click: str | None) -> None:
         if target:
             page.click(f"{target} >> nth=0")
             page.wait_for_load_state()
-    page.wait_for_timeout(300)  # menus and icons settle
+    page.wait_for_timeout(300)  # until menus and icons are drawn
     image = IMAGES / f"{name}.png"
     page.screenshot(path=image)
     if image.stat().st_size > MAX_BYTES:
-        sys.exit(f"{image.name} is {image.stat().st_size} bytes; at most {MAX_BYTES} are kept.")
+        sys.exit(f"{image.name} has {image.stat().st_size} bytes. The limit is {MAX_BYTES} bytes.")
 
 
 if __name__ == "__main__":
