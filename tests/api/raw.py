@@ -1,4 +1,4 @@
-"""Bytes on a socket, for what no HTTP client would send."""
+"""Sends raw bytes to the server, for requests that no HTTP client would send."""
 
 import json
 import socket
@@ -11,12 +11,12 @@ from typing import IO, Any
 from tests.answers import check_answer
 from tests.live import HOST, LiveServer
 
-PATIENCE = 20.0
+TIMEOUT = 20.0  # seconds
 
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """One answer as it came over the wire."""
+    """One HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Wire:
     """One connection to the server."""
 
     def __init__(self, server: LiveServer) -> None:
-        self._socket = socket.create_connection((HOST, server.port), timeout=PATIENCE)
+        self._socket = socket.create_connection((HOST, server.port), timeout=TIMEOUT)
         self._answers = self._socket.makefile("rb")
 
     def __enter__(self) -> "Wire":
@@ -41,17 +41,17 @@ class Wire:
         self._socket.close()
 
     def send(self, *parts: bytes) -> None:
-        """Each part is a packet of its own."""
+        """Sends each part in a packet of its own."""
         for part in parts:
             self._socket.sendall(part)
 
     def end(self) -> None:
-        """Says that nothing more will come."""
-        with suppress(OSError):  # where the server was quicker
+        """Closes the connection for writing."""
+        with suppress(OSError):  # the server may have closed it first
             self._socket.shutdown(socket.SHUT_WR)
 
     def read(self, method: str = "POST", path: str = "") -> RawAnswer:
-        """The next answer; checked against the document where its path is given."""
+        """Reads the next response. With a path, checks it against the OpenAPI document."""
         response = HTTPResponse(_Reader(self._answers), method=method)  # type: ignore[arg-type]
         response.begin()
         answer = RawAnswer(
@@ -66,7 +66,7 @@ class Wire:
         return answer
 
     def rest(self) -> bytes:
-        """All that still comes until the server ends the connection."""
+        """Reads everything until the server closes the connection."""
         try:
             return self._answers.read()
         except ConnectionError:
@@ -74,7 +74,7 @@ class Wire:
 
 
 class _Reader:
-    """What HTTPResponse wants of a socket."""
+    """The part of a socket that HTTPResponse uses."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -84,7 +84,7 @@ class _Reader:
 
 
 class _Unclosed:
-    """A file that stays open for the next answer."""
+    """A file that stays open for the next response."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""HTTPS ends at a proxy in front; only that proxy is believed about how a request came."""
+"""Behind a proxy that terminates HTTPS, only the trusted proxy's X-Forwarded headers count."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +11,14 @@ from tests.factories import make_merchant
 
 pytestmark = pytest.mark.django_db
 
-PROXY, STRANGER, MERCHANT = "10.0.0.7", "203.0.113.9", "198.51.100.4"
+PROXY, UNTRUSTED, MERCHANT = "10.0.0.7", "203.0.113.9", "198.51.100.4"
 
 Call = Callable[..., Any]
 
 
 @pytest.fixture
 def call(settings: Settings) -> Call:
-    """GET /ping of a merchant who may call from one address, in production's way."""
+    """Makes requests of a merchant with one allowed address, with production's HTTPS settings."""
     settings.HTTPS = settings.SECURE_SSL_REDIRECT = True
     settings.TRUSTED_PROXIES = ["10.0.0.0/8"]
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -35,7 +35,7 @@ def call(settings: Settings) -> Call:
     return call
 
 
-def test_a_call_by_https_through_the_proxy_is_answered(call: Call) -> None:
+def test_an_https_request_through_the_proxy_is_accepted(call: Call) -> None:
     answer = call(PROXY, X_Forwarded_Proto="https", X_Forwarded_For=MERCHANT)
     assert answer.status_code == 200
 
@@ -50,14 +50,14 @@ def test_plain_http_is_refused_and_not_redirected(call: Call, method: str, path:
     assert "Location" not in answer
 
 
-def test_a_stranger_who_claims_https_is_not_believed(call: Call) -> None:
-    assert call(STRANGER, X_Forwarded_Proto="https").json().keys() == {"message"}
+def test_x_forwarded_proto_of_an_untrusted_peer_is_ignored(call: Call) -> None:
+    assert call(UNTRUSTED, X_Forwarded_Proto="https").json().keys() == {"message"}
 
 
-def test_a_proxy_that_does_not_say_for_whom_it_calls_is_nobody(
+def test_a_proxy_without_x_forwarded_for_matches_no_allowlist(
     call: Call, settings: Settings
 ) -> None:
-    """Its own address must not open an allowlist that names the proxies' network."""
+    """The address of the proxy must not match an allowlist that contains the proxies' network."""
     inside = make_merchant(allowed_networks=["10.0.0.0/8"])
     answer = Client(REMOTE_ADDR=PROXY).get(
         "/api/v1/ping",

@@ -1,4 +1,4 @@
-"""Properties of what reads a request: for any input, not only for those somebody thought of."""
+"""Property tests of the code that parses requests: JSON, fingerprints, pages, money, references."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ JSON_LIKE = st.text(alphabet='{}[]":,0123456789eE+-.\\u truefalsn\x00\ud800', ma
 
 
 def parsed(body: bytes) -> dict[str, Any] | None:
-    """The object, or None where it is refused; anything else fails the test."""
+    """The object, or None when the body is refused. Any other exception fails the test."""
     try:
         return parse_object(body)
     except ValidationFailed as failed:
@@ -46,32 +46,32 @@ def parsed(body: bytes) -> dict[str, Any] | None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_an_object_or_refused(body: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(body: bytes) -> None:
     parsed(body)
 
 
 @given(JSON_LIKE)
 @example("1e" + "9" * 30)
 @example('{"a":' * 500 + "1" + "}" * 500)
-def test_anything_like_json_is_an_object_or_refused(text: str) -> None:
+def test_any_json_like_text_is_parsed_or_refused(text: str) -> None:
     for body in (text, f'{{"a": {text}}}', f'{{"a": "{text}"}}'):
         found = parsed(body.encode("utf-8", "surrogatepass"))
         assert found is None or isinstance(found, dict)
 
 
 @given(OBJECTS)
-def test_what_is_an_object_is_read_as_it_is(value: dict[str, Any]) -> None:
-    assert parse_object(written(value)) == value
+def test_any_json_object_is_parsed_exactly(value: dict[str, Any]) -> None:
+    assert parse_object(to_json(value)) == value
 
 
-def written(value: Any, **options: Any) -> bytes:
-    """As JSON, with decimals digit by digit."""
+def to_json(value: Any, **options: Any) -> bytes:
+    """The value as JSON, with exact decimals."""
     marked = json.dumps(value, default=lambda number: f"\x00{number}\x00", **options)
     return marked.replace('"\\u0000', "").replace('\\u0000"', "").encode()
 
 
 def shuffled(value: Any, order: random.Random) -> Any:
-    """Equal, with the members of every object in another order."""
+    """An equal value, with the members of every object in another order."""
     if isinstance(value, dict):
         names = list(value)
         order.shuffle(names)
@@ -81,47 +81,51 @@ def shuffled(value: Any, order: random.Random) -> Any:
     return value
 
 
-def print_of(body: dict[str, Any], *, query: Any = (), endpoint: str = "POST /orders") -> bytes:
+def fingerprint_of(
+    body: dict[str, Any], *, query: Any = (), endpoint: str = "POST /orders"
+) -> bytes:
     return fingerprint(endpoint=endpoint, query=list(query), body=body)
 
 
 @given(OBJECTS, st.randoms(use_true_random=False))
-def test_whitespace_and_order_leave_the_fingerprint_alone(
+def test_whitespace_and_member_order_keep_the_fingerprint(
     value: dict[str, Any], order: random.Random
 ) -> None:
     other = shuffled(copy.deepcopy(value), order)
     plain, spaced = (
-        parse_object(written(value)),
-        parse_object(written(other, indent=3, separators=(" ,", " : "))),
+        parse_object(to_json(value)),
+        parse_object(to_json(other, indent=3, separators=(" ,", " : "))),
     )
-    assert print_of(plain) == print_of(spaced)
+    assert fingerprint_of(plain) == fingerprint_of(spaced)
 
 
 @given(OBJECTS, OBJECTS)
 def test_other_content_has_another_fingerprint(one: dict[str, Any], other: dict[str, Any]) -> None:
-    same = written(one, sort_keys=True) == written(other, sort_keys=True)
-    assert (print_of(one) == print_of(other)) is same
+    same = to_json(one, sort_keys=True) == to_json(other, sort_keys=True)
+    assert (fingerprint_of(one) == fingerprint_of(other)) is same
 
 
 @given(TEXT, st.integers(min_value=-1000, max_value=1000))
-def test_types_of_values_make_a_difference(name: str, number: int) -> None:
+def test_values_of_different_types_have_different_fingerprints(name: str, number: int) -> None:
     decimal = Decimal(f"{number}.0")
     forms = [number, decimal, str(number), [number], {"decimal": str(decimal)}, None]
-    assert len({print_of({name: form}) for form in forms}) == len(forms)
+    assert len({fingerprint_of({name: form}) for form in forms}) == len(forms)
 
 
 @given(QUERIES)
 def test_query_and_endpoint_are_part_of_the_fingerprint(pairs: dict[str, list[str]]) -> None:
     query = list(pairs.items())
-    assert (print_of({}, query=query) == print_of({})) is (query == [])
-    assert print_of({}, query=query) == print_of({}, query=query[::-1])
-    assert print_of({}, query=query) != print_of({}, query=query, endpoint="POST /other")
+    assert (fingerprint_of({}, query=query) == fingerprint_of({})) is (query == [])
+    assert fingerprint_of({}, query=query) == fingerprint_of({}, query=query[::-1])
+    assert fingerprint_of({}, query=query) != fingerprint_of(
+        {}, query=query, endpoint="POST /other"
+    )
 
 
 @given(st.text(max_size=30) | st.integers().map(str), st.text(max_size=30) | st.integers().map(str))
 @example("9" * 5000, "-" + "9" * 5000)
 @example("\u0663", "1_0")
-def test_any_page_is_read_and_within_bounds(page: str, per_page: str) -> None:
+def test_any_page_parameter_is_read_within_bounds(page: str, per_page: str) -> None:
     request = Request(RequestFactory().get("/", {"page": page, "per_page": per_page}))
     read = read_page(request, default_per_page=25)
     assert 1 <= read.page <= MAX_PAGE
@@ -130,7 +134,7 @@ def test_any_page_is_read_and_within_bounds(page: str, per_page: str) -> None:
 
 
 @given(st.integers(min_value=-(10**20), max_value=10**20))
-def test_money_is_written_exactly(ten_thousandths: int) -> None:
+def test_money_is_rendered_exactly(ten_thousandths: int) -> None:
     amount = Decimal(ten_thousandths).scaleb(-4)
     text = money_text(amount)
     assert Decimal(text) == amount
@@ -140,7 +144,7 @@ def test_money_is_written_exactly(ten_thousandths: int) -> None:
 
 
 @given(st.text(max_size=70))
-def test_a_reference_is_what_the_contract_says(text: str) -> None:
+def test_references_follow_the_contracts_format(text: str) -> None:
     letters = [letter.isalnum() for letter in text]
     expected = (
         1 <= len(text) <= 64
@@ -150,5 +154,5 @@ def test_a_reference_is_what_the_contract_says(text: str) -> None:
     assert is_reference(text) is expected
 
 
-def test_the_limit_of_a_body_is_what_the_tests_think() -> None:
+def test_the_body_limit_is_64_kib() -> None:
     assert settings.API_MAX_BODY_BYTES == 64 * 1024

@@ -1,5 +1,7 @@
-"""Runs schemathesis against a live server: `python -m embedded exec --fast -- python -m
-tests.openapi.fuzz`. What is checked is in schemathesis.toml."""
+"""Runs schemathesis against a live server, with the checks of schemathesis.toml.
+
+python -m embedded exec --fast -- python -m tests.openapi.fuzz
+"""
 
 import os
 import subprocess
@@ -27,7 +29,7 @@ from tests.live import live_server  # noqa: E402
 
 
 def main() -> int:
-    """Returns the exit code of schemathesis: 0 when it found nothing."""
+    """Returns the exit code of schemathesis: 0 when it found no problem."""
     call_command("migrate", verbosity=0)
     merchant = stock_a_shop()
     with live_server() as server:
@@ -49,7 +51,7 @@ def main() -> int:
 
 
 def stock_a_shop() -> Merchant:
-    """Something to find under the small ids that a generator tries first."""
+    """Creates a merchant and products with small ids, which schemathesis tries first."""
     merchant = make_merchant(balance="1000000.00", rate_limit_per_minute=1_000_000)
     account = merchant.client.account
     assert account

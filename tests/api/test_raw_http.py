@@ -1,4 +1,4 @@
-"""The same over a real network, with granian in front: what a socket can carry."""
+"""Unusual HTTP over a real socket to granian: chunks, lengths, pipelines, odd headers."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_a_chunked_body_buys(live: LiveServer) -> None:
         assert wire.read("POST", ORDERS).status == 201
 
 
-def test_a_chunked_body_is_measured_too(live: LiveServer) -> None:
+def test_a_chunked_body_over_the_limit_is_refused(live: LiveServer) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(head("POST", ORDERS, headers_of(shop, Transfer_Encoding="chunked")))
@@ -56,7 +56,7 @@ def test_a_request_in_small_pieces_buys_once(live: LiveServer, split: int) -> No
     assert money().orders == 1
 
 
-def test_half_a_request_buys_nothing(live: LiveServer) -> None:
+def test_an_incomplete_request_buys_nothing(live: LiveServer) -> None:
     shop = make_shop()
     body = body_of(shop)
     request = head("POST", ORDERS, headers_of(shop, Content_Length=str(len(body)))) + body
@@ -69,7 +69,7 @@ def test_half_a_request_buys_nothing(live: LiveServer) -> None:
     assert money().orders == 0
 
 
-def test_a_content_length_that_is_too_long_buys_nothing(live: LiveServer) -> None:
+def test_a_content_length_beyond_the_body_buys_nothing(live: LiveServer) -> None:
     shop = make_shop()
     body = body_of(shop)
     with Wire(live) as wire:
@@ -79,7 +79,7 @@ def test_a_content_length_that_is_too_long_buys_nothing(live: LiveServer) -> Non
     assert money().orders == 0
 
 
-def test_a_content_length_that_is_too_short_cuts_the_body(live: LiveServer) -> None:
+def test_a_content_length_below_the_body_cuts_it(live: LiveServer) -> None:
     shop = make_shop()
     body = body_of(shop)
     with Wire(live) as wire:
@@ -89,7 +89,7 @@ def test_a_content_length_that_is_too_short_cuts_the_body(live: LiveServer) -> N
 
 
 @pytest.mark.parametrize("length", ["-1", "abc", "1e3", "9" * 30, "5, 6"])
-def test_a_content_length_that_is_no_length_is_refused(live: LiveServer, length: str) -> None:
+def test_a_malformed_content_length_is_refused(live: LiveServer, length: str) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(head("POST", ORDERS, headers_of(shop, Content_Length=length)), body_of(shop))
@@ -97,8 +97,8 @@ def test_a_content_length_that_is_no_length_is_refused(live: LiveServer, length:
     assert money().orders == 0
 
 
-def test_two_lengths_are_refused(live: LiveServer) -> None:
-    """What a proxy and a server would read differently."""
+def test_a_chunked_body_with_content_length_buys_at_most_once(live: LiveServer) -> None:
+    """Request smuggling: a proxy and a server could read different bodies."""
     shop = make_shop()
     headers = headers_of(shop, Transfer_Encoding="chunked", Content_Length="5")
     with Wire(live) as wire:
@@ -129,7 +129,7 @@ def test_pipelined_requests_are_answered_in_order(live: LiveServer) -> None:
     assert money().orders == 1
 
 
-def test_headers_that_are_too_long_are_refused(live: LiveServer) -> None:
+def test_long_headers_and_paths_are_refused(live: LiveServer) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(head("GET", "/api/v1/ping", headers_of(shop, X_Long="x" * 2_000_000)))
@@ -139,7 +139,7 @@ def test_headers_that_are_too_long_are_refused(live: LiveServer) -> None:
         assert wire.read("GET").status in (400, 404, 414)
 
 
-def test_a_header_may_hold_any_bytes(live: LiveServer) -> None:
+def test_headers_with_any_bytes_do_no_harm(live: LiveServer) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(head("GET", "/api/v1/ping", headers_of(shop, X_Odd="\u00fc\u00ff\u0080")))
@@ -148,7 +148,7 @@ def test_a_header_may_hold_any_bytes(live: LiveServer) -> None:
     headers = headers_of(shop, "sch\u00f6n", Content_Length=str(len(body)))
     with Wire(live) as wire:
         wire.send(head("POST", ORDERS, headers), body)
-        # granian passes on no header that is not ASCII, so it is as if there were no key.
+        # granian drops a header that is not ASCII, so the service sees no key.
         assert wire.read("POST", ORDERS).status in (400, 422)
     with Wire(live) as wire:
         wire.send(head("GET", "/api/v1/ping", {"Authorization": "Bearer \u00fc"}))
@@ -156,7 +156,7 @@ def test_a_header_may_hold_any_bytes(live: LiveServer) -> None:
     assert money().orders == 0
 
 
-def test_a_key_of_129_bytes_is_too_long_whatever_the_bytes(live: LiveServer) -> None:
+def test_a_key_over_128_bytes_is_refused(live: LiveServer) -> None:
     shop = make_shop()
     body = body_of(shop)
     for key, status in (("k" * 128, 201), ("k" * 129, 400), ("\u00fc" * 129, 400)):
@@ -166,7 +166,7 @@ def test_a_key_of_129_bytes_is_too_long_whatever_the_bytes(live: LiveServer) -> 
             assert wire.read("POST", ORDERS).status == status
 
 
-def test_two_keys_buy_nothing_twice(live: LiveServer) -> None:
+def test_a_request_with_two_keys_buys_at_most_once(live: LiveServer) -> None:
     shop = make_shop()
     body = body_of(shop)
     request = head("POST", ORDERS, headers_of(shop, Content_Length=str(len(body))))
@@ -181,14 +181,14 @@ def test_two_keys_buy_nothing_twice(live: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PUT", "BREW", "get"])
-def test_other_methods(live: LiveServer, method: str) -> None:
+def test_other_methods_get_the_documented_status(live: LiveServer, method: str) -> None:
     with Wire(live) as wire:
         wire.send(head(method, ORDERS, {}))
         answer = wire.read(method)
     assert answer.status == (401 if method in ("HEAD", "get") else 405)
 
 
-def test_what_is_not_http_gets_no_html(live: LiveServer) -> None:
+def test_bytes_that_are_not_http_get_no_html(live: LiveServer) -> None:
     for junk in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"\x00" * 100):
         with Wire(live) as wire:
             wire.send(junk)
@@ -198,7 +198,7 @@ def test_what_is_not_http_gets_no_html(live: LiveServer) -> None:
     assert live.http.get("/healthz").status_code == 200
 
 
-def test_head_has_no_body(live: LiveServer) -> None:
+def test_a_head_response_has_no_body(live: LiveServer) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(
@@ -211,7 +211,7 @@ def test_head_has_no_body(live: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("charset", ["hex", "utf-7", "base64", "undefined", "unicode_escape"])
-def test_a_charset_that_nobody_can_read_by_harms_nothing(live: LiveServer, charset: str) -> None:
+def test_an_unusable_charset_is_ignored(live: LiveServer, charset: str) -> None:
     merchant = Merchant(make_client(make_account()), http=live.http)
     headers = {
         "Authorization": f"Bearer {merchant.key}",

@@ -1,4 +1,4 @@
-"""Any sequence of requests under a few keys behaves like a very simple model."""
+"""Property test: any sequence of purchases with two keys behaves like a simple model."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,8 +31,11 @@ PRICE, CODES = 1, 12
 
 
 @dataclass
-class Known:
-    """What the model knows of a key: what was asked, what came of it, and how long ago."""
+class KeyModel:
+    """The model of one key: its request, its outcome and its age.
+
+    `age` counts from the first request, `since_start` from the last attempt.
+    """
 
     quantity: int
     answer: bytes | None = None
@@ -42,21 +45,21 @@ class Known:
 
 
 class Purchases(RuleBasedStateMachine):
-    """Buys, loses answers, fails, waits and cleans up; the model says what each must answer."""
+    """Buys, loses responses, fails, waits and cleans up; compares each response with the model."""
 
     def __init__(self) -> None:
         super().__init__()
         call_command("flush", interactive=False, verbosity=0)
         self.shop: Shop = make_shop(price=str(PRICE), codes=CODES)
         self.start = money()
-        self.keys: dict[str, Known] = {}
+        self.keys: dict[str, KeyModel] = {}
         self.sold = 0
         self.orders = 0
 
     @rule(key=KEYS, quantity=QUANTITIES)
     def buy(self, key: str, quantity: int) -> None:
         answer = self.shop.buy(key, quantity=quantity)
-        if self.held(key, quantity, answer):
+        if self.record_decides(key, quantity, answer):
             return
         if self.sold + quantity > CODES:
             assert refusal(answer)[2] == "insufficient_stock"
@@ -70,10 +73,10 @@ class Purchases(RuleBasedStateMachine):
         self.sell(key, quantity)
 
     @rule(key=KEYS, quantity=QUANTITIES)
-    def buy_and_lose_the_answer(self, key: str, quantity: int) -> None:
+    def buy_and_lose_the_response(self, key: str, quantity: int) -> None:
         with unreadable_codes(self.shop.product):
             answer = self.shop.buy(key, quantity=quantity)
-        if self.held(key, quantity, answer) or self.sold + quantity > CODES:
+        if self.record_decides(key, quantity, answer) or self.sold + quantity > CODES:
             if refusal_of(answer) == "insufficient_stock":
                 self.keys.pop(key, None)
             return
@@ -85,7 +88,7 @@ class Purchases(RuleBasedStateMachine):
     def fail_before_the_commit(self, key: str, quantity: int) -> None:
         with orders_cannot_be_written():
             answer = self.shop.buy(key, quantity=quantity)
-        if self.held(key, quantity, answer) or self.sold + quantity > CODES:
+        if self.record_decides(key, quantity, answer) or self.sold + quantity > CODES:
             if refusal_of(answer) == "insufficient_stock":
                 self.keys.pop(key, None)
             return
@@ -114,15 +117,15 @@ class Purchases(RuleBasedStateMachine):
             del self.keys[key]
 
     @invariant()
-    def money_and_codes_agree(self) -> None:
+    def money_and_codes_match_the_model(self) -> None:
         now = money()
         assert now.balance == self.start.balance - self.sold * PRICE
         assert now.stock == now.unsold == CODES - self.sold
         assert now.orders == self.orders
         assert now.records == len(self.keys)
 
-    def held(self, key: str, quantity: int, answer: Any) -> bool:
-        """Whether the key answers by itself, as the model says it must."""
+    def record_decides(self, key: str, quantity: int, answer: Any) -> bool:
+        """Whether the key's record decides the response, which must be that of the model."""
         known = self.keys.get(key)
         if known is None:
             return False
@@ -140,7 +143,7 @@ class Purchases(RuleBasedStateMachine):
         return True
 
     def claim(self, key: str, quantity: int) -> None:
-        known = self.keys.setdefault(key, Known(quantity))
+        known = self.keys.setdefault(key, KeyModel(quantity))
         known.since_start = timedelta()
 
     def sell(self, key: str, quantity: int) -> None:

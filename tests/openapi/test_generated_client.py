@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def generated(live: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Made from the document as a merchant would download it; returns its package's name."""
+    """The package name of a client that is generated from the downloaded document."""
     document = tmp_path / "openapi.json"
     document.write_bytes(live.http.get("/api/v1/openapi.json").content)
     tools = Path(sys.executable).parent
@@ -40,7 +40,7 @@ def generated(live: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return "client"
 
 
-def test_it_buys_and_replays(live: LiveServer, generated: str) -> None:
+def test_a_generated_client_buys_and_replays(live: LiveServer, generated: str) -> None:
     shop = make_shop(price="9.99", codes=3)
     package = importlib.import_module(generated)
     create_order = importlib.import_module(f"{generated}.api.orders.create_order")

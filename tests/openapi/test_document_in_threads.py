@@ -1,4 +1,4 @@
-"""The first readers of the document may come at once, to a process that has made none yet."""
+"""Several threads may ask for the OpenAPI document before the process has generated it."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ from drf_spectacular.plumbing import OpenApiGeneratorExtension
 django.setup()
 from config.api import openapi
 
-# What an extension is for is loaded when it is first asked. Threads that come for it together are
-# let in one after another.
+# drf-spectacular loads the target of an extension at its first use. Loading takes a different time
+# in each thread, so the threads overlap.
 load = OpenApiGeneratorExtension._load_class.__func__
 turns = itertools.count()
 
@@ -43,18 +43,18 @@ with ThreadPoolExecutor(4) as pool:
 """
 
 
-def test_all_of_them_get_the_document() -> None:
-    made = made_by_four_threads("openapi_document")
+def test_all_threads_get_the_same_document() -> None:
+    made = call_in_four_threads("openapi_document")
     assert made.returncode == 0, made.stderr
     assert len(set(made.stdout.split())) == 1
 
 
-def test_control_they_would_fail_without_taking_turns() -> None:
-    assert made_by_four_threads("_generate_document").returncode != 0
+def test_control_generation_without_the_lock_fails() -> None:
+    assert call_in_four_threads("_generate_document").returncode != 0
 
 
-def made_by_four_threads(function: str) -> "subprocess.CompletedProcess[str]":
-    """As many threads of a new process call this function at once."""
+def call_in_four_threads(function: str) -> "subprocess.CompletedProcess[str]":
+    """Calls this function of config.api.openapi in four threads of a new process at once."""
     return subprocess.run(
         [sys.executable, "-c", FOUR_THREADS, function],
         cwd=PROJECT,

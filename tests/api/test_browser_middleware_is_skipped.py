@@ -1,4 +1,4 @@
-"""Sessions, log-in, forms and messages are for browsers; requests of the API pass them by."""
+"""API requests skip the middleware for browsers: sessions, log-in and messages."""
 
 import pytest
 from django.conf import settings
@@ -10,21 +10,21 @@ from tests.factories import Merchant
 pytestmark = pytest.mark.django_db
 
 
-def test_a_request_of_the_api_has_no_session(merchant: Merchant) -> None:
+def test_an_api_request_has_no_session(merchant: Merchant) -> None:
     answer = Client().get("/api/v1/ping", headers={"Authorization": f"Bearer {merchant.key}"})
     assert answer.status_code == 200
     assert not hasattr(answer.wsgi_request, "session")
     assert not answer.cookies
 
 
-def test_who_is_logged_in_as_staff_is_nobody_to_the_api(staff: Client) -> None:
+def test_a_staff_session_does_not_authenticate_at_the_api(staff: Client) -> None:
     answer = staff.get("/api/v1/ping")
     assert settings.SESSION_COOKIE_NAME in answer.wsgi_request.COOKIES
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "missing_token"
 
 
-def test_a_page_of_the_back_office_has_a_session(staff: Client) -> None:
+def test_a_back_office_page_has_a_session(staff: Client) -> None:
     answer = staff.get("/admin/")
     assert answer.wsgi_request.session.session_key
     assert answer.wsgi_request.user.is_authenticated
@@ -32,7 +32,7 @@ def test_a_page_of_the_back_office_has_a_session(staff: Client) -> None:
 
 @pytest.fixture
 def staff() -> Client:
-    """A browser of the superuser."""
+    """A test client that is logged in as a superuser."""
     browser = Client()
     browser.force_login(
         User.objects.create_superuser("boss"), backend=settings.AUTHENTICATION_BACKENDS[-1]

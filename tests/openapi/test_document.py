@@ -1,4 +1,4 @@
-"""The document says what is true, in a form that tools read."""
+"""The OpenAPI document is valid, complete and equal to docs/openapi.yaml."""
 
 import re
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from tests.answers import CheckedClient, operations, served_document
 from tests.contract.rows import ERROR_CODES, REASONS
 
 
-def test_it_is_valid_openapi_3_0_3_of_version_1_1_0() -> None:
+def test_the_document_is_valid_openapi_3_0_3_of_version_1_1_0() -> None:
     document = served_document()
     validate(document, cls=OpenAPIV30SpecValidator)
     assert (document["openapi"], document["info"]["version"]) == ("3.0.3", "1.1.0")
     assert document["servers"] == [{"url": "/api/v1"}]
 
 
-def test_the_file_in_docs_is_the_served_document() -> None:
+def test_docs_openapi_yaml_is_the_served_document() -> None:
     """`make openapi` writes it."""
     assert yaml.safe_load((PROJECT / "docs" / "openapi.yaml").read_text()) == served_document()
 
 
-def test_every_operation_wants_the_bearer_key() -> None:
+def test_every_operation_requires_the_bearer_key() -> None:
     document = served_document()
     schemes = document["components"]["securitySchemes"]
     assert schemes == {"bearerAuth": {"type": "http", "scheme": "bearer"}}
@@ -36,7 +36,7 @@ def test_every_operation_wants_the_bearer_key() -> None:
         assert operation["security"] == [{"bearerAuth": []}], path
 
 
-def test_everything_is_described() -> None:
+def test_every_operation_parameter_and_response_is_described() -> None:
     document = served_document()
     tags = {tag["name"] for tag in document["tags"] if tag["description"]}
     for _, path, operation in operations(document):
@@ -48,12 +48,12 @@ def test_everything_is_described() -> None:
             assert response["description"], (path, status)
 
 
-def test_no_description_talks_about_our_own_papers() -> None:
+def test_no_description_mentions_the_contract() -> None:
     for schema in served_document()["components"]["schemas"].values():
         assert "Contract" not in schema.get("description", "")
 
 
-def test_the_purchase_says_what_it_takes() -> None:
+def test_the_purchase_documents_its_key_and_body() -> None:
     post = served_document()["paths"]["/orders"]["post"]
     (key,) = [each for each in post["parameters"] if each["in"] == "header"]
     assert (key["name"], key["required"]) == ("Idempotency-Key", True)
@@ -66,18 +66,18 @@ def test_the_purchase_says_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize("body", ["VoucherPurchaseRequest", "TopUpPurchaseRequest"])
-def test_a_purchase_body_is_closed(body: str) -> None:
+def test_a_purchase_body_allows_no_unknown_field(body: str) -> None:
     assert served_document()["components"]["schemas"][body]["additionalProperties"] is False
 
 
-def test_the_bounds_of_a_quantity_are_documented() -> None:
+def test_the_limits_of_the_quantity_are_documented() -> None:
     voucher = served_document()["components"]["schemas"]["VoucherPurchaseRequest"]
     quantity = voucher["properties"]["quantity"]
     assert (quantity["minimum"], quantity["maximum"]) == (1, 100)
     assert voucher["required"] == ["quantity"]
 
 
-def test_codes_and_reasons_are_closed_lists() -> None:
+def test_error_codes_and_reasons_are_enums() -> None:
     enums = [
         set(schema["enum"])
         for schema in served_document()["components"]["schemas"].values()
@@ -96,7 +96,7 @@ def _examples() -> Iterator[tuple[str, dict[str, Any], Any]]:
                 yield f"{method} {path} {status} {name}", media["schema"], example["value"]
 
 
-def test_every_example_is_what_its_schema_says() -> None:
+def test_every_example_matches_its_schema() -> None:
     resource = DRAFT4.create_resource(served_document())
     registry: Registry[Any] = Registry().with_resource("urn:document", resource)
     names = []
@@ -126,7 +126,7 @@ def test_every_error_code_has_an_example() -> None:
 
 
 @pytest.mark.django_db
-def test_the_page_opens_without_a_key_and_loads_nothing_from_elsewhere() -> None:
+def test_the_docs_page_is_public_and_loads_only_local_files() -> None:
     client = CheckedClient()
     page = client.get("/docs/")
     assert page.status_code == 200
@@ -148,5 +148,5 @@ def test_the_page_opens_without_a_key_and_loads_nothing_from_elsewhere() -> None
 
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
-def test_the_page_is_only_read(method: str) -> None:
+def test_the_docs_page_allows_only_get_and_head(method: str) -> None:
     assert CheckedClient().generic(method, "/docs/").status_code == 405

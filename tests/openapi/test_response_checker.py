@@ -1,4 +1,4 @@
-"""The checker behind every API test finds what it is there to find."""
+"""`check_answer`, which every API test runs, rejects undocumented responses."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ def check(path: str, status: int, value: Any, *, method: str = "GET", **headers:
     check_answer(method, f"/api/v1{path}", status=status, headers=HEADERS | names, body=body)
 
 
-def test_what_is_documented_passes() -> None:
+def test_documented_responses_pass() -> None:
     check("/balance", 200, BALANCE)
     check("/orders/X", 404, NOT_FOUND)
     check("/nothing", 404, {"message": "No."})
@@ -55,7 +55,7 @@ def test_what_is_documented_passes() -> None:
         pytest.param("/balance", 200, b"<html>", id="HTML"),
     ],
 )
-def test_what_is_not_documented_fails(path: str, status: int, value: Any) -> None:
+def test_undocumented_responses_fail(path: str, status: int, value: Any) -> None:
     with pytest.raises(WrongAnswer):
         check(path, status, value)
 
@@ -74,10 +74,10 @@ def test_wrong_headers_fail(headers: dict[str, str]) -> None:
         check("/balance", 200, BALANCE, **headers)
 
 
-def test_a_service_that_answers_wrongly_fails_the_test_that_called_it(
+def test_a_wrong_response_fails_the_test_that_made_the_request(
     merchant: Merchant, client: CheckedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: the same calls pass, and fail once the service answers otherwise."""
+    """Control: the same calls pass before the service is made to respond wrongly."""
     merchant.get("/balance")
     client.get("/api/v1/nothing")
     monkeypatch.setattr("wallets.schemas.BalanceSerializer.data", {"balance": 1})
