@@ -1,7 +1,7 @@
-"""The rows of the contract's tables, typed by hand.
+"""The rows of the contract's tables, copied by hand.
 
-Each table has a test that walks it (`table` below): a row without a case fails, and so does a case
-without a row. What only top-ups can meet stands in a list of its own, named TOP_UP_…
+A test is parametrized over each table by `table` below: a row without a case fails, and a case
+without a row fails. The rows of top-ups are in separate lists, named TOP_UP_…
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ REASONS = [
     "insufficient_balance",
 ]
 
-# Contract, "Endpoints": with the statuses that each may answer besides 401, 403 and 429.
+# Contract, "Endpoints": the statuses of each endpoint besides 401, 403 and 429.
 ENDPOINTS = {
     "GET /ping": {200},
     "GET /balance": {200, 409},
@@ -57,7 +57,7 @@ TOP_UP_ENDPOINTS = {
     "GET /topup-products/{product}": {200, 404},
 }
 
-# Who may be calling, and what every endpoint answers them.
+# Contract, "Authentication": callers that every endpoint refuses, with status and code.
 IDENTITIES = {
     "no header": (401, "missing_token"),
     "other scheme": (401, "invalid_token"),
@@ -74,7 +74,7 @@ IDENTITIES = {
     "rate limited": (429, "rate_limited"),
 }
 
-# Contract, "Resources and their fields", and "Error object": field, type, whether it may be null.
+# Contract, "Resources and their fields" and "Error object": the type of each field.
 FIELDS = {
     "Ping": {
         "client": "string",
@@ -199,7 +199,7 @@ LIST_PARAMETERS = {
 }
 TOP_UP_LIST_PARAMETERS = {"GET /topup-products": {"page", "per_page", "search"}}
 
-# Contract, "Catalogue visibility rules" (1 and 2; 3 is about top-ups).
+# Contract, "Catalogue visibility rules" 1 and 2; rule 3 is below, for top-up products.
 VISIBILITY = ["product off", "category off", "product missing", "variation off"]
 
 TOP_UP_VISIBILITY = [
@@ -249,7 +249,7 @@ TOP_UP_LIMITS = ["top-up quantity", "player_id length", "fields object"]
 # Contract, "Response envelope".
 ENVELOPE = ["success of a read", "success of a purchase", "failure", "before the API"]
 
-# Design, "A voucher purchase": the checks, in the order in which they answer.
+# docs/architecture.md, "A purchase": the checks, in their order.
 CHECKS = [
     "method",
     "authentication",
@@ -270,9 +270,9 @@ CHECKS = [
 
 
 def table(rows: Iterable[str], cases: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """Parametrizes `case` over a table. A case is named by its row, or by `row: detail`."""
+    """Parametrizes `case` over a table. The key of a case is its row, or `row: detail`."""
     named = {name.partition(":")[0] for name in cases}
-    assert named == set(rows), f"without a case or without a row: {named ^ set(rows)}"
+    assert named == set(rows), f"rows without a case, or cases without a row: {named ^ set(rows)}"
     return pytest.mark.parametrize(
         "case", [pytest.param(case, id=name) for name, case in cases.items()]
     )

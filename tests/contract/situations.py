@@ -1,4 +1,4 @@
-"""States of the world that a test of the contract starts from."""
+"""Situations that contract tests start from, and helpers that read responses."""
 
 import json
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ WINDOW = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Shop:
-    """A merchant with money, and a product with codes."""
+    """A merchant with a balance, and a product with codes."""
 
     merchant: Merchant
     product: Product
 
     def buy(self, key: str | None = None, **body: Any) -> Any:
-        """Buys one code unless told otherwise; a field given as `...` is left out."""
+        """Buys one code by default. A field with the value `...` is left out of the body."""
         wanted = {"product_id": self.product.pk, "quantity": 1, **body}
         wanted = {name: value for name, value in wanted.items() if value is not ...}
         return self.merchant.buy(key, **wanted)
@@ -60,7 +60,7 @@ def refusal(answer: Any) -> tuple[int, str, str | None]:
 
 
 def message(answer: Any) -> tuple[int, list[str]]:
-    """Status and members of an answer from before the API."""
+    """Status and member names of a response from before the API."""
     return answer.status_code, list(json.loads(answer.content))
 
 
@@ -77,7 +77,7 @@ class Money:
 
 
 def money() -> Money:
-    """Two of these are equal exactly when nothing was bought in between."""
+    """The current sums. Two of them are equal when nothing was bought in between."""
     return Money(
         balance=sum(Wallet.objects.values_list("balance", flat=True), Decimal()),
         entries=LedgerEntry.objects.count(),
@@ -90,7 +90,7 @@ def money() -> Money:
 
 @contextmanager
 def unreadable_codes(product: Product) -> Iterator[None]:
-    """The codes cannot be opened, so a purchase fails after its commit: the answer is lost."""
+    """Damages the codes, so a purchase fails after its commit and its response is lost."""
     codes = VoucherCode.objects.filter(shelf__product=product)
     sealed = dict(codes.values_list("pk", "sealed"))
     codes.update(sealed=b"damaged")
@@ -101,11 +101,11 @@ def unreadable_codes(product: Product) -> Iterator[None]:
 
 @contextmanager
 def orders_cannot_be_written() -> Iterator[None]:
-    """Inserting an order fails, so a purchase fails before its commit."""
+    """Makes the insert of an order fail, so a purchase fails before its commit."""
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE FUNCTION tests_fail() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN RAISE EXCEPTION 'the disk is on fire'; END $$"
+            " $$ BEGIN RAISE EXCEPTION 'orders cannot be written'; END $$"
         )
         cursor.execute(
             "CREATE TRIGGER tests_fail BEFORE INSERT ON orders_order"
@@ -119,19 +119,19 @@ def orders_cannot_be_written() -> Iterator[None]:
 
 
 def lose_answer(shop: Shop, key: str, **body: Any) -> None:
-    """A purchase under `key` is committed and its answer lost."""
+    """Makes a purchase under `key` that is committed, but whose response is lost."""
     with unreadable_codes(shop.product):
         assert refusal(shop.buy(key, **body)) == (500, "server_error", None)
 
 
 def fail_before_commit(shop: Shop, key: str, **body: Any) -> None:
-    """A purchase under `key` fails and nothing is bought."""
+    """Makes a purchase under `key` that fails before its commit."""
     with orders_cannot_be_written():
         assert refusal(shop.buy(key, **body)) == (500, "server_error", None)
 
 
 def age_records(age: timedelta) -> None:
-    """Makes every idempotency record older, as if so much time had passed."""
+    """Makes every idempotency record older by `age`."""
     IdempotencyRecord.objects.update(
         created_at=F("created_at") - age, started_at=F("started_at") - age
     )

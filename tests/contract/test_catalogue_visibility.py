@@ -1,4 +1,4 @@
-"""Contract, "Catalogue visibility rules": what is switched off is omitted, never flagged."""
+"""Contract, "Catalogue visibility rules": switched-off products and variations are left out."""
 
 from collections.abc import Callable
 
@@ -31,14 +31,14 @@ def _variation_off(shop: Shop) -> int:
     return shop.product.pk
 
 
-def _hidden(hide: Callable[[Shop], int]) -> None:
+def assert_hidden(hide: Callable[[Shop], int]) -> None:
     shop = make_shop()
     product = hide(shop)
     assert product not in [item["id"] for item in data(shop.merchant.get("/products"))["items"]]
     assert refusal(shop.merchant.get(f"/products/{product}"))[:2] == (404, "product_not_found")
 
 
-def _omitted(hide: Callable[[Shop], int]) -> None:
+def assert_variation_omitted(hide: Callable[[Shop], int]) -> None:
     shop = make_shop()
     make_variation(shop.product, codes=1)
     product = hide(shop)
@@ -49,17 +49,17 @@ def _omitted(hide: Callable[[Shop], int]) -> None:
 @table(
     VISIBILITY,
     {
-        "product off": lambda: _hidden(_product_off),
-        "category off": lambda: _hidden(_category_off),
-        "product missing": lambda: _hidden(_missing),
-        "variation off": lambda: _omitted(_variation_off),
+        "product off": lambda: assert_hidden(_product_off),
+        "category off": lambda: assert_hidden(_category_off),
+        "product missing": lambda: assert_hidden(_missing),
+        "variation off": lambda: assert_variation_omitted(_variation_off),
     },
 )
-def test_each_rule(case: Callable[[], None]) -> None:
+def test_each_visibility_rule(case: Callable[[], None]) -> None:
     case()
 
 
-def test_switched_on_again_it_is_back() -> None:
+def test_a_product_is_visible_again_after_its_category() -> None:
     shop = make_shop()
     _category_off(shop)
     Category.objects.update(active=True)
@@ -67,6 +67,6 @@ def test_switched_on_again_it_is_back() -> None:
 
 
 @pytest.mark.parametrize("product", ["0", "9223372036854775807", "9223372036854775808", "9" * 4000])
-def test_an_id_that_nothing_can_have_is_not_found(product: str) -> None:
+def test_an_impossible_id_is_not_found(product: str) -> None:
     answer = make_shop().merchant.get(f"/products/{product}")
     assert refusal(answer)[:2] == (404, "product_not_found")

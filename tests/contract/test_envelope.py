@@ -1,4 +1,4 @@
-"""Contract, "Response envelope": the three shapes of an answer, and what every answer carries."""
+"""Contract, "Response envelope": the three shapes of a response, and its common headers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ UNKNOWN_PATHS = [
 
 
 def _wrong_methods() -> list[tuple[str, str]]:
-    """Every documented path with every method that it does not have."""
+    """Every documented path with every method that it does not support."""
     allowed: dict[str, set[str]] = {}
     for method, path, _ in operations(served_document()):
         allowed.setdefault(path, set()).update({method, "HEAD"} if method == "GET" else {method})
@@ -71,14 +71,14 @@ CASES: dict[str, tuple[Callable[[Merchant], Any], int, list[str]]] = {
 
 
 @table(ENVELOPE, CASES)
-def test_each_shape(case: tuple[Callable[[Merchant], Any], int, list[str]]) -> None:
+def test_each_shape_of_a_response(case: tuple[Callable[[Merchant], Any], int, list[str]]) -> None:
     call, status, members = case
     assert message(call(make_merchant())) == (status, members)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["without credentials", "with credentials"])
 @pytest.mark.parametrize("path", UNKNOWN_PATHS)
-def test_an_unknown_path_is_only_a_message(path: str, known: bool) -> None:
+def test_an_unknown_path_returns_only_a_message(path: str, known: bool) -> None:
     headers = {"Authorization": f"Bearer {make_merchant().key}"} if known else {}
     for method in METHODS:
         answer = CheckedClient().generic(method, path, headers=headers)
@@ -87,8 +87,8 @@ def test_an_unknown_path_is_only_a_message(path: str, known: bool) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["without credentials", "with credentials"])
-def test_a_wrong_method_is_only_a_message(known: bool) -> None:
-    """Also for somebody who may not call at all: it never reaches the API."""
+def test_a_wrong_method_returns_only_a_message(known: bool) -> None:
+    """Also without credentials: the method is checked before authentication."""
     headers = {"Authorization": f"Bearer {make_merchant().key}"} if known else {}
     for method, path in _wrong_methods():
         answer = CheckedClient().generic(method, f"/api/v1{path}", headers=headers)
@@ -96,33 +96,33 @@ def test_a_wrong_method_is_only_a_message(known: bool) -> None:
         assert set(answer["Allow"].split(", ")) <= {"GET", "POST", "HEAD"}
 
 
-def test_the_document_itself_is_open_and_only_read() -> None:
+def test_openapi_json_is_public_and_read_only() -> None:
     client = CheckedClient()
     assert client.get("/api/v1/openapi.json").status_code == 200
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         assert client.generic(method, "/api/v1/openapi.json").status_code == 405
 
 
-def test_head_answers_as_get_without_a_body(merchant: Merchant) -> None:
+def test_head_responds_like_get_without_a_body(merchant: Merchant) -> None:
     headers = {"Authorization": f"Bearer {merchant.key}"}
     for path, status in (("/ping", 200), ("/orders/X", 404)):
         answer = merchant.http.head(f"/api/v1{path}", headers=headers)
         assert (answer.status_code, answer.content) == (status, b"")
 
 
-def test_every_answer_has_a_request_id_of_its_own(merchant: Merchant) -> None:
+def test_every_response_has_its_own_request_id(merchant: Merchant) -> None:
     answers = [merchant.get(path) for path in ("/ping", "/ping", "/nothing", "/orders/X")]
     assert len({answer["X-Request-Id"] for answer in answers}) == 4
 
 
-def test_a_request_id_from_outside_is_not_believed(merchant: Merchant) -> None:
+def test_a_request_id_of_the_client_is_ignored(merchant: Merchant) -> None:
     sent = "00000000-0000-4000-8000-000000000000"
     answer = merchant.http.get("/api/v1/ping", headers={"X-Request-Id": sent})
     assert answer["X-Request-Id"] != sent
 
 
-def test_no_answer_is_kept_by_what_it_passes(merchant: Merchant) -> None:
-    """Neither codes, nor an order that a poll would then see as it was."""
+def test_no_response_may_be_cached(merchant: Merchant) -> None:
+    """A cache would keep codes, and a poll would read an old state of the order."""
     for path in ("/ping", "/orders", "/orders/X", "/nothing"):
         assert merchant.get(path)["Cache-Control"] == "no-store", path
     assert merchant.post("{", key="a")["Cache-Control"] == "no-store"

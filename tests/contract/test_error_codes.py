@@ -1,4 +1,4 @@
-"""Contract, "Errors": every code is met, with its HTTP status and the members it promises."""
+"""Contract, "Errors": a request provokes each code, with its HTTP status and its members."""
 
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +80,7 @@ def _disagreeing_reference() -> Any:
     return shop.buy(product_id=..., merchant_reference="mine", variation_id=variation.pk)
 
 
-def _lost() -> Any:
+def _lost_response() -> Any:
     shop = make_shop()
     with unreadable_codes(shop.product):
         return shop.buy()
@@ -107,10 +107,10 @@ CASES: dict[str, Callable[[], Any]] = {
     "product_reference_ambiguous": _disagreeing_reference,
     "order_not_found": lambda: make_merchant().get("/orders/UNKNOWN"),
     "order_refused": lambda: make_shop(codes=0).buy(),
-    "server_error": _lost,
+    "server_error": _lost_response,
 }
 
-# What the error object holds besides code and message; nothing else.
+# The only members of the error object besides code and message.
 EXTRAS = {
     "rate_limited": {"retry_after_seconds"},
     "request_abandoned": {"reference"},
@@ -120,12 +120,12 @@ EXTRAS = {
 }
 
 
-def test_the_codes_are_a_closed_list() -> None:
+def test_the_error_codes_are_those_of_the_contract() -> None:
     assert {code.value: int(code.status) for code in ErrorCode} == ERROR_CODES
 
 
 @table(ERROR_CODES, {code: (code, case) for code, case in CASES.items()})
-def test_each_code_is_met(case: tuple[str, Callable[[], Any]]) -> None:
+def test_each_code_has_its_status_and_members(case: tuple[str, Callable[[], Any]]) -> None:
     code, provoke = case
     answer = provoke()
     found = error(answer)
@@ -134,7 +134,7 @@ def test_each_code_is_met(case: tuple[str, Callable[[], Any]]) -> None:
     assert found["message"]
 
 
-def test_the_reference_of_an_abandoned_request_reads_its_order() -> None:
+def test_the_reference_of_an_abandoned_request_is_its_order() -> None:
     shop = make_shop()
     lose_answer(shop, "one", quantity=2)
     age_records(WINDOW)
@@ -143,7 +143,7 @@ def test_the_reference_of_an_abandoned_request_reads_its_order() -> None:
     assert (order["status"], len(order["codes"])) == ("completed", 2)
 
 
-def test_an_unknown_merchant_reference_comes_back_as_it_was_sent() -> None:
+def test_an_unknown_merchant_reference_is_returned_unchanged() -> None:
     sent = "Ünï 1./:#-_" + "x" * 53
     answer = make_shop().buy(product_id=..., merchant_reference=sent)
     assert error(answer)["merchant_reference"] == sent

@@ -1,4 +1,4 @@
-"""Contract, "Resources and their fields": each field, its type, and what may be null or absent."""
+"""Contract, "Resources and their fields": each field, its type, and whether it may be null."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -34,7 +34,7 @@ def check_fields(resource: str, value: dict[str, Any]) -> None:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """As the contract says it: `string or null`."""
+    """The type of a schema in the contract's words, such as `string or null`."""
     if "$ref" in schema:
         return _kind(served_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if "oneOf" in schema:
@@ -44,7 +44,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("resource", FIELDS)
-def test_the_document_has_exactly_these_fields(resource: str) -> None:
+def test_the_document_has_exactly_the_contracts_fields(resource: str) -> None:
     schema = served_document()["components"]["schemas"][resource]
     kinds = {name: _kind(member) for name, member in schema["properties"].items()}
     assert kinds == FIELDS[resource]
@@ -53,7 +53,7 @@ def test_the_document_has_exactly_these_fields(resource: str) -> None:
 
 
 @pytest.mark.parametrize("endpoint", LIST_PARAMETERS)
-def test_the_document_has_exactly_these_list_parameters(endpoint: str) -> None:
+def test_each_list_has_exactly_the_contracts_parameters(endpoint: str) -> None:
     documented = {
         f"{method} {path}": {each["name"] for each in operation["parameters"]}
         for method, path, operation in operations(served_document())
@@ -63,7 +63,7 @@ def test_the_document_has_exactly_these_list_parameters(endpoint: str) -> None:
     assert documented[endpoint] == LIST_PARAMETERS[endpoint]
 
 
-def test_ping_names_the_client_and_its_limit() -> None:
+def test_ping_returns_the_client_and_its_rate_limit() -> None:
     merchant = make_shop().merchant
     ping = data(merchant.get("/ping"))
     check_fields("Ping", ping)
@@ -71,13 +71,13 @@ def test_ping_names_the_client_and_its_limit() -> None:
     assert ping["rate_limit_per_minute"] == merchant.client.rate_limit_per_minute
 
 
-def test_balance() -> None:
+def test_balance_returns_amount_and_currency() -> None:
     balance = data(make_shop(balance="12.34").merchant.get("/balance"))
     check_fields("Balance", balance)
     assert balance == {"balance": Decimal("12.34"), "currency": "USD"}
 
 
-def test_a_full_product() -> None:
+def test_a_product_with_every_field_set() -> None:
     shop = make_shop(price="9.99", codes=4, type="voucher", quantity_step=3)
     variation = make_variation(shop.product, price="9.49", codes=2)
     account = shop.merchant.client.account
@@ -112,7 +112,7 @@ def test_a_full_product() -> None:
     }
 
 
-def test_a_product_of_which_nothing_is_known() -> None:
+def test_a_product_with_every_optional_field_empty() -> None:
     merchant = make_shop().merchant
     product = make_product(price=None)
     make_variation(product, price=None)
@@ -126,12 +126,12 @@ def test_a_product_of_which_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("type", ["voucher", "top_up", None])
-def test_each_product_type(type: str | None) -> None:
+def test_each_product_type_is_returned(type: str | None) -> None:
     shop = make_shop(type=type)
     assert data(shop.merchant.get(f"/products/{shop.product.pk}"))["type"] == type
 
 
-def test_a_price_in_another_currency_is_no_price() -> None:
+def test_a_price_in_another_currency_is_null() -> None:
     shop = make_shop(currency="EUR")
     product = data(shop.merchant.get(f"/products/{shop.product.pk}"))
     assert (product["price"], product["sellable"], product["currency"]) == (None, False, "EUR")
@@ -141,7 +141,7 @@ def test_a_price_in_another_currency_is_no_price() -> None:
     ("own", "variation", "active", "in_stock"),
     [(0, 0, True, False), (1, 0, True, True), (0, 1, True, True), (0, 1, False, False)],
 )
-def test_in_stock_looks_at_the_variations_and_available_stock_does_not(
+def test_in_stock_includes_variations_but_available_stock_does_not(
     own: int, variation: int, active: bool, in_stock: bool
 ) -> None:
     shop = make_shop(codes=own)
@@ -158,7 +158,7 @@ def test_available_stock_is_counted_live() -> None:
     assert data(shop.merchant.get(f"/products/{shop.product.pk}"))["available_stock"] == 3
 
 
-def test_a_voucher_order_has_the_same_fields_wherever_it_is_shown() -> None:
+def test_a_voucher_order_is_the_same_in_every_response() -> None:
     shop = make_shop(quantity_step=2, price="3.50", codes=4)
     variation = make_variation(shop.product, price="1.25", codes=3, quantity_step=3)
     of_product = data(shop.buy(quantity=4))
@@ -175,18 +175,18 @@ def test_a_voucher_order_has_the_same_fields_wherever_it_is_shown() -> None:
     assert of_product["product_id"] == of_variation["product_id"] == shop.product.pk
 
 
-def test_a_code_shows_what_it_has() -> None:
+def test_a_code_has_serial_number_and_pin_code() -> None:
     order = data(make_shop().buy(quantity=2))
     for code in order["codes"]:
         check_fields("Code", code)
         assert code.keys() == FIELDS["Code"].keys()
 
 
-def test_the_error_object() -> None:
+def test_the_error_object_has_the_contracts_fields() -> None:
     check_fields("Error", error(make_shop(codes=0).buy()))
     check_fields("Error", error(make_shop().merchant.buy()))
 
 
-def test_pagination() -> None:
+def test_pagination_has_the_contracts_fields() -> None:
     page = data(make_shop().merchant.get("/products"))["pagination"]
     check_fields("Pagination", page)

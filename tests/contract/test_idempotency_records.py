@@ -1,4 +1,4 @@
-"""Contract, "Idempotency record": what the same key gets, row by row."""
+"""Contract, "Idempotency record": the response to a used key, row by row."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -65,7 +65,7 @@ def taken_over() -> None:
 
 
 def taken_over_and_failed_again() -> None:
-    """The wait restarts with the retry that took over."""
+    """The five minutes restart with the retry that took the key over."""
     shop = make_shop()
     fail_before_commit(shop, "one")
     age_records(WINDOW)
@@ -128,11 +128,11 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 @table(RECORD_ROWS, CASES)
-def test_each_row(case: Callable[[], None]) -> None:
+def test_each_row_of_the_idempotency_record(case: Callable[[], None]) -> None:
     case()
 
 
-def test_a_failure_before_the_commit_restores_balance_and_stock_exactly() -> None:
+def test_a_failure_before_the_commit_changes_neither_balance_nor_stock() -> None:
     """Contract, "Consistency guarantees", 1."""
     shop = make_shop()
     before = money()
@@ -146,7 +146,7 @@ def test_a_failure_before_the_commit_restores_balance_and_stock_exactly() -> Non
     assert (after.orders, after.entries, after.records) == (before.orders, before.entries, 1)
 
 
-def test_a_failure_after_the_commit_leaves_the_order_and_the_debit() -> None:
+def test_a_failure_after_the_commit_keeps_the_order_and_the_debit() -> None:
     """Contract, "Consistency guarantees", 2."""
     shop = make_shop(price="9.99", codes=5)
     lose_answer(shop, "one", quantity=2)

@@ -90,7 +90,7 @@ def a_failure_keeps_the_key() -> None:
 
 
 def a_replay_is_the_original_answer() -> None:
-    """Whatever happened since to link, product, price, codes or stock."""
+    """Later changes of link, product, price, codes and stock do not change the replay."""
     shop = make_shop()
     account = shop.merchant.client.account
     assert account
@@ -104,8 +104,8 @@ def a_replay_is_the_original_answer() -> None:
     assert shop.buy("one", **body).content == first.content
 
 
-def forgotten_keys_buy_again() -> None:
-    """What cleanup forgets is a new purchase; test_idempotency_records.py has the times."""
+def another_key_buys_again() -> None:
+    """Another key is a new purchase. test_idempotency_records.py tests a key after its cleanup."""
     shop = make_shop()
     shop.buy("one")
     shop.buy("another")
@@ -121,16 +121,16 @@ CASES: dict[str, Callable[[], None]] = {
     "rule 3: query": query_parameters_matter,
     "rule 4": a_failure_keeps_the_key,
     "rule 5": a_replay_is_the_original_answer,
-    "rule 6": forgotten_keys_buy_again,
+    "rule 6": another_key_buys_again,
 }
 
 
 @table(IDEMPOTENCY_RULES, CASES)
-def test_each_rule(case: Callable[[], None]) -> None:
+def test_each_idempotency_rule(case: Callable[[], None]) -> None:
     case()
 
 
-def test_a_key_belongs_to_one_client() -> None:
+def test_keys_are_scoped_to_one_client() -> None:
     shop = make_shop()
     sibling = Merchant(make_client(shop.merchant.client.account))
     references = {
@@ -139,7 +139,7 @@ def test_a_key_belongs_to_one_client() -> None:
     assert len(references) == 2
 
 
-def test_keys_differ_in_case_and_in_every_character() -> None:
+def test_keys_are_compared_exactly() -> None:
     shop = make_shop(price="1.00")
     keys = ["a", "A", "a b", "a  b", '"a"', "a,b"]
     references = {data(shop.buy(key, quantity=1))["reference"] for key in keys[:5]}
@@ -147,14 +147,14 @@ def test_keys_differ_in_case_and_in_every_character() -> None:
 
 
 @pytest.mark.parametrize("key", ["sch\u00f6n", "a\x00b", "a\tb", "\x7f", "a\u0080"])
-def test_a_key_is_printable_ascii(key: str) -> None:
+def test_a_key_must_be_printable_ascii(key: str) -> None:
     answer = make_shop().buy(key)
     assert refusal(answer)[:2] == (422, "validation_failed")
     assert list(error(answer)["fields"]) == ["Idempotency-Key"]
 
 
 def test_a_refusal_releases_the_key() -> None:
-    """The merchant tops up the wallet and sends the same again."""
+    """The merchant tops up the wallet and sends the same request again."""
     shop = make_shop(balance="0", price="9.99")
     account = shop.merchant.client.account
     assert account
@@ -167,21 +167,21 @@ def test_a_refusal_releases_the_key() -> None:
     assert "Idempotent-Replay" not in answer
 
 
-def test_after_a_refusal_the_key_is_free_for_other_content() -> None:
+def test_a_refused_key_may_be_used_with_other_content() -> None:
     shop = make_shop(codes=1)
     assert refusal(shop.buy("one", quantity=2))[2] == "insufficient_stock"
     assert shop.buy("one", quantity=1).status_code == 201
 
 
-def test_a_bad_request_never_takes_the_key() -> None:
+def test_an_invalid_request_does_not_use_up_the_key() -> None:
     shop = make_shop()
     assert refusal(shop.buy("one", quantity="1"))[:2] == (422, "validation_failed")
     assert money().records == 0
     assert shop.buy("one").status_code == 201
 
 
-def test_types_of_values_matter() -> None:
-    """1.0 is not an integer, so it is refused before the key is looked at."""
+def test_a_float_for_an_integer_is_refused_before_the_key() -> None:
+    """1.0 is not an integer, so the body is refused before the key is looked up."""
     shop = make_shop()
     shop.buy("one")
     body = f'{{"product_id": {shop.product.pk}.0, "quantity": 1}}'

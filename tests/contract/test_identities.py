@@ -1,4 +1,4 @@
-"""Contract, "Authentication": every endpoint, whoever may be calling."""
+"""Contract, "Authentication": every endpoint with every kind of caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who calls: with these headers, from this address."""
+    """A caller with this Authorization header and address."""
 
     authorization: str | None
     address: str = "127.0.0.1"
@@ -39,8 +39,8 @@ def _bearer(merchant: Merchant) -> str:
     return f"Bearer {merchant.key}"
 
 
-def _guessed(key: str) -> str:
-    """A secret that nobody has, behind a prefix that exists."""
+def _wrong_secret(key: str) -> str:
+    """A key with an existing prefix and a wrong secret."""
     return f"Bearer {key.rpartition('_')[0]}_{'0' * 64}"
 
 
@@ -84,7 +84,7 @@ CALLERS: dict[str, Callable[[], Caller]] = {
     "junk token: two keys": lambda: Caller(f"Bearer {make_merchant().key} {make_merchant().key}"),
     "unknown key": lambda: Caller(f"Bearer vk_{'0' * 12}_{'0' * 64}"),
     "wrong secret": lambda: Caller(f"Bearer {make_merchant().key[:-1]}g"),
-    "wrong secret: of the right form": lambda: Caller(_guessed(make_merchant().key)),
+    "wrong secret: of the right form": lambda: Caller(_wrong_secret(make_merchant().key)),
     "expired key": _expired,
     "revoked key": _revoked,
     "disabled client": lambda: Caller(_bearer(make_merchant(enabled=False))),
@@ -103,7 +103,7 @@ def _paths() -> list[tuple[str, str]]:
     ]
 
 
-def test_the_document_names_every_endpoint_with_its_statuses() -> None:
+def test_the_document_has_every_endpoint_with_its_statuses() -> None:
     documented = {
         f"{method} {path}": {int(status) for status in operation["responses"]}
         for method, path, operation in operations(served_document())
@@ -116,7 +116,7 @@ def test_the_document_names_every_endpoint_with_its_statuses() -> None:
 
 
 @table(IDENTITIES, {name: (name.partition(":")[0], make) for name, make in CALLERS.items()})
-def test_every_endpoint_refuses(case: tuple[str, Callable[[], Caller]]) -> None:
+def test_every_endpoint_refuses_the_caller(case: tuple[str, Callable[[], Caller]]) -> None:
     identity, make = case
     caller = make()
     before = money()
@@ -131,8 +131,8 @@ def test_a_401_names_the_scheme(authorization: str | None) -> None:
     assert Caller(authorization).call("GET /ping", "/ping")["WWW-Authenticate"] == "Bearer"
 
 
-def test_all_invalid_keys_get_the_same_bytes() -> None:
-    """Whether a key ever existed is nobody's business."""
+def test_all_invalid_keys_get_the_same_response() -> None:
+    """The response must not reveal whether a key ever existed."""
     invalid = [name for name, answer in IDENTITIES.items() if answer[1] == "invalid_token"]
     makers = [make for name, make in CALLERS.items() if name.partition(":")[0] in invalid]
     bodies = {make().call("GET /ping", "/ping").content for make in makers}
@@ -154,14 +154,14 @@ def test_an_address_on_the_allowlist_may_call(networks: list[str], address: str)
     assert caller.call("GET /ping", "/ping").status_code == 200
 
 
-def test_nobody_talks_their_way_onto_the_allowlist() -> None:
+def test_x_forwarded_for_does_not_bypass_the_allowlist() -> None:
     merchant = make_merchant(allowed_networks=["192.0.2.7"])
     headers = {"Authorization": _bearer(merchant), "X-Forwarded-For": "192.0.2.7"}
     answer = CheckedClient().get("/api/v1/ping", headers=headers)
     assert refusal(answer)[:2] == (403, "ip_not_allowed")
 
 
-def test_during_rotation_both_keys_work_and_show_the_same_orders() -> None:
+def test_both_keys_read_the_same_orders_during_rotation() -> None:
     shop = make_shop()
     reference = data(shop.buy())["reference"]
     new = rotate_key(client=shop.merchant.client, overlap=timedelta(hours=1))
@@ -176,7 +176,7 @@ def test_the_scheme_may_be_written_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("account", ["none", "without wallet"])
-def test_a_client_without_a_wallet_reads_everything_but_a_balance(account: str) -> None:
+def test_a_client_without_a_wallet_reads_everything_but_the_balance(account: str) -> None:
     owner = None if account == "none" else make_account(wallet=False)
     shop = Shop(Merchant(make_client(owner)), make_product(codes=1))
     assert refusal(shop.merchant.get("/balance"))[:2] == (409, "client_without_wallet")
@@ -185,7 +185,7 @@ def test_a_client_without_a_wallet_reads_everything_but_a_balance(account: str) 
         assert shop.merchant.get(path).status_code == 200, path
 
 
-def test_the_limit_counts_a_client_and_nobody_else() -> None:
+def test_the_rate_limit_counts_each_client_separately() -> None:
     account = make_account()
     limited, sibling = (make_client(account, rate_limit_per_minute=2) for _ in range(2))
     merchants = [Merchant(limited), Merchant(limited), Merchant(sibling)]
@@ -193,7 +193,7 @@ def test_the_limit_counts_a_client_and_nobody_else() -> None:
     assert statuses == [200, 200, 429, 429, 200, 200]
 
 
-def test_a_refused_key_is_not_counted_against_its_client() -> None:
+def test_a_refused_request_does_not_count_for_the_rate_limit() -> None:
     merchant = make_merchant(rate_limit_per_minute=1)
     ApiClient.objects.update(enabled=False)
     for _ in range(3):
@@ -202,8 +202,8 @@ def test_a_refused_key_is_not_counted_against_its_client() -> None:
     assert merchant.get("/ping").status_code == 200
 
 
-def test_a_foreign_order_looks_exactly_like_an_unknown_one() -> None:
-    """Even between two keys of one account."""
+def test_a_foreign_order_looks_like_an_unknown_order() -> None:
+    """Also for two clients of one account."""
     shop = make_shop()
     foreign = data(shop.buy())["reference"]
     sibling = Merchant(make_client(shop.merchant.client.account))

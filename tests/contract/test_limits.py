@@ -1,4 +1,4 @@
-"""Contract, "Limits": each limit holds at its edge and not one further."""
+"""Contract, "Limits": each limit is accepted, and one more is refused."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -96,7 +96,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "Idempotency-Key length": key_length,
     "merchant_reference length": reference_length,
     "in-progress window": window,
-    # What happens at these edges is in test_idempotency_records.py.
+    # test_idempotency_records.py tests the behaviour at these limits.
     "retention of successes": lambda: _days(settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS, 7),
     "retention of unfinished records": lambda: _days(settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS, 1),
 }
@@ -111,5 +111,5 @@ def test_each_limit(case: Callable[[], Any]) -> None:
     case()
 
 
-def test_a_new_client_has_the_default_limit() -> None:
+def test_a_new_client_has_the_default_rate_limit() -> None:
     assert make_client().rate_limit_per_minute == settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE

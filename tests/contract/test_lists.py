@@ -1,4 +1,4 @@
-"""Contract, "Query parameters of list endpoints": pages, search, in_stock; newest orders first."""
+"""Contract, "Query parameters of list endpoints": pages, search, in_stock, order of the items."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ def _names(merchant: Merchant, **query: Any) -> list[str]:
 
 
 def _buy(shop: Shop, number: int) -> list[str]:
-    """References of so many orders, newest first."""
+    """Buys this many orders. Returns their references, newest first."""
     return [data(shop.buy())["reference"] for _ in range(number)][::-1]
 
 
 @pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
-def test_product_pages_are_exact_at_their_edges(total: int) -> None:
+def test_product_pages_contain_every_product_once(total: int) -> None:
     merchant = make_merchant()
     products = [make_product().pk for _ in range(total)]
     seen = []
@@ -48,7 +48,7 @@ def test_product_pages_are_exact_at_their_edges(total: int) -> None:
 
 
 @pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
-def test_order_pages_are_newest_first_and_exact_at_their_edges(total: int) -> None:
+def test_order_pages_contain_every_order_once_newest_first(total: int) -> None:
     shop = make_shop()
     references = _buy(shop, total)
     seen = []
@@ -75,7 +75,7 @@ def test_each_client_sees_only_its_own_orders() -> None:
         assert page["pagination"]["total"] == len(references)
 
 
-def test_orders_have_no_other_filters() -> None:
+def test_orders_ignore_other_parameters() -> None:
     shop = make_shop()
     references = _buy(shop, 2)
     page = data(shop.merchant.get("/orders", status="failed", merchant_reference="x", search="y"))
@@ -98,7 +98,7 @@ def test_orders_have_no_other_filters() -> None:
         ("", ["Steam 10", "STEAM 20%", "a_b", "back\\slash", "\u00e9t\u00e9"]),
     ],
 )
-def test_search_is_a_part_of_the_name_in_any_case(search: str, found: list[str]) -> None:
+def test_search_finds_a_part_of_the_name_in_any_case(search: str, found: list[str]) -> None:
     merchant = make_merchant()
     for name in ("Steam 10", "STEAM 20%", "a_b", "back\\slash", "\u00e9t\u00e9"):
         make_product(name=name)
@@ -109,7 +109,7 @@ def test_search_is_a_part_of_the_name_in_any_case(search: str, found: list[str])
     ("value", "filters"),
     [("1", True), ("true", True), ("TRUE", True), ("0", False), ("yes", False), ("", False)],
 )
-def test_in_stock(value: str, filters: bool) -> None:
+def test_in_stock_filters_products(value: str, filters: bool) -> None:
     merchant = make_merchant()
     make_product(name="stocked", codes=1)
     make_product(name="empty")
@@ -119,7 +119,7 @@ def test_in_stock(value: str, filters: bool) -> None:
     assert listed == ["stocked", "variation"] if filters else len(listed) == 4
 
 
-def test_search_and_in_stock_count_together_in_the_total() -> None:
+def test_search_and_in_stock_together_limit_the_total() -> None:
     merchant = make_merchant()
     make_product(name="Steam 1", codes=1)
     make_product(name="Steam 2")
@@ -134,7 +134,7 @@ def _queries_of(merchant: Merchant, path: str) -> int:
     return len(queries)
 
 
-def test_fifty_orders_cost_as_many_queries_as_one() -> None:
+def test_fifty_orders_need_as_many_queries_as_one() -> None:
     shop = make_shop(price="0.01", codes=51)
     _buy(shop, 1)
     one = _queries_of(shop.merchant, "/orders")
@@ -142,7 +142,7 @@ def test_fifty_orders_cost_as_many_queries_as_one() -> None:
     assert _queries_of(shop.merchant, "/orders") == one <= 5
 
 
-def test_fifty_products_cost_as_many_queries_as_one() -> None:
+def test_fifty_products_need_as_many_queries_as_one() -> None:
     merchant = make_merchant()
     make_variation(make_product(codes=1))
     one = _queries_of(merchant, "/products")
@@ -151,7 +151,7 @@ def test_fifty_products_cost_as_many_queries_as_one() -> None:
     assert _queries_of(merchant, "/products") == one <= 5
 
 
-def test_the_name_of_a_shelf_is_read_when_an_order_is_shown() -> None:
+def test_an_order_shows_the_current_merchant_reference() -> None:
     shop = make_shop()
     reference = data(shop.buy())["reference"]
     account = shop.merchant.client.account

@@ -1,4 +1,4 @@
-"""Money is exact from the deposit to the bytes of an answer, and an order is a fixed record."""
+"""Money is exact from the deposit to the response, and an order never changes."""
 
 from decimal import Decimal
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("0", b"0.00"),
     ],
 )
-def test_a_balance_is_written_with_every_digit(balance: str, written: bytes) -> None:
+def test_a_balance_has_every_digit(balance: str, written: bytes) -> None:
     answer = make_merchant(balance=balance).get("/balance")
     assert b'"balance":' + written + b"," in answer.content
     assert data(answer)["balance"] == Decimal(balance)
@@ -65,7 +65,7 @@ def test_the_last_cent_buys() -> None:
 
 
 def test_an_order_never_changes() -> None:
-    """Its price, units and product are of the moment of the sale."""
+    """An order keeps the price, units and product of its purchase."""
     shop = make_shop(price="9.99", codes=6, quantity_step=2)
     order = data(shop.buy(quantity=4))
     Shelf.objects.update(price=Decimal(1), quantity_step=1)

@@ -1,4 +1,4 @@
-"""Of two things wrong at once, the one that is checked first answers."""
+"""When a purchase fails two checks, the response is that of the earlier check."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @dataclass
 class Attempt:
-    """One purchase, and everything about it that can be made wrong."""
+    """One purchase request, with everything that a test can spoil."""
 
     merchant: Merchant
     product: Product
@@ -72,7 +72,7 @@ def _fields(attempt: Attempt) -> None:
 
 
 def _lookup(attempt: Attempt) -> None:
-    """The key was used for something else; whoever is poor now was not poor then."""
+    """The key was used for another request."""
     IdempotencyRecord.objects.create(
         client=attempt.merchant.client, key=attempt.key, fingerprint=b"of another request"
     )
@@ -112,7 +112,7 @@ def _balance(attempt: Attempt) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """How to make one check fail, and what it then answers."""
+    """How to make one check fail, and the status and code of the response."""
 
     spoil: Callable[[Attempt], None]
     answer: tuple[int, Any]
@@ -135,17 +135,17 @@ CASES = {
     "stock": Check(_stock, (409, "insufficient_stock")),
     "balance": Check(_balance, (409, "insufficient_balance")),
 }
-# Two that cannot be wrong at once.
+# Pairs of checks that cannot fail together.
 IMPOSSIBLE = {
-    ("idempotency key", "idempotency lookup"): "a key that is too long was never used",
-    ("reference", "variation"): "an unknown link disagrees with nothing",
-    ("wallet", "balance"): "no wallet, no balance",
+    ("idempotency key", "idempotency lookup"): "a key that is too long has no record",
+    ("reference", "variation"): "an unknown reference has no variation to disagree with",
+    ("wallet", "balance"): "a client without a wallet has no balance",
 }
-# These change who is buying, so they come before what is done in the merchant's name.
+# These replace the merchant, so they run before those that change the merchant.
 FIRST = ["wallet", "balance"]
 
 
-def _pairs() -> list[tuple[str, str]]:
+def pairs() -> list[tuple[str, str]]:
     return [
         (first, second)
         for place, first in enumerate(CHECKS)
@@ -154,7 +154,7 @@ def _pairs() -> list[tuple[str, str]]:
     ]
 
 
-def _said(answer: Any) -> tuple[int, str]:
+def status_and_code(answer: Any) -> tuple[int, str]:
     if "success" not in answer.json():
         status, members = message(answer)
         return status, members[0]
@@ -162,7 +162,7 @@ def _said(answer: Any) -> tuple[int, str]:
     return status, reason or code
 
 
-def _send(*broken: str) -> Any:
+def send_spoiled(*broken: str) -> Any:
     shop = make_shop()
     attempt = Attempt(shop.merchant, shop.product)
     for name in sorted(broken, key=lambda name: name not in FIRST):
@@ -175,10 +175,10 @@ def test_every_check_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_each_alone(name: str) -> None:
-    assert _said(_send(name)) == CASES[name].answer
+def test_each_check_alone(name: str) -> None:
+    assert status_and_code(send_spoiled(name)) == CASES[name].answer
 
 
-@pytest.mark.parametrize(("first", "second"), _pairs())
-def test_of_two_the_first_answers(first: str, second: str) -> None:
-    assert _said(_send(first, second)) == CASES[first].answer
+@pytest.mark.parametrize(("first", "second"), pairs())
+def test_the_earlier_of_two_failed_checks_responds(first: str, second: str) -> None:
+    assert status_and_code(send_spoiled(first, second)) == CASES[first].answer

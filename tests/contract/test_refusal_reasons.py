@@ -1,4 +1,4 @@
-"""Contract, "Reasons under order_refused": each is met, in its order, and changes nothing."""
+"""Contract, "Reasons under order_refused": each reason, their order, and that nothing changes."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -61,7 +61,7 @@ CASES: dict[str, Callable[[Shop], None]] = {
 }
 
 
-def test_the_reasons_are_a_closed_list_in_this_order() -> None:
+def test_the_reasons_are_those_of_the_contract_in_order() -> None:
     assert [reason.value for reason in RefusalReason] == REASONS
 
 
@@ -72,7 +72,7 @@ def _shop_for(reason: str) -> Shop:
 
 
 @table(REASONS, {name: (name.partition(":")[0], spoil) for name, spoil in CASES.items()})
-def test_each_reason_is_met_and_nothing_changes(case: tuple[str, Callable[[Shop], None]]) -> None:
+def test_each_reason_refuses_and_changes_nothing(case: tuple[str, Callable[[Shop], None]]) -> None:
     reason, spoil = case
     shop = _shop_for(reason)
     spoil(shop)
@@ -81,7 +81,7 @@ def test_each_reason_is_met_and_nothing_changes(case: tuple[str, Callable[[Shop]
     assert money() == before
 
 
-def test_a_switched_off_variation_is_inactive_and_its_product_is_not() -> None:
+def test_a_switched_off_variation_is_inactive_but_its_product_sells() -> None:
     shop = make_shop()
     variation = make_variation(shop.product, codes=1)
     Variation.objects.filter(pk=variation.pk).update(active=False)
@@ -96,8 +96,8 @@ def test_a_client_without_an_account_has_no_wallet() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), list(pairwise(REASONS)))
-def test_of_two_reasons_the_first_answers(first: str, second: str) -> None:
-    """The wallet is there or not, so it and a low balance are never both a reason."""
+def test_the_earlier_of_two_reasons_is_returned(first: str, second: str) -> None:
+    """A client without a wallet has no balance, so these two reasons never apply together."""
     without_wallet = "client_without_wallet" in (first, second)
     poor = second == "insufficient_balance"
     shop = _shop_for("client_without_wallet" if without_wallet else "")
@@ -108,7 +108,7 @@ def test_of_two_reasons_the_first_answers(first: str, second: str) -> None:
     assert refusal(shop.buy()) == (409, "order_refused", first)
 
 
-def test_all_reasons_at_once_answer_one_after_the_other() -> None:
+def test_all_reasons_are_returned_one_after_the_other() -> None:
     account = make_account(wallet=False)
     shop = Shop(Merchant(make_client(account)), make_product(codes=0, quantity_step=2))
     _off(shop)

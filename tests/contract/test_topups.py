@@ -1,4 +1,4 @@
-"""The contract's tables that only top-ups meet: catalogue, body rules, limits, transitions."""
+"""The contract's tables about top-ups: catalogue, body rules, limits, transitions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def topup(merchant: Merchant, product: TopUpProduct, key: str | None = None, **b
 # The catalogue.
 
 
-def test_the_document_has_exactly_these_list_parameters() -> None:
+def test_the_top_up_list_has_exactly_the_contracts_parameters() -> None:
     documented = {
         f"{method} {path}": {each["name"] for each in operation.get("parameters", ())}
         for method, path, operation in operations(served_document())
@@ -52,7 +52,7 @@ def test_the_document_has_exactly_these_list_parameters() -> None:
         assert documented[endpoint] == parameters
 
 
-def test_a_full_topup_product_keeps_the_configured_order() -> None:
+def test_fields_and_options_keep_their_configured_order() -> None:
     category = make_category()
     product = make_topup_product(price="4.99", available_stock=3, category=category)
     late = make_field(product, "text", position=2, required=False)
@@ -81,7 +81,7 @@ def test_a_full_topup_product_keeps_the_configured_order() -> None:
     )
 
 
-def test_stock_that_is_not_counted_is_null_and_another_currency_is_not_sellable() -> None:
+def test_uncounted_stock_is_null_and_another_currency_is_not_sellable() -> None:
     product = make_topup_product(currency="EUR", price="5.00")
     shown = data(make_merchant().get(f"/topup-products/{product.pk}"))
     check_fields("TopUpProduct", shown)
@@ -101,7 +101,7 @@ HIDING: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @table(TOP_UP_VISIBILITY, HIDING)
-def test_what_is_not_sold_here_is_gone(case: Callable[[], dict[str, Any]]) -> None:
+def test_a_hidden_top_up_product_is_not_found(case: Callable[[], dict[str, Any]]) -> None:
     merchant = make_merchant()
     seen, hidden = make_topup_product(), make_topup_product(**case())
     gone = MISSING if hidden.pk == MISSING - 1 else hidden.pk
@@ -112,7 +112,7 @@ def test_what_is_not_sold_here_is_gone(case: Callable[[], dict[str, Any]]) -> No
 
 
 @pytest.mark.parametrize("product", ["0", "9223372036854775808", "9" * 4000])
-def test_an_id_that_nothing_can_have_is_not_found(product: str) -> None:
+def test_an_impossible_id_is_not_found(product: str) -> None:
     answer = make_merchant().get(f"/topup-products/{product}")
     assert refusal(answer)[:2] == (404, "product_not_found")
 
@@ -123,7 +123,7 @@ def test_a_voucher_product_is_not_a_topup_product() -> None:
     assert refusal(answer)[:2] == (404, "product_not_found")
 
 
-def test_pages_and_search() -> None:
+def test_top_up_products_have_pages_and_search() -> None:
     merchant = make_merchant()
     for name in ("Gems 60", "GEMS 100%", "Coins"):
         make_topup_product(name=name)
@@ -136,7 +136,7 @@ def test_pages_and_search() -> None:
     assert data(merchant.get("/topup-products", per_page=101))["pagination"]["per_page"] == 100
 
 
-def test_fifty_products_cost_as_many_queries_as_one() -> None:
+def test_fifty_products_need_as_many_queries_as_one() -> None:
     merchant = make_merchant()
 
     def queries() -> int:
@@ -155,8 +155,8 @@ def test_fifty_products_cost_as_many_queries_as_one() -> None:
 
 
 def rule_1(merchant: Merchant) -> None:
-    foreign: dict[str, Any] = {"product_id": 1, "variation_id": 1, "merchant_reference": "x"}
-    for name, value in foreign.items():
+    voucher_fields: dict[str, Any] = {"product_id": 1, "variation_id": 1, "merchant_reference": "x"}
+    for name, value in voucher_fields.items():
         answer = topup(merchant, make_topup_product(), None, **{name: value})
         assert refusal(answer)[:2] == (422, "validation_failed")
         assert list(error(answer)["fields"]) == [name]
@@ -170,9 +170,9 @@ def rule_2(merchant: Merchant) -> None:
 
 
 def rule_3(merchant: Merchant) -> None:
-    empty, dear = make_topup_product(available_stock=0), make_topup_product(price="100.01")
+    empty, expensive = make_topup_product(available_stock=0), make_topup_product(price="100.01")
     assert refusal(topup(merchant, empty)) == (409, "order_refused", "insufficient_stock")
-    assert refusal(topup(merchant, dear)) == (409, "order_refused", "insufficient_balance")
+    assert refusal(topup(merchant, expensive)) == (409, "order_refused", "insufficient_balance")
 
 
 def rule_4(merchant: Merchant) -> None:
@@ -183,7 +183,7 @@ def rule_4(merchant: Merchant) -> None:
 
 
 @table(TOP_UP_RULES, {"rule 1": rule_1, "rule 2": rule_2, "rule 3": rule_3, "rule 4": rule_4})
-def test_each_rule_of_the_body(case: Callable[[Merchant], None]) -> None:
+def test_each_rule_of_the_top_up_body(case: Callable[[Merchant], None]) -> None:
     merchant = make_merchant()
     before = money()
     case(merchant)
@@ -207,7 +207,7 @@ LIMITS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
 
 
 @table(TOP_UP_LIMITS, LIMITS)
-def test_each_limit(case: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_each_top_up_limit(case: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     merchant, product = make_merchant(), make_topup_product()
     within, beyond = case
     for body in within:
@@ -216,7 +216,7 @@ def test_each_limit(case: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> 
         assert refusal(topup(merchant, product, **body))[:2] == (422, "validation_failed"), body
 
 
-def test_thirty_fields_of_255_characters_are_taken() -> None:
+def test_thirty_fields_of_255_characters_are_accepted() -> None:
     merchant, product = make_merchant(), make_topup_product()
     numbers = [make_field(product).number for _ in range(30)]
     fields = {str(number): "x" * 255 for number in numbers}
@@ -229,14 +229,14 @@ def test_leading_zeroes_of_the_player_id_are_kept() -> None:
     assert data(merchant.get(f"/orders/{reference}"))["player_id"] == "000"
 
 
-def test_another_body_under_the_same_key_is_refused() -> None:
+def test_a_reused_key_with_another_body_is_refused() -> None:
     merchant, product = make_merchant(), make_topup_product()
     assert topup(merchant, product, "one").status_code == 201
     again = topup(merchant, product, "one", player_id="other")
     assert refusal(again)[:2] == (409, "idempotency_key_reused")
 
 
-# What becomes of it.
+# The order after the purchase.
 
 
 def accepted(merchant: Merchant) -> None:
@@ -284,11 +284,11 @@ def _after(merchant: Merchant, *moves: Move) -> Any:
         "uncertain": uncertain,
     },
 )
-def test_each_transition(case: Callable[[Merchant], None]) -> None:
+def test_each_transition_of_a_top_up_order(case: Callable[[Merchant], None]) -> None:
     case(make_merchant())
 
 
-def test_a_replay_stays_as_it_was_and_get_tells_the_present() -> None:
+def test_a_replay_stays_unchanged_and_get_returns_the_current_state() -> None:
     merchant, product = make_merchant(), make_topup_product()
     first = topup(merchant, product, "one")
     reference = data(first)["reference"]
@@ -297,14 +297,14 @@ def test_a_replay_stays_as_it_was_and_get_tells_the_present() -> None:
     assert data(merchant.get(f"/orders/{reference}"))["status"] == "completed"
 
 
-def test_the_list_mixes_both_kinds_newest_first_in_as_many_queries() -> None:
+def test_the_order_list_mixes_both_kinds_with_a_constant_query_count() -> None:
     shop = make_shop(price="0.01", codes=30)
-    package = make_topup_product(price="0.01")
+    topup_product = make_topup_product(price="0.01")
 
     def buy_both(times: int) -> list[str]:
         bought = []
         for _ in range(times):
-            bought += [data(shop.buy())["reference"], buy_topup(shop.merchant, package)]
+            bought += [data(shop.buy())["reference"], buy_topup(shop.merchant, topup_product)]
         return bought
 
     def listed() -> tuple[list[str], int]:

@@ -1,4 +1,4 @@
-"""Contract, "Voucher purchase body": its seven rules, and the bounds of its fields."""
+"""Contract, "Voucher purchase body": its seven rules, and the limits of its fields."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _linked(*, variation: bool = False) -> tuple[Shop, int | None]:
-    """A shop whose shelf its merchant calls "mine"; the variation's id where it is one."""
+    """A shop whose shelf has the merchant reference "mine", and the id of the shelf's variation."""
     shop = make_shop()
     account = shop.merchant.client.account
     assert account
@@ -108,7 +108,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 @table(VOUCHER_RULES, CASES)
-def test_each_rule(case: Callable[[], None]) -> None:
+def test_each_rule_of_the_voucher_body(case: Callable[[], None]) -> None:
     case()
 
 
@@ -129,7 +129,7 @@ BAD_VALUES: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("field", BAD_VALUES)
-def test_a_bad_value_names_its_field_and_changes_nothing(field: str) -> None:
+def test_an_invalid_value_names_its_field_and_buys_nothing(field: str) -> None:
     shop = make_shop()
     before = money()
     by_reference = {"product_id": ...} if field == "merchant_reference" else {}
@@ -141,7 +141,7 @@ def test_a_bad_value_names_its_field_and_changes_nothing(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["product_id", "merchant_reference"])
-def test_a_null_beside_the_other_name_is_a_bad_value_and_no_second_name(field: str) -> None:
+def test_a_null_reference_is_invalid_and_not_ambiguous(field: str) -> None:
     shop, _ = _linked()
     answer = shop.buy(**{"merchant_reference": "mine", field: None})
     assert refusal(answer)[:2] == (422, "validation_failed")
@@ -149,7 +149,7 @@ def test_a_null_beside_the_other_name_is_a_bad_value_and_no_second_name(field: s
 
 
 @pytest.mark.parametrize("reference", ["a", "7", "\u00e9\u00df\u4e2d\u0663", "a" * 64, "0 ._-/:#Z"])
-def test_a_merchant_reference_may_be(reference: str) -> None:
+def test_a_valid_merchant_reference_buys(reference: str) -> None:
     shop = make_shop()
     account = shop.merchant.client.account
     assert account
@@ -158,7 +158,7 @@ def test_a_merchant_reference_may_be(reference: str) -> None:
     assert order["merchant_reference"] == reference
 
 
-def test_each_shelf_sells_its_own_codes_at_its_own_price() -> None:
+def test_a_variation_sells_its_own_codes_at_its_own_price() -> None:
     shop = make_shop(price="9.99")
     variation = make_variation(shop.product, price="5.00")
     codes = add_codes(variation.shelf, 1)
@@ -168,7 +168,7 @@ def test_each_shelf_sells_its_own_codes_at_its_own_price() -> None:
     assert refusal(again) == (409, "order_refused", "insufficient_stock")
 
 
-def test_step_three_and_stock_four_means_three() -> None:
+def test_step_three_and_stock_four_sells_three() -> None:
     shop = make_shop(codes=4, quantity_step=3)
     assert refusal(shop.buy(quantity=4))[2] == "quantity_step"
     assert refusal(shop.buy(quantity=6))[2] == "insufficient_stock"

@@ -1,4 +1,4 @@
-"""`cleanup_idempotency` forgets what the contract says, and nothing younger."""
+"""`cleanup_idempotency` deletes the records that are old enough, and no others."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def shop() -> ApiClient:
     return make_client()
 
 
-def remember(
+def make_record(
     client: ApiClient,
     key: str,
     *,
@@ -40,48 +40,48 @@ def remember(
     )
 
 
-def kept() -> set[str]:
+def kept_keys() -> set[str]:
     return set(IdempotencyRecord.objects.values_list("key", flat=True))
 
 
-def test_successes_go_after_seven_days_and_the_rest_after_one(shop: ApiClient) -> None:
+def test_successes_are_deleted_after_seven_days_and_others_after_one(shop: ApiClient) -> None:
     week, day, second = timedelta(days=7), timedelta(days=1), timedelta(seconds=5)
-    remember(shop, "old success", age=week + second, success=True)
-    remember(shop, "success", age=week - second, success=True)
-    remember(shop, "old unfinished", age=day + second)
-    remember(shop, "unfinished", age=day - second)
-    remember(shop, "old, and taken over just now", age=day + second, idle=timedelta(seconds=1))
+    make_record(shop, "old success", age=week + second, success=True)
+    make_record(shop, "success", age=week - second, success=True)
+    make_record(shop, "old unfinished", age=day + second)
+    make_record(shop, "unfinished", age=day - second)
+    make_record(shop, "old, and taken over just now", age=day + second, idle=timedelta(seconds=1))
 
     assert run("cleanup_idempotency") == {"deleted": 2}
-    assert kept() == {"success", "unfinished", "old, and taken over just now"}
+    assert kept_keys() == {"success", "unfinished", "old, and taken over just now"}
     assert run("cleanup_idempotency") == {"deleted": 0}
 
 
-def test_an_abandoned_purchase_is_forgotten_after_a_day_too(shop: ApiClient) -> None:
-    remember(shop, "abandoned", age=timedelta(days=2))
+def test_an_abandoned_record_is_deleted_after_one_day(shop: ApiClient) -> None:
+    make_record(shop, "abandoned", age=timedelta(days=2))
     day_ago = timezone.now() - timedelta(days=1, minutes=1)
     IdempotencyRecord.objects.update(order_reference="0" * 26, started_at=day_ago)
 
     assert run("cleanup_idempotency") == {"deleted": 1}
 
 
-def test_a_purchase_of_minutes_ago_under_an_old_key_is_remembered(shop: ApiClient) -> None:
-    remember(shop, "taken over", age=timedelta(days=2))
+def test_an_old_record_with_a_recent_attempt_is_kept(shop: ApiClient) -> None:
+    make_record(shop, "taken over", age=timedelta(days=2))
     IdempotencyRecord.objects.update(order_reference="0" * 26)
 
     assert run("cleanup_idempotency") == {"deleted": 0}
 
 
-def test_more_than_one_batch_goes(shop: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_batch_is_deleted(shop: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "BATCH", 3)
     for number in range(8):
-        remember(shop, str(number), age=timedelta(days=2))
+        make_record(shop, str(number), age=timedelta(days=2))
 
     assert run("cleanup_idempotency") == {"deleted": 8}
 
 
-def test_the_times_are_settings(shop: ApiClient, settings: Settings) -> None:
+def test_the_retention_times_are_settings(shop: ApiClient, settings: Settings) -> None:
     settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS = 0
-    remember(shop, "success", age=timedelta(seconds=1), success=True)
+    make_record(shop, "success", age=timedelta(seconds=1), success=True)
 
     assert run("cleanup_idempotency") == {"deleted": 1}
