@@ -1,4 +1,4 @@
-"""What PostgreSQL really did, statement by statement, also inside of functions (auto_explain)."""
+"""Records the plans of all statements, also those inside SQL functions, with auto_explain."""
 
 import json
 import re
@@ -18,15 +18,15 @@ SETTINGS = {
     "log_timing": "off",
     "log_format": "json",
 }
-# A function's plans are custom ones five times, and may then become one that is kept.
-AGAIN = 8
-# A plan that was made for one call compares with its value, one that is kept with `$1`.
-FOR_ONE_VALUE = re.compile(r"[=<>] (ANY )?\(?('|\d)")
+# PostgreSQL makes five custom plans for a statement before it may keep a generic one.
+REPETITIONS = 8
+# A custom plan compares with a value, a generic plan with `$1`.
+CUSTOM_CONDITION = re.compile(r"[=<>] (ANY )?\(?('|\d)")
 
 
 @contextmanager
-def watched() -> Iterator[list[dict[str, Any]]]:
-    """The plans of everything that runs inside the block, filled when it ends."""
+def recorded_plans() -> Iterator[list[dict[str, Any]]]:
+    """Yields a list that is filled with the plans of all statements inside the block."""
     plans: list[dict[str, Any]] = []
 
     def note(notice: Any) -> None:
@@ -50,14 +50,14 @@ def watched() -> Iterator[list[dict[str, Any]]]:
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every step of a plan."""
+    """Every node of a plan."""
     yield plan
     for child in plan.get("Plans", ()):
         yield from nodes(child)
 
 
-def read_in_full(plans: list[dict[str, Any]], tables: set[str]) -> list[str]:
-    """The statements that read one of these tables from one end to the other."""
+def sequential_scans(plans: list[dict[str, Any]], tables: set[str]) -> list[str]:
+    """The statements that scan one of these tables sequentially."""
     return [
         plan["Query Text"]
         for plan in plans
@@ -68,17 +68,19 @@ def read_in_full(plans: list[dict[str, Any]], tables: set[str]) -> list[str]:
     ]
 
 
-def planned_anew(plans: list[dict[str, Any]]) -> list[str]:
-    """The statements of functions that were planned for this one call. Statements of the ORM, which
-    quotes its names, always are."""
+def custom_plans(plans: list[dict[str, Any]]) -> list[str]:
+    """The statements of SQL functions with a custom plan.
+
+    Statements of the ORM always have custom plans. They are left out: the ORM quotes its names.
+    """
     return [
         plan["Query Text"]
         for plan in plans
         if '"' not in plan["Query Text"]
-        and any(FOR_ONE_VALUE.search(node.get("Index Cond", "")) for node in nodes(plan["Plan"]))
+        and any(CUSTOM_CONDITION.search(node.get("Index Cond", "")) for node in nodes(plan["Plan"]))
     ]
 
 
 def pages(plan: dict[str, Any]) -> int:
-    """How many pages a statement looked at, with the triggers it set off."""
+    """The number of pages that a statement and its triggers read."""
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

@@ -1,4 +1,4 @@
-"""How often an endpoint asks the database: pinned, and the same for one item as for many."""
+"""The number of queries of each endpoint is fixed, and the same for one item and for many."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ Shop = tuple[Merchant, str]
 
 @pytest.fixture(params=[1, 7])
 def shop(request: pytest.FixtureRequest) -> Shop:
-    """A merchant with so many products and orders of each kind, and a reference of an order."""
+    """A merchant with 1 or 7 products and orders of each kind, and the reference of an order."""
     merchant = make_merchant(balance="1000")
     for _ in range(request.param):
         product = make_product(codes=5)
@@ -35,7 +35,7 @@ def shop(request: pytest.FixtureRequest) -> Shop:
     return merchant, bought.json()["data"]["reference"]
 
 
-def count(call: Callable[[], Any], status: int = 200) -> int:
+def count_queries(call: Callable[[], Any], status: int = 200) -> int:
     with CaptureQueriesContext(connection) as queries:
         assert call().status_code == status
     return len(queries)
@@ -52,21 +52,21 @@ def count(call: Callable[[], Any], status: int = 200) -> int:
         ("/topup-products", 5),
     ],
 )
-def test_reads(shop: Shop, path: str, queries: int) -> None:
-    """One of each asks who is calling."""
+def test_queries_of_a_read(shop: Shop, path: str, queries: int) -> None:
+    """Each count_queries includes one query for the API key."""
     merchant, reference = shop
-    assert count(lambda: merchant.get(path.format(reference=reference))) == queries
+    assert count_queries(lambda: merchant.get(path.format(reference=reference))) == queries
 
 
-def test_a_purchase_of_codes(shop: Shop) -> None:
-    """Who is calling, claim, purchase, store."""
+def test_queries_of_a_voucher_purchase(shop: Shop) -> None:
+    """API key, claim, purchase, store."""
     merchant, _ = shop
     product = make_product(codes=9)
-    assert count(lambda: merchant.buy(product_id=product.pk, quantity=7), 201) == 4
+    assert count_queries(lambda: merchant.buy(product_id=product.pk, quantity=7), 201) == 4
 
 
-def test_a_purchase_of_a_topup(shop: Shop) -> None:
-    """Who is calling, claim, what does the game ask for, purchase, store."""
+def test_queries_of_a_top_up_purchase(shop: Shop) -> None:
+    """API key, claim, fields of the product, purchase, store."""
     merchant, _ = shop
     product = make_topup_product()
     fields = {str(make_field(product, "dropdown", options=["eu"]).number): "eu" for _ in range(5)}
@@ -75,19 +75,21 @@ def test_a_purchase_of_a_topup(shop: Shop) -> None:
         "system_product_id": product.pk,
         "player_id": "1",
     }
-    assert count(lambda: merchant.buy(fields=fields, **body), 201) == 5
+    assert count_queries(lambda: merchant.buy(fields=fields, **body), 201) == 5
 
 
-def test_a_replay(shop: Shop) -> None:
-    """Who is calling, and the claim that finds the stored answer."""
+def test_queries_of_a_replay(shop: Shop) -> None:
+    """API key, and the claim, which returns the stored response."""
     merchant, _ = shop
     product = make_product(codes=1)
     merchant.buy("one key", product_id=product.pk, quantity=1)
-    assert count(lambda: merchant.buy("one key", product_id=product.pk, quantity=1), 201) == 2
+    assert (
+        count_queries(lambda: merchant.buy("one key", product_id=product.pk, quantity=1), 201) == 2
+    )
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_refusal(merchant: Merchant) -> None:
-    """Who is calling, claim, purchase, release."""
+def test_queries_of_a_refusal(merchant: Merchant) -> None:
+    """API key, claim, purchase, release."""
     product = make_product(codes=0)
-    assert count(lambda: merchant.buy(product_id=product.pk, quantity=1), 409) == 4
+    assert count_queries(lambda: merchant.buy(product_id=product.pk, quantity=1), 409) == 4

@@ -1,7 +1,7 @@
-"""PgBouncer in transaction mode in front of the test's database, set up as docs/scaling.md says.
+"""Runs PgBouncer in transaction mode before the test's database, configured as in docs/scaling.md.
 
-Tests that use it carry the marker `pgbouncer`. Where it is not installed they are left out, and CI
-installs it: `apt-get install pgbouncer`.
+Tests that use it have the marker `pgbouncer` and are skipped when it is not installed. CI installs
+it: `apt-get install pgbouncer`.
 """
 
 import os
@@ -32,7 +32,7 @@ max_client_conn = 500
 server_reset_query =
 ignore_startup_parameters = options,extra_float_digits
 """
-# PgBouncer hands nothing of a session on, so what settings.py asks of each session, the role gives.
+# PgBouncer drops the session options of config/settings.py, so the role has the same settings.
 ROLE = (
     "SET statement_timeout = '20s'",
     "SET lock_timeout = '10s'",
@@ -42,13 +42,13 @@ NOBODY = "65534"
 
 
 def find_pgbouncer() -> str | None:
-    """Where it is, or None."""
+    """The path of PgBouncer, or None."""
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
 
 @contextmanager
 def pgbouncer(size: int) -> Iterator[str]:
-    """A pool of at most `size` connections to the database of the running test; its URL."""
+    """Runs a pool of at most `size` connections to the test's database. Yields its URL."""
     at = urlsplit(database_url())
     with tempfile.TemporaryDirectory(prefix="voucher-pgbouncer-") as place:
         folder, port = Path(place), free_port()
@@ -76,7 +76,7 @@ def pgbouncer(size: int) -> Iterator[str]:
             with psycopg.connect(database_url(), autocommit=True) as direct:
                 for setting in ROLE:
                     direct.execute(f"ALTER ROLE CURRENT_USER {setting}".encode())
-            wait_until(lambda: _answers(url), "PgBouncer answers")
+            wait_until(lambda: _answers(url), "PgBouncer responds")
             yield url
         finally:
             process.stop()
@@ -85,7 +85,7 @@ def pgbouncer(size: int) -> Iterator[str]:
 
 
 def _as_nobody() -> list[str]:
-    """It refuses to run as root."""
+    """A command prefix that changes the user: PgBouncer refuses to run as root."""
     if os.geteuid() != 0:
         return []
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

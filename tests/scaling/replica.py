@@ -1,4 +1,4 @@
-"""A streaming replica of a durable PostgreSQL: reads that are not money may go there."""
+"""Runs a streaming replica of a PostgreSQL server."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.tasks.running import wait_until
 
 @contextmanager
 def replica_of(primary: str, folder: Path) -> Iterator[str]:
-    """Copies the primary and follows it; its URL. From the main thread only."""
+    """Copies the primary and runs the copy as its replica. Yields its URL. Main thread only."""
     at = urlsplit(primary)
     assert at.hostname
     data, port = folder / "postgres", free_port()
@@ -40,7 +40,7 @@ def replica_of(primary: str, folder: Path) -> Iterator[str]:
 
 
 def wait_until_caught_up(primary: str, replica: str) -> None:
-    """Returns when the replica shows all that the primary had committed when this was called."""
+    """Waits until the replica has every transaction that the primary committed before the call."""
     with psycopg.connect(primary) as connection:
         row = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
     assert row

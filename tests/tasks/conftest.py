@@ -10,7 +10,7 @@ from tests.tasks.running import Broker, Crew, running_broker, running_crew
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
-    """A Valkey that this process, too, sends its tasks to."""
+    """A running Valkey, which is also the broker of the test process."""
     with running_broker() as broker:
         monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
         monkeypatch.setattr(queue, "pause", queue.Pause())

@@ -1,7 +1,7 @@
-"""A RabbitMQ of the test's own: Debian's, as a child process with its files in a folder.
+"""Runs Debian's RabbitMQ as a child process, with its files in a temporary folder.
 
-Tests that use it carry the marker `rabbitmq`. Where it is not installed they are left out, and CI
-installs it: `apt-get install rabbitmq-server`.
+Tests that use it have the marker `rabbitmq` and are skipped when it is not installed. CI installs
+it: `apt-get install rabbitmq-server`.
 """
 
 import os
@@ -25,19 +25,19 @@ PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # Debian's own wrapper 
 
 
 def find_rabbitmq() -> str | None:
-    """Where the server is, or None."""
+    """The path of the server, or None."""
     return str(PROGRAM) if PROGRAM.exists() and shutil.which("epmd") else None
 
 
 class Rabbit:
-    """One RabbitMQ, which can be killed and started again on the same data and port."""
+    """A RabbitMQ that a test can kill and restart with the same data and port."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._port, self._names_port = free_port(), free_port()
         self._environment = {
             **os.environ,
-            "HOME": str(folder),  # where Erlang keeps its cookie
+            "HOME": str(folder),  # for the Erlang cookie
             "ERL_EPMD_PORT": str(self._names_port),
             "ERL_EPMD_ADDRESS": HOST,
             "RABBITMQ_NODENAME": f"voucher{self._port}@localhost",
@@ -60,7 +60,7 @@ class Rabbit:
         return f"amqp://guest:guest@{HOST}:{self._port}//"
 
     def start(self) -> None:
-        """Returns when it takes connections. From the main thread only."""
+        """Starts the server and waits until it accepts connections. Main thread only."""
         with (self._folder / "rabbitmq.log").open("ab") as output:
             self._process = Process(
                 "rabbitmq", [PROGRAM], environment=self._environment, output=output
@@ -68,7 +68,7 @@ class Rabbit:
         wait_until(self._answers, "RabbitMQ has started")
 
     def kill(self) -> None:
-        """kill -9 of the server and all that belongs to it."""
+        """Kills the server and its child processes."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -80,7 +80,7 @@ class Rabbit:
         self._names.stop()
 
     def waiting(self) -> int:
-        """Messages that no worker has taken. Those taken come back when their worker dies."""
+        """The number of messages that no worker has received, with those of dead workers."""
         with Connection(self.url) as connection, connection.channel() as channel:
             name = current_app.conf.task_default_queue
             queue = channel.queue_declare(queue=name, passive=True)  # type: ignore[attr-defined]

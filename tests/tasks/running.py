@@ -1,7 +1,7 @@
-"""Real workers, a real scheduler and a broker of the test's own, each of which a test may kill.
+"""Runs real workers, a real scheduler and a broker, which a test may kill.
 
-Everything is started from the main thread (embedded/processes.py says why), and uses the
-database of the running test, which therefore needs `django_db(transaction=True)`.
+Start them from the main thread (embedded/processes.py says why). They use the database of the
+running test, so the test needs `django_db(transaction=True)`.
 """
 
 import json
@@ -25,18 +25,19 @@ from embedded.supervisor import services
 from embedded.valkey import running_valkey
 from tests.live import HOST, database_url
 
-PATIENCE = 150.0  # a worker that found its broker gone comes back by steps of some seconds
+TIMEOUT = 150.0  # seconds: a worker reconnects to its broker with growing pauses
 
 
-def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
+def wait_until(condition: Callable[[], object], what: str, timeout: float = TIMEOUT) -> None:
+    """Waits for a condition. `what` describes it in the message of the failure."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
         time.sleep(0.02)
 
 
 class Broker:
-    """A Valkey that can be killed, started again on the same data and port, and frozen."""
+    """A Valkey that a test can kill, restart with the same data and port, or freeze."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self._folder = folder
@@ -68,7 +69,7 @@ class Broker:
         self._running.close()
 
     def freeze(self) -> None:
-        """It keeps its connections, takes new ones, and says nothing any more."""
+        """Stops the process. Its connections stay open and the kernel accepts new ones."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -83,17 +84,17 @@ class Broker:
         return redis.Redis.from_url(self.url, socket_timeout=5)
 
     def waiting(self) -> int:
-        """Messages that no worker has taken."""
+        """The number of messages that no worker has received."""
         with self.client() as client:
             return int(client.llen("celery"))
 
-    def taken(self) -> int:
-        """Messages that a worker has taken and not confirmed."""
+    def unacknowledged(self) -> int:
+        """The number of messages that a worker has received and not acknowledged."""
         with self.client() as client:
             return int(client.hlen("unacked"))
 
     def send(self, task: "Task[Any, Any]", *arguments: object, times: int = 1) -> None:
-        """Puts messages into the queue, whatever broker this process itself is set to."""
+        """Sends messages to this broker, whatever the broker of the test process is."""
         with Connection(self.url) as connection:
             for _ in range(times):
                 task.apply_async(arguments, producer=connection.Producer())
@@ -104,7 +105,7 @@ class Broker:
 
 
 class Celery:
-    """One worker or scheduler as `make run` starts it, with its log."""
+    """One worker or scheduler with the command of `make run`, and its log."""
 
     def __init__(
         self, name: str, *, folder: Path, environment: Mapping[str, str], app: str = "config"
@@ -123,7 +124,7 @@ class Celery:
         return self._log.read_text(errors="replace")
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """The lines of the log with this `event`."""
+        """The log lines with this `event`."""
         lines = (json.loads(line) for line in self.log.splitlines() if line.startswith("{"))
         return [line for line in lines if line.get("event") == name]
 
@@ -133,11 +134,11 @@ class Celery:
         return self._process.pid
 
     def schedule_files(self) -> list[Path]:
-        """Where a scheduler remembers what it did; what it is called depends on the machine."""
+        """The files of a scheduler's state. Their names depend on the machine."""
         return list(self._folder.glob("celerybeat-schedule*"))
 
     def children(self) -> list[int]:
-        """The processes that run its tasks."""
+        """The ids of the child processes that run the tasks."""
         return [
             int(pid)
             for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
@@ -157,9 +158,9 @@ class Celery:
         return self._process.exit_code() if self._process else None
 
     def kill(self) -> None:
-        """kill -9 of the worker and its children at once, as when the machine dies."""
+        """Kills the worker and its children at once, like a machine that crashes."""
         if self._process is not None:
-            with suppress(ProcessLookupError):  # it ended by itself
+            with suppress(ProcessLookupError):  # the process has already ended
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
@@ -224,8 +225,7 @@ def running_broker() -> Iterator[Broker]:
 
 @contextmanager
 def running_crew(broker_url: str, **environment: str) -> Iterator[Crew]:
-    """Prints the logs at the end, which pytest shows of a test that failed: what a worker said is
-    often the whole answer."""
+    """Kills every worker at the end and prints the logs, which pytest shows for a failed test."""
     with tempfile.TemporaryDirectory(prefix="voucher-celery-") as place:
         crew = Crew(broker_url, Path(place), environment)
         try:

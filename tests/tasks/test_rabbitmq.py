@@ -1,4 +1,4 @@
-"""Production may run on RabbitMQ as well: the same promises, over a real one."""
+"""The behaviour of workers and refunds with RabbitMQ as the broker."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.concurrency.books import assert_books_balance
 from tests.factories import make_merchant
 from tests.tasks.rabbitmq import Rabbit, running_rabbitmq
 from tests.tasks.running import Crew, running_crew, wait_until
-from tests.tasks.test_a_broken_broker import BOUND, buy_and_reject, refunded
+from tests.tasks.test_broker_failures import MAX_SECONDS, buy_and_reject, refunded
 from tests.tasks.test_refunds_by_workers import (
     STATEMENTS,
     credits_of,
@@ -33,7 +33,7 @@ def server() -> Iterator[Rabbit]:
 
 @pytest.fixture
 def rabbit(server: Rabbit, monkeypatch: pytest.MonkeyPatch) -> Rabbit:
-    """A RabbitMQ that this process, too, sends its tasks to."""
+    """The running RabbitMQ, which is also the broker of the test process."""
     monkeypatch.setenv("CELERY_BROKER_URL", server.url)
     monkeypatch.setattr(queue, "pause", queue.Pause())
     return server
@@ -45,7 +45,7 @@ def crew(rabbit: Rabbit, transactional_db: None) -> Iterator[Crew]:
         yield crew
 
 
-def test_a_rejection_credits_the_wallet_by_its_task(rabbit: Rabbit, crew: Crew) -> None:
+def test_a_rejection_is_refunded_by_its_task(rabbit: Rabbit, crew: Crew) -> None:
     crew.worker()
     merchant = make_merchant()
 
@@ -55,8 +55,10 @@ def test_a_rejection_credits_the_wallet_by_its_task(rabbit: Rabbit, crew: Crew) 
     assert_books_balance()
 
 
-def test_a_worker_killed_before_and_after_its_commit(rabbit: Rabbit, crew: Crew) -> None:
-    """Both leave the message; it comes again, to a refund that is due and to one that is done."""
+def test_a_worker_killed_before_or_after_its_commit_refunds_once(
+    rabbit: Rabbit, crew: Crew
+) -> None:
+    """The message is redelivered both times: to a refund that is due, and to one that is done."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the credit"]):
@@ -67,45 +69,45 @@ def test_a_worker_killed_before_and_after_its_commit(rabbit: Rabbit, crew: Crew)
     with stopping(STATEMENTS["after the history"]) as holding:
         killed = crew.worker()
         wait_for_stopped()
-        os.kill(killed.pid, signal.SIGSTOP)  # the one that would give up the message
+        os.kill(killed.pid, signal.SIGSTOP)  # the parent, which acknowledges the message
         holding.rollback()
         wait_until(lambda: credits_of(fulfilment) == 1, "the refund is committed")
         killed.kill()
-    wait_until(lambda: rabbit.waiting() == 1, "the message is back")
+    wait_until(lambda: rabbit.waiting() == 1, "the message is back in the queue")
 
     again = crew.worker()
 
-    wait_until(lambda: again.events("task_succeeded"), "it came again")
+    wait_until(lambda: again.events("task_succeeded"), "the message is redelivered")
     assert credits_of(fulfilment) == 1
     assert merchant.get("/balance").json()["data"]["balance"] == 100
 
 
-def test_workers_and_scheduler_come_back_with_their_broker(rabbit: Rabbit, crew: Crew) -> None:
+def test_workers_and_scheduler_resume_with_their_broker(rabbit: Rabbit, crew: Crew) -> None:
     merchant = make_merchant()
     worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
     before, _ = buy_and_reject(merchant)
-    wait_until(lambda: refunded(before), "all is well before")
+    wait_until(lambda: refunded(before), "the refund before the fault")
 
     rabbit.kill()
     during, seconds = buy_and_reject(merchant)
-    assert seconds < BOUND
+    assert seconds < MAX_SECONDS
     time.sleep(3)
     assert not refunded(during)
     rabbit.start()
 
-    wait_until(lambda: refunded(during), "the sweep found it")
+    wait_until(lambda: refunded(during), "the sweep finds the refund")
     queue.pause = queue.Pause()
     after, _ = buy_and_reject(merchant)
-    wait_until(lambda: refunded(after), "all is well again")
+    wait_until(lambda: refunded(after), "the refund after the fault")
     assert worker.exit_code() is None
     assert beat.exit_code() is None
     assert_books_balance()
 
 
-def test_a_task_is_queued_at_once_after_a_restart_of_the_broker(
+def test_a_task_is_queued_after_a_restart_of_the_broker(
     rabbit: Rabbit, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The connection kept from before is dead, and a new one is made without a failure."""
+    """The pooled connection is dead, and a new one is opened without a failure."""
     merchant = make_merchant()
     buy_and_reject(merchant)
     rabbit.kill()
@@ -115,4 +117,4 @@ def test_a_task_is_queued_at_once_after_a_restart_of_the_broker(
     buy_and_reject(merchant)
 
     assert "task_not_queued" not in caplog.text
-    wait_until(lambda: rabbit.waiting() == kept + 1, "it is there")
+    wait_until(lambda: rabbit.waiting() == kept + 1, "the message is in the queue")

@@ -1,4 +1,4 @@
-"""Real workers on a real broker credit each failed top-up once, whatever dies in between."""
+"""Real workers with a real broker credit each failed top-up once, whichever process dies."""
 
 import os
 import signal
@@ -21,11 +21,11 @@ from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-KILL_KEY = 7_001  # the advisory lock that a task stops at
+STOP_LOCK = 7_001  # the advisory lock that a task waits for
 
 
 def fail_topup(merchant: Merchant) -> Fulfilment:
-    """A rejected top-up of 4.99; its task goes to the broker of the test."""
+    """Buys and rejects a top-up of 4.99. Its refund task goes to the broker of the test."""
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
     return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
 
@@ -42,8 +42,7 @@ def shown_refunded(merchant: Merchant, fulfilment: Fulfilment) -> bool:
     answer = merchant.get(f"/orders/{fulfilment.order_reference}")
     assert answer.status_code == 200
     refunded: bool = answer.json()["data"]["refunded"]
-    # What the merchant reads and what is in the wallet never differ, not for a moment.
-    if refunded:
+    if refunded:  # the response never shows a refund before its credit
         assert credits_of(fulfilment) == 1
     return refunded
 
@@ -58,7 +57,7 @@ def wait_until_refunded(merchant: Merchant, *fulfilments: Fulfilment) -> None:
         assert fulfilment.events.filter(move="refund").count() == 1
 
 
-def test_a_rejection_credits_the_wallet_by_its_task(broker: Broker, crew: Crew) -> None:
+def test_a_rejection_is_refunded_by_its_task(broker: Broker, crew: Crew) -> None:
     crew.worker()
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
@@ -66,11 +65,13 @@ def test_a_rejection_credits_the_wallet_by_its_task(broker: Broker, crew: Crew) 
     wait_until_refunded(merchant, fulfilment)
 
     assert merchant.get("/balance").json()["data"]["balance"] == 100
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the message is given up")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0, "the message is acknowledged"
+    )
 
 
-def test_a_message_that_comes_often_credits_once(broker: Broker, crew: Crew) -> None:
-    """Two workers of two processes each, and every message twenty times, in any order."""
+def test_repeated_messages_credit_once(broker: Broker, crew: Crew) -> None:
+    """Two workers with two processes each receive every message 21 times, in any order."""
     merchant = make_merchant()
     fulfilments = [fail_topup(merchant) for _ in range(5)]
     for _ in range(10):
@@ -80,16 +81,16 @@ def test_a_message_that_comes_often_credits_once(broker: Broker, crew: Crew) -> 
     crew.worker()
 
     wait_until_refunded(merchant, *fulfilments)
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "every message was worked off")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0, "every message is processed"
+    )
 
     assert [credits_of(fulfilment) for fulfilment in fulfilments] == [1] * 5
     assert merchant.get("/balance").json()["data"]["balance"] == 100
     assert_books_balance()
 
 
-def test_messages_from_before_the_rejection_or_for_nothing_do_no_harm(
-    broker: Broker, crew: Crew
-) -> None:
+def test_messages_for_pending_or_missing_top_ups_do_nothing(broker: Broker, crew: Crew) -> None:
     merchant = make_merchant()
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
     operator = make_operator()
@@ -98,14 +99,16 @@ def test_messages_from_before_the_rejection_or_for_nothing_do_no_harm(
 
     broker.send(refund_fulfilment, pending.pk, times=3)
     broker.send(refund_fulfilment, 999_999_999)
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the early messages are gone")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0, "the early messages are processed"
+    )
     assert credits_of(pending) == 0
 
     move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
     wait_until_refunded(merchant, pending)
 
 
-def test_nothing_is_refunded_from_review_until_a_senior_says_so(broker: Broker, crew: Crew) -> None:
+def test_a_top_up_in_review_is_refunded_only_by_a_senior(broker: Broker, crew: Crew) -> None:
     merchant, senior = make_merchant(), make_operator(senior=True)
     refunded, kept = (buy_topup(merchant, make_topup_product(price="4.99")) for _ in range(2))
     for reference in (refunded, kept):
@@ -116,7 +119,9 @@ def test_nothing_is_refunded_from_review_until_a_senior_says_so(broker: Broker, 
     crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
     for row in rows.values():
         broker.send(refund_fulfilment, row.pk)
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the messages were worked off")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0, "the messages are processed"
+    )
     time.sleep(2)
     assert scalar("SELECT count(*) FROM wallets_ledgerentry WHERE kind = 'refund'") == 0
 
@@ -129,7 +134,7 @@ def test_nothing_is_refunded_from_review_until_a_senior_says_so(broker: Broker, 
     assert not shown_refunded(merchant, rows[kept])
 
 
-def test_the_sweep_finds_what_the_broker_lost(broker: Broker, crew: Crew) -> None:
+def test_the_sweep_refunds_when_the_broker_lost_its_messages(broker: Broker, crew: Crew) -> None:
     merchant = make_merchant()
     fulfilments = [fail_topup(merchant) for _ in range(3)]
     with broker.client() as client:
@@ -141,7 +146,7 @@ def test_the_sweep_finds_what_the_broker_lost(broker: Broker, crew: Crew) -> Non
     assert_books_balance()
 
 
-# Where a task is stopped, between two of its statements, and what stops it there.
+# Where a task is stopped, and the event of the trigger that stops it there.
 STATEMENTS = {
     "before the credit": "BEFORE INSERT ON wallets_ledgerentry",
     "after the credit": "AFTER INSERT ON wallets_ledgerentry",
@@ -156,19 +161,22 @@ STATEMENTS = {
 
 @contextmanager
 def stopping(where: str) -> Iterator[psycopg.Connection]:
-    """Every session that comes there waits, until the connection commits or the block ends."""
+    """Stops every session at this trigger event until the lock is released or the block ends.
+
+    Yields the connection that holds the lock; its rollback releases the lock.
+    """
     constraint, event = where.startswith("CONSTRAINT"), where.removeprefix("CONSTRAINT ")
     table = event.split(" ON ")[1].split()[0]
     execute(
         "CREATE FUNCTION test_stop() RETURNS trigger LANGUAGE plpgsql AS"
-        f" $$ BEGIN PERFORM pg_advisory_xact_lock_shared({KILL_KEY}); RETURN NEW; END $$"
+        f" $$ BEGIN PERFORM pg_advisory_xact_lock_shared({STOP_LOCK}); RETURN NEW; END $$"
     )
     execute(
         f"CREATE {'CONSTRAINT' if constraint else ''} TRIGGER a_test_stop {event}"
         " FOR EACH ROW EXECUTE FUNCTION test_stop()"
     )
     try:
-        with held("SELECT pg_advisory_xact_lock(%s)", KILL_KEY) as holding:
+        with held("SELECT pg_advisory_xact_lock(%s)", STOP_LOCK) as holding:
             yield holding
     finally:
         execute(f"DROP TRIGGER a_test_stop ON {table}")
@@ -182,16 +190,18 @@ def wait_for_stopped(number: int = 1) -> None:
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
                 " AND objid = %s AND database ="
                 " (SELECT oid FROM pg_database WHERE datname = current_database())",
-                KILL_KEY,
+                STOP_LOCK,
             )
             >= number
         ),
-        "a task stands at the point where it is to be killed",
+        "a task waits for the lock",
     )
 
 
 @pytest.mark.parametrize("where", STATEMENTS.values(), ids=STATEMENTS)
-def test_a_worker_killed_between_two_statements(broker: Broker, crew: Crew, where: str) -> None:
+def test_a_worker_killed_between_two_statements_credits_once(
+    broker: Broker, crew: Crew, where: str
+) -> None:
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(where) as holding:
@@ -201,20 +211,23 @@ def test_a_worker_killed_between_two_statements(broker: Broker, crew: Crew, wher
         killed.kill()
         assert credits_of(fulfilment) == 0
         holding.rollback()
-    assert broker.taken() == 1  # the message is not lost with its worker
+    assert broker.unacknowledged() == 1  # the message is not lost with its worker
 
     crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
 
     wait_until_refunded(merchant, fulfilment)
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "the message came again, and went")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0,
+        "the message is redelivered and acknowledged",
+    )
     assert credits_of(fulfilment) == 1
     assert_books_balance()
 
 
-def test_a_worker_killed_after_the_commit_and_before_it_could_say_so(
+def test_a_worker_killed_between_commit_and_acknowledgement_credits_once(
     broker: Broker, crew: Crew
 ) -> None:
-    """Its parent, which gives up the message, is stopped: it comes again to a refund done."""
+    """The worker's parent process, which acknowledges the message, is stopped before its death."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the history"]) as holding:
@@ -224,17 +237,17 @@ def test_a_worker_killed_after_the_commit_and_before_it_could_say_so(
         holding.rollback()
         wait_until(lambda: credits_of(fulfilment) == 1, "the refund is committed")
         killed.kill()
-    assert broker.taken() == 1
+    assert broker.unacknowledged() == 1
 
     again = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
 
-    wait_until(lambda: again.events("task_succeeded"), "the message came again")
+    wait_until(lambda: again.events("task_succeeded"), "the message is redelivered")
     wait_until_refunded(merchant, fulfilment)
     assert merchant.get("/balance").json()["data"]["balance"] == 100
 
 
-def test_a_child_killed_in_the_middle_is_replaced_at_once(broker: Broker, crew: Crew) -> None:
-    """Only the process that runs the task dies, as when the kernel is out of memory."""
+def test_a_killed_child_process_is_replaced_at_once(broker: Broker, crew: Crew) -> None:
+    """Only the process that runs the task dies, as from the kernel's out-of-memory killer."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the credit"]) as holding:
@@ -246,11 +259,11 @@ def test_a_child_killed_in_the_middle_is_replaced_at_once(broker: Broker, crew: 
 
     before = time.monotonic()
     wait_until_refunded(merchant, fulfilment)
-    assert time.monotonic() - before < 20  # sooner than any visibility_timeout
+    assert time.monotonic() - before < 20  # earlier than any visibility_timeout
     assert worker.exit_code() is None
 
 
-def test_two_workers_stand_at_the_same_refund(broker: Broker, crew: Crew) -> None:
+def test_two_workers_at_the_same_refund_credit_once(broker: Broker, crew: Crew) -> None:
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     broker.send(refund_fulfilment, fulfilment.pk, times=3)
@@ -258,27 +271,27 @@ def test_two_workers_stand_at_the_same_refund(broker: Broker, crew: Crew) -> Non
         crew.worker()
         crew.worker()
         wait_for_stopped()
-        wait_until(lambda: broker.waiting() == 0, "all four messages are taken")
+        wait_until(lambda: broker.waiting() == 0, "all four messages are received")
         holding.rollback()
 
     wait_until_refunded(merchant, fulfilment)
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "every message was worked off")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0, "every message is processed"
+    )
     assert credits_of(fulfilment) == 1
 
 
-def test_control_a_worker_that_confirms_early_loses_what_it_was_doing(
-    broker: Broker, crew: Crew
-) -> None:
-    """Shows what late acknowledgement is for, and that the sweep would still find it."""
+def test_control_early_acknowledgement_loses_the_message(broker: Broker, crew: Crew) -> None:
+    """Control: without late acknowledgement the message is lost; the sweep still refunds."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the credit"]) as holding:
-        killed = crew.worker(app="tests.tasks.careless", CARELESS="acknowledges early")
+        killed = crew.worker(app="tests.tasks.unguarded", REMOVED_GUARD="late acknowledgement")
         wait_for_stopped()
         killed.kill()
         holding.rollback()
 
-    assert broker.waiting() + broker.taken() == 0
+    assert broker.waiting() + broker.unacknowledged() == 0
     assert not shown_refunded(merchant, fulfilment)
     assert sweep_refunds() == 1
     assert shown_refunded(merchant, fulfilment)
@@ -293,15 +306,15 @@ WITH_TRIGGER = "ALTER TABLE topups_fulfilment ENABLE TRIGGER topups_ended_stays_
     ("removed", "credited"),
     [
         ([], 1),  # the ledger refuses the second credit
-        ([WITHOUT_INDEX], 1),  # refunded_at cannot be set again, which takes the credit back
+        ([WITHOUT_INDEX], 1),  # a second refunded_at is refused, which rolls back the credit
         ([WITHOUT_INDEX, WITHOUT_TRIGGER], 2),
     ],
-    ids=["no lock", "nor unique index", "nor trigger"],
+    ids=["no lock", "no lock, no index", "no lock, no index, no trigger"],
 )
 def test_control_without_the_lock_the_database_refuses_a_second_credit(
     broker: Broker, crew: Crew, removed: list[str], credited: int
 ) -> None:
-    """Without all three there are two: the race between two workers is real."""
+    """Control: without lock, index and trigger there are two credits, so the race is real."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     broker.send(refund_fulfilment, fulfilment.pk)
@@ -310,10 +323,12 @@ def test_control_without_the_lock_the_database_refuses_a_second_credit(
         execute(statement)
     try:
         with stopping(STATEMENTS["before the credit"]) as holding:
-            worker = crew.worker(app="tests.tasks.careless", CARELESS="locks nothing")
+            worker = crew.worker(app="tests.tasks.unguarded", REMOVED_GUARD="row locks")
             wait_for_stopped(2)
             holding.rollback()
-        wait_until(lambda: broker.waiting() + broker.taken() == 0, "both messages are worked off")
+        wait_until(
+            lambda: broker.waiting() + broker.unacknowledged() == 0, "both messages are processed"
+        )
         assert credits_of(fulfilment) == credited
         assert len(worker.events("task_failed")) == 2 - credited
     finally:

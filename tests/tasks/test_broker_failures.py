@@ -1,4 +1,4 @@
-"""Whatever is wrong with the broker, purchases and rejections succeed soon, and a sweep refunds."""
+"""When the broker fails, purchases and rejections still succeed quickly, and a sweep refunds."""
 
 import socket
 import time
@@ -20,12 +20,12 @@ from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BOUND = 5.0  # seconds: three steps of half a second, and what a busy machine adds
+MAX_SECONDS = 5.0  # three timeouts of half a second, with room for a busy machine
 
 
 @contextmanager
 def silent(scheme: str) -> Iterator[str]:
-    """Takes connections and never says a word."""
+    """A server that accepts connections and never sends anything."""
     with socket.create_server((HOST, free_port())) as listener:
         port = listener.getsockname()[1]
         yield f"{scheme}://user:secret@{HOST}:{port}/1"
@@ -37,8 +37,8 @@ def refusing(scheme: str) -> Iterator[str]:
 
 
 @contextmanager
-def hanging_up(scheme: str) -> Iterator[str]:
-    """Nobody answers at all: the queue of connections not yet accepted is full."""
+def not_accepting(scheme: str) -> Iterator[str]:
+    """A server that accepts no connection, because its listen backlog is full."""
     with socket.create_server((HOST, free_port()), backlog=0) as listener:
         port = listener.getsockname()[1]
         callers = [socket.socket() for _ in range(4)]
@@ -51,7 +51,7 @@ def hanging_up(scheme: str) -> Iterator[str]:
 
 
 @contextmanager
-def nameless(scheme: str) -> Iterator[str]:
+def unknown_host(scheme: str) -> Iterator[str]:
     yield f"{scheme}://user:secret@no-such-host.invalid:1234/1"
 
 
@@ -71,19 +71,19 @@ def full(scheme: str) -> Iterator[str]:
 FAULTS: list[tuple[str, Callable[[str], object]]] = [
     ("redis", silent),
     ("redis", refusing),
-    ("redis", hanging_up),
-    ("redis", nameless),
+    ("redis", not_accepting),
+    ("redis", unknown_host),
     ("redis", wrong_password),
     ("redis", full),
     ("amqp", silent),
     ("amqp", refusing),
-    ("amqp", hanging_up),
-    ("unheard-of", refusing),
+    ("amqp", not_accepting),
+    ("unknown-scheme", refusing),
 ]
 
 
 def buy_and_reject(merchant: Merchant) -> tuple[Fulfilment, float]:
-    """A top-up bought over the API and rejected, and how long the two took together."""
+    """Buys a top-up over the API and rejects it. Returns it, and the seconds that both took."""
     product, operator = make_topup_product(price="4.99"), make_operator()
     before = time.monotonic()
     reference = buy_topup(merchant, product)
@@ -94,7 +94,7 @@ def buy_and_reject(merchant: Merchant) -> tuple[Fulfilment, float]:
 @pytest.mark.parametrize(
     ("scheme", "fault"), FAULTS, ids=[f"{scheme}-{fault.__name__}" for scheme, fault in FAULTS]
 )
-def test_a_broker_that_cannot_be_used(
+def test_an_unusable_broker_delays_nobody(
     scheme: str,
     fault: Callable[[str], "contextmanager[str]"],  # type: ignore[valid-type]
     monkeypatch: pytest.MonkeyPatch,
@@ -109,16 +109,14 @@ def test_a_broker_that_cannot_be_used(
 
     assert fulfilment.status == "failed"
     assert fulfilment.refund_due_at is not None
-    assert first < BOUND, first
-    assert max(more) < 2, more  # it is left alone for a while
+    assert first < MAX_SECONDS, first
+    assert max(more) < 2, more  # the process does not contact the broker during the pause
     assert caplog.text.count("task_not_queued") == 4
     assert caplog.text.count("the broker failed a moment ago") == 3
     assert "secret" not in caplog.text
 
 
-def test_a_broker_that_dies_between_two_tasks(
-    broker: Broker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_killed_broker_delays_nobody(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     merchant = make_merchant()
     buy_and_reject(merchant)
     assert broker.waiting() == 1
@@ -126,30 +124,28 @@ def test_a_broker_that_dies_between_two_tasks(
 
     _, seconds = buy_and_reject(merchant)
 
-    assert seconds < BOUND
+    assert seconds < MAX_SECONDS
     assert "task_not_queued" in caplog.text
 
 
-def test_a_broker_that_is_frozen_between_two_tasks(
-    broker: Broker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_frozen_broker_delays_nobody(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     merchant = make_merchant()
     buy_and_reject(merchant)
     broker.freeze()
 
     _, seconds = buy_and_reject(merchant)
 
-    assert seconds < BOUND
+    assert seconds < MAX_SECONDS
     assert "task_not_queued" in caplog.text
 
 
-def test_a_restart_of_the_broker_loses_no_task(
+def test_a_task_is_queued_after_a_restart_of_the_broker(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The connection kept from before is dead; the next task is queued all the same."""
+    """The pooled connection is dead, and the next task is still queued."""
     merchant = make_merchant()
     buy_and_reject(merchant)
-    time.sleep(1.1)  # its file is written each second
+    time.sleep(1.1)  # the broker writes its file once a second
     broker.kill()
     broker.start()
 
@@ -159,11 +155,11 @@ def test_a_restart_of_the_broker_loses_no_task(
     assert broker.waiting() == 2
 
 
-def test_tasks_are_queued_again_after_the_rest(
+def test_tasks_are_queued_again_after_the_pause(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merchant = make_merchant()
-    monkeypatch.setattr(queue, "REST", 0.2)
+    monkeypatch.setattr(queue, "PAUSE_SECONDS", 0.2)
     broker.kill()
     buy_and_reject(merchant)
     broker.start()
@@ -180,20 +176,20 @@ def refunded(*fulfilments: Fulfilment) -> bool:
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
-def test_workers_and_scheduler_come_back_with_their_broker(
+def test_workers_and_scheduler_resume_with_their_broker(
     broker: Broker, crew: Crew, fault: str
 ) -> None:
     merchant = make_merchant()
     worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
     before, _ = buy_and_reject(merchant)
-    wait_until(lambda: refunded(before), "all is well before")
+    wait_until(lambda: refunded(before), "the refund before the fault")
 
     if fault == "killed":
         broker.kill()
     else:
         broker.freeze()
     during, seconds = buy_and_reject(merchant)
-    assert seconds < BOUND
+    assert seconds < MAX_SECONDS
     time.sleep(8)
     assert not refunded(during)
     if fault == "killed":
@@ -201,29 +197,34 @@ def test_workers_and_scheduler_come_back_with_their_broker(
     else:
         broker.thaw()
 
-    wait_until(lambda: refunded(during), "the sweep found it")
+    wait_until(lambda: refunded(during), "the sweep finds the refund")
     queue.pause = queue.Pause()
     after, _ = buy_and_reject(merchant)
-    wait_until(lambda: refunded(after), "all is well again")
+    wait_until(lambda: refunded(after), "the refund after the fault")
     assert worker.exit_code() is None
     assert beat.exit_code() is None
     assert merchant.get("/balance").json()["data"]["balance"] == 100
     assert_books_balance()
 
 
-def test_a_worker_survives_that_its_broker_dies_while_it_works(broker: Broker, crew: Crew) -> None:
-    """Symptom: with a message in hand it ended by an AttributeError, and nobody swept any more."""
+def test_a_worker_survives_the_death_of_its_broker_during_a_task(
+    broker: Broker, crew: Crew
+) -> None:
+    """Such a worker once crashed with an AttributeError, and no sweep ran any more."""
     merchant = make_merchant()
     due, _ = buy_and_reject(merchant)
     with stopping(STATEMENTS["after the credit"]):
         worker = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
         wait_for_stopped()
-        time.sleep(1.1)  # the broker's file is written each second
+        time.sleep(1.1)  # the broker writes its file once a second
         broker.kill()
         time.sleep(2)
         broker.start()
 
-    wait_until(lambda: broker.waiting() + broker.taken() == 0, "its message comes again, and goes")
+    wait_until(
+        lambda: broker.waiting() + broker.unacknowledged() == 0,
+        "the message is redelivered and acknowledged",
+    )
     assert refunded(due)
     assert worker.exit_code() is None
     assert merchant.get("/balance").json()["data"]["balance"] == 100
@@ -237,17 +238,17 @@ def test_workers_and_scheduler_start_before_their_broker(broker: Broker, crew: C
     time.sleep(5)
     broker.start()
 
-    wait_until(lambda: refunded(due), "the sweep found it")
+    wait_until(lambda: refunded(due), "the sweep finds the refund")
     assert worker.exit_code() is None
     assert beat.exit_code() is None
 
 
-def test_a_scheduler_killed_is_replaced(broker: Broker, crew: Crew) -> None:
-    """kill -9 may leave its schedule file half written."""
+def test_a_killed_scheduler_can_be_restarted(broker: Broker, crew: Crew) -> None:
+    """A kill -9 may leave a corrupt schedule file."""
     merchant = make_merchant()
     crew.worker()
     beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
-    wait_until(beat.schedule_files, "it has written its schedule")
+    wait_until(beat.schedule_files, "beat has written its schedule")
     beat.kill()
     for file in beat.schedule_files():
         file.write_bytes(b"half a file")
@@ -257,4 +258,4 @@ def test_a_scheduler_killed_is_replaced(broker: Broker, crew: Crew) -> None:
 
     beat.start()
 
-    wait_until(lambda: refunded(due), "the sweep goes on")
+    wait_until(lambda: refunded(due), "the sweep of the new scheduler")

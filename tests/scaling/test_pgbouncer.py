@@ -1,4 +1,4 @@
-"""More web processes than database connections: everything holds through PgBouncer as well."""
+"""The service works through PgBouncer, with more web processes than database connections."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def pool(transactional_db: None) -> Iterator[str]:
         yield url
 
 
-def test_one_key_and_the_last_codes_are_sold_once(pool: str) -> None:
+def test_one_key_and_the_last_codes_sell_once(pool: str) -> None:
     merchant = make_merchant(balance="100.00", rate_limit_per_minute=100_000)
     product = make_product(price="1.00", codes=9)
     with live_server({"DATABASE_URL": pool}, workers=4) as server:
@@ -61,11 +61,11 @@ def test_one_key_and_the_last_codes_are_sold_once(pool: str) -> None:
     ] == sum(told.values())
     assert outcome(again) in ("replayed", "insufficient_stock")
     assert_books_balance()
-    behind = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    assert scalar(behind) <= POOL + 1  # and ours
+    connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    assert scalar(connections) <= POOL + 1  # the pool and the connection of the test
 
 
-def test_a_topup_is_bought_rejected_and_refunded_by_a_worker(
+def test_a_rejected_top_up_is_refunded_by_a_worker(
     pool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merchant = make_merchant(balance="100.00")
@@ -84,8 +84,8 @@ def test_a_topup_is_bought_rejected_and_refunded_by_a_worker(
     assert_books_balance()
 
 
-def test_the_role_gives_what_the_settings_ask_of_a_session(pool: str) -> None:
-    """PgBouncer drops what a client asks for when it connects."""
+def test_the_timeouts_come_from_the_role(pool: str) -> None:
+    """PgBouncer ignores the options of a client, so the settings must come from the role."""
     with psycopg.connect(pool, options="-c statement_timeout=1s") as connection:
         for name, expected in [
             ("statement_timeout", "20s"),
@@ -95,8 +95,8 @@ def test_the_role_gives_what_the_settings_ask_of_a_session(pool: str) -> None:
             assert connection.execute(f"SHOW {name}".encode()).fetchone() == (expected,)
 
 
-def test_a_large_statement_is_sent_whole(pool: str) -> None:
-    """It holds no connection while it is read: each chunk is a query of its own."""
+def test_a_large_statement_is_downloaded_completely(pool: str) -> None:
+    """Each chunk is a separate query, so a download needs no connection between two chunks."""
     account = make_account(balance="0")
     book_many(account, 40_000)
     browser = browser_of(make_member(account))

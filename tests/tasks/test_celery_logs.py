@@ -1,4 +1,4 @@
-"""Workers and schedulers log JSON only, say what went wrong, and give no secret away."""
+"""Workers and schedulers log JSON only, with the cause of failures and without secrets."""
 
 import json
 import time
@@ -16,11 +16,11 @@ from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Celery writes this past every logger, from the handler of the signal that stops it.
-SAID_AT_THE_END = ("", "worker: Warm shutdown (MainProcess)")
+# Celery's signal handler writes these lines to stderr without any logger.
+SHUTDOWN_LINES = ("", "worker: Warm shutdown (MainProcess)")
 
 
-def test_a_day_in_the_life_of_a_worker(broker: Broker, crew: Crew) -> None:
+def test_workers_and_scheduler_log_json_without_secrets(broker: Broker, crew: Crew) -> None:
     merchant, damaged = make_merchant(), make_merchant()
     worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
     operator = make_operator()
@@ -33,19 +33,19 @@ def test_a_day_in_the_life_of_a_worker(broker: Broker, crew: Crew) -> None:
     for reference in references:
         move_fulfilment(reference=reference, move=Move.REJECT, operator=operator, note="note77")
     wait_until(lambda: worker.events("refund_failed"), "the damaged refund is reported")
-    wait_until(lambda: worker.events("task_failed"), "and its task")
+    wait_until(lambda: worker.events("task_failed"), "the failure of its task is reported")
     broker.kill()
     time.sleep(3)
     broker.start()
     swept = len(worker.events("refund_failed"))
-    wait_until(lambda: len(worker.events("refund_failed")) > swept, "the sweep goes on")
+    wait_until(lambda: len(worker.events("refund_failed")) > swept, "the sweep continues")
     worker.stop()
     beat.stop()
 
     assert Fulfilment.objects.filter(refunded_at=None).count() == 1
     assert worker.events("refund_failed")[0]["order"] == references[1]
     for celery in (worker, beat):
-        lines = [line for line in celery.log.splitlines() if line not in SAID_AT_THE_END]
+        lines = [line for line in celery.log.splitlines() if line not in SHUTDOWN_LINES]
         assert lines
         for line in lines:
             assert {"event", "level", "timestamp"} <= json.loads(line).keys(), line
@@ -55,9 +55,9 @@ def test_a_day_in_the_life_of_a_worker(broker: Broker, crew: Crew) -> None:
         assert text not in crew.logs
 
 
-def test_settings_that_lose_money_keep_worker_and_scheduler_from_starting(crew: Crew) -> None:
+def test_unsafe_settings_stop_worker_and_scheduler(crew: Crew) -> None:
     for celery in (crew.worker(CODE_ENCRYPTION_KEYS=""), crew.beat(CODE_ENCRYPTION_KEYS="")):
-        wait_until(lambda one=celery: one.exit_code() is not None, "it ended")  # type: ignore[misc]
+        wait_until(lambda one=celery: one.exit_code() is not None, "the end")  # type: ignore[misc]
         assert celery.exit_code() == 1
         assert "voucher.E003" in celery.log
         assert "Traceback" not in celery.log

@@ -1,6 +1,6 @@
-"""The workers without a guard of theirs, for controls: `celery -A tests.tasks.careless worker`.
+"""Workers without one of their guards, for control tests.
 
-CARELESS says which: `acknowledges early`, or `locks nothing`.
+`celery -A tests.tasks.unguarded worker` with REMOVED_GUARD=`late acknowledgement` or `row locks`.
 """
 
 import os
@@ -9,15 +9,15 @@ from celery.signals import worker_process_init
 
 from config.celery import app
 
-CARELESS = os.environ["CARELESS"]
+REMOVED_GUARD = os.environ["REMOVED_GUARD"]
 
-if CARELESS == "acknowledges early":
+if REMOVED_GUARD == "late acknowledgement":
     app.conf.update(task_acks_late=False, task_reject_on_worker_lost=False)
 
 
 @worker_process_init.connect
-def lock_nothing(**kwargs: object) -> None:
-    if CARELESS == "locks nothing":
+def remove_row_locks(**kwargs: object) -> None:
+    if REMOVED_GUARD == "row locks":
         from django.db.models import QuerySet  # noqa: PLC0415
 
         QuerySet.select_for_update = lambda self: self  # type: ignore[method-assign, assignment, misc]
