@@ -1,11 +1,11 @@
-"""What must hold of all data at any moment, in plain SQL.
+"""Checks in plain SQL of what must be true for all data at every moment.
 
-On purpose not the service's own `reconcile`: an auditor brings his own arithmetic.
+The tests do not use the service's `reconcile`, so an error in it cannot hide an error in the data.
 """
 
 from django.db import connection
 
-# What is wrong -> a query of everything that is.
+# Each problem, and a query that returns every row with it.
 FINDINGS = {
     "a balance is not the sum of its entries": """
         SELECT wallet.account_id, wallet.balance, sum(entry.amount)
@@ -14,7 +14,7 @@ FINDINGS = {
          GROUP BY wallet.account_id
         HAVING wallet.balance <> coalesce(sum(entry.amount), 0)""",
     "a balance is negative": "SELECT account_id FROM wallets_wallet WHERE balance < 0",
-    "the entries of a wallet do not follow from each other in the order of their ids": """
+    "balance_after is not the running sum of a wallet's entries": """
         SELECT id, amount, balance_after, running FROM (
             SELECT id, amount, balance_after,
                    sum(amount) OVER (PARTITION BY wallet_id ORDER BY id) AS running
@@ -33,7 +33,7 @@ FINDINGS = {
           LEFT JOIN orders_order sale ON sale.reference = entry.order_reference
           LEFT JOIN accounts_apiclient client ON client.id = sale.client_id
          WHERE entry.kind = 'purchase' AND client.account_id IS DISTINCT FROM entry.wallet_id""",
-    "an order without exactly its codes": """
+    "an order does not have its quantity of codes": """
         SELECT sale.reference, sale.quantity, count(code.id)
           FROM orders_order sale
           LEFT JOIN catalogue_vouchercode code
@@ -41,7 +41,7 @@ FINDINGS = {
          WHERE sale.shelf_id IS NOT NULL
          GROUP BY sale.id
         HAVING count(code.id) <> sale.quantity""",
-    "a shelf counts other codes than it holds": """
+    "available_stock is not the number of unsold codes": """
         SELECT shelf.id, shelf.available_stock, count(code.id)
           FROM catalogue_shelf shelf
           LEFT JOIN catalogue_vouchercode code
@@ -56,7 +56,7 @@ FINDINGS = {
         HAVING min(number) <> 1 OR max(number) <> count(*)
             OR count(DISTINCT number) <> count(*)
             OR max(counter.orders) IS DISTINCT FROM count(*)""",
-    "one order on several keys, or a key with an order that is not there": """
+    "an order has several keys, or a key has a missing order": """
         SELECT record.order_reference, count(*)
           FROM idempotency_idempotencyrecord record
           LEFT JOIN orders_order sale ON sale.reference = record.order_reference
@@ -68,13 +68,13 @@ FINDINGS = {
 
 
 def findings() -> dict[str, list[tuple[object, ...]]]:
-    """Everything that is wrong, by what is wrong with it."""
+    """The rows with a problem, by problem."""
     with connection.cursor() as cursor:
         found = {}
-        for wrong, query in FINDINGS.items():
+        for problem, query in FINDINGS.items():
             cursor.execute(query)
             if rows := cursor.fetchall():
-                found[wrong] = rows
+                found[problem] = rows
         return found
 
 

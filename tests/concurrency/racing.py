@@ -1,6 +1,6 @@
-"""Real threads on a real database: start them together, hold them in the middle, look at the books.
+"""Runs calls in threads at once, and holds locks to stop them in the middle.
 
-Tests that use this need `django_db(transaction=True)`.
+Tests that use this module need `django_db(transaction=True)`.
 """
 
 import copy
@@ -20,18 +20,18 @@ from tests.answers import CheckedClient, served_document
 from tests.factories import Merchant
 from tests.live import database_url
 
-PATIENCE = 30.0
+TIMEOUT = 30.0  # seconds
 
 
 T = TypeVar("T")
 
 
 def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Runs the calls in a thread each, all released at the same moment; their results in order."""
-    gate = threading.Barrier(len(calls))
+    """Runs each call in a thread, all starting at the same moment. Returns the results in order."""
+    barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        gate.wait(PATIENCE)
+        barrier.wait(TIMEOUT)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -39,7 +39,7 @@ def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def start(pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> Future[T]:
-    """Runs the call in a thread of the pool, on a database connection of its own."""
+    """Runs the call in a thread of the pool, with its own database connection."""
 
     def run() -> T:
         try:
@@ -47,22 +47,23 @@ def start(pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> 
         finally:
             connection.close()
 
-    served_document()  # made once, by one thread: every answer is held against it
+    served_document()  # fills its cache in this thread; every response is checked against it
     return pool.submit(run)
 
 
 @contextmanager
 def in_background(call: Callable[[], T]) -> Iterator[Future[T]]:
-    """The call in a thread, which has ended when the block has."""
+    """Runs the call in a thread. The block waits for its end."""
     with ThreadPoolExecutor(1) as pool:
         yield start(pool, call)
 
 
 @contextmanager
-def held(statement: str, *arguments: Any) -> Iterator[psycopg.Connection]:
-    """Holds whatever the statement locks until the block ends; then it never happened.
+def holding_locks(statement: str, *arguments: Any) -> Iterator[psycopg.Connection]:
+    """Runs a statement in another transaction and holds its locks until the block ends.
 
-    `rollback()` or `commit()` on the connection lets go earlier.
+    The transaction is rolled back. `rollback()` or `commit()` on the yielded connection ends it
+    earlier.
     """
     with psycopg.connect(database_url()) as other:
         other.execute(statement.encode(), arguments)
@@ -70,16 +71,16 @@ def held(statement: str, *arguments: Any) -> Iterator[psycopg.Connection]:
         other.rollback()
 
 
-def held_wallet(merchant: Merchant) -> AbstractContextManager[psycopg.Connection]:
-    """Stops every purchase of this merchant at its debit, its other locks taken."""
-    return held(
+def holding_wallet(merchant: Merchant) -> AbstractContextManager[psycopg.Connection]:
+    """Stops every purchase of this merchant at its debit, after it took its other locks."""
+    return holding_locks(
         "SELECT FROM wallets_wallet WHERE account_id = %s FOR UPDATE", merchant.client.account_id
     )
 
 
 def spending(merchant: Merchant, amount: str) -> AbstractContextManager[psycopg.Connection]:
-    """The same, and `commit()` takes the amount from the wallet."""
-    return held(
+    """Holds the wallet like `holding_wallet`; `commit()` takes the amount from it."""
+    return holding_locks(
         "INSERT INTO wallets_ledgerentry"
         " (wallet_id, kind, counterpart, amount, balance_after, actor)"
         " VALUES (%s, 'adjustment', 'corrections', -%s::numeric, 0, 'test')",
@@ -89,15 +90,15 @@ def spending(merchant: Merchant, amount: str) -> AbstractContextManager[psycopg.
 
 
 def wait_for_waiting(number: int = 1) -> None:
-    """Returns when so many sessions wait."""
-    deadline = time.monotonic() + PATIENCE
+    """Waits until this many sessions wait for a lock."""
+    deadline = time.monotonic() + TIMEOUT
     while waiting() < number:
         assert time.monotonic() < deadline, f"{waiting()} sessions wait, not {number}"
         time.sleep(0.01)
 
 
 def waiting() -> int:
-    """How many other sessions wait for a lock in this database."""
+    """The number of sessions in this database that wait for a lock."""
     number: int = scalar(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -122,10 +123,10 @@ def execute(statement: str, *arguments: Any) -> None:
 
 
 @contextmanager
-def without(file: str, *guards: tuple[str, str]) -> Iterator[None]:
-    """The SQL of a file such as `wallets/sql/debit.sql` with some of its text replaced.
+def weakened_sql(file: str, *guards: tuple[str, str]) -> Iterator[None]:
+    """Installs an SQL file such as `wallets/sql/post_entry.sql` with each guard replaced.
 
-    For control tests: a race that is not there when its guard is gone proves nothing.
+    Control tests use it to show that a race happens once its guard is gone.
     """
     original = (Path(settings.BASE_DIR) / file).read_text()
     weakened = original
@@ -141,14 +142,14 @@ def without(file: str, *guards: tuple[str, str]) -> Iterator[None]:
 
 @contextmanager
 def unlocked_shelves() -> Iterator[None]:
-    """Purchases find their shelf without locking it: each reads its offer before it has to wait."""
+    """Purchases read price and state of their shelf without locking it, before they wait."""
     locks = ("FOR NO KEY UPDATE OF shelf", ""), ("FOR NO KEY UPDATE", "")
-    with without("catalogue/sql/offer.sql", *locks):
+    with weakened_sql("catalogue/sql/offer.sql", *locks):
         yield
 
 
-def of_own(merchant: Merchant) -> Merchant:
-    """The same merchant from another of its programs, so that threads share no cookies."""
+def with_own_http(merchant: Merchant) -> Merchant:
+    """The same merchant with its own HTTP client, because threads cannot share one."""
     twin = copy.copy(merchant)
     twin.http = CheckedClient(raise_request_exception=False)
     return twin
@@ -167,7 +168,7 @@ def codes_of(answer: Any) -> list[str]:
 
 
 def age_records(seconds: float) -> None:
-    """Makes every idempotency record so much older."""
+    """Makes every idempotency record older by this many seconds."""
     execute(
         "UPDATE idempotency_idempotencyrecord"
         " SET created_at = created_at - %s * interval '1 second',"

@@ -1,4 +1,4 @@
-"""Cleanup forgets old keys; it never forgets the key of a purchase that is under way."""
+"""Cleanup deletes old idempotency records, but never that of a running purchase."""
 
 import time
 from collections import Counter
@@ -14,15 +14,15 @@ from idempotency.cleanup import cleanup_records
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     age_records,
-    held_wallet,
+    holding_wallet,
     in_background,
-    of_own,
     outcome,
     race,
     rows,
     scalar,
     wait_for_waiting,
-    without,
+    weakened_sql,
+    with_own_http,
 )
 from tests.concurrency.test_takeover import Attempt
 from tests.factories import make_merchant, make_product
@@ -34,12 +34,12 @@ UNFINISHED = settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS * DAY + 1
 COMPLETED = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS * DAY + 1
 
 
-def test_the_record_of_a_purchase_in_the_middle_is_passed_over() -> None:
+def test_cleanup_skips_the_record_of_a_running_purchase() -> None:
     merchant, product = make_merchant(), make_product(codes=5)
     attempt = Attempt(merchant, product.pk)
     age_records(UNFINISHED)
 
-    with held_wallet(merchant) as wallet, in_background(attempt.go_on) as purchase:
+    with holding_wallet(merchant) as wallet, in_background(attempt.finish) as purchase:
         wait_for_waiting(1)
         assert cleanup_records() == 0
         wallet.rollback()
@@ -50,33 +50,33 @@ def test_the_record_of_a_purchase_in_the_middle_is_passed_over() -> None:
     assert_books_balance()
 
 
-def test_a_purchase_whose_record_was_cleaned_away_buys_nothing() -> None:
+def test_a_purchase_whose_record_was_deleted_buys_nothing() -> None:
     merchant, product = make_merchant(), make_product(codes=5)
     attempt = Attempt(merchant, product.pk)
     age_records(UNFINISHED)
 
     assert cleanup_records() == 1
 
-    assert attempt.go_on() == "request_in_progress"
+    assert attempt.finish() == "request_in_progress"
     assert rows("SELECT id FROM orders_order") == []
     assert outcome(merchant.buy("one", product_id=product.pk, quantity=1)) == "bought"
-    assert attempt.go_on() == "request_in_progress"
+    assert attempt.finish() == "request_in_progress"
     assert_books_balance()
 
 
-def test_control_without_the_fence_it_buys_without_a_record() -> None:
+def test_control_without_the_stamp_it_buys_without_a_record() -> None:
     merchant, product = make_merchant(), make_product(codes=5)
     attempt = Attempt(merchant, product.pk)
     age_records(UNFINISHED)
 
     assert cleanup_records() == 1
-    with without("idempotency/sql/stamp.sql", ("IF NOT FOUND", "IF false")):
-        assert attempt.go_on() == "bought"
+    with weakened_sql("idempotency/sql/stamp.sql", ("IF NOT FOUND", "IF false")):
+        assert attempt.finish() == "bought"
 
     assert scalar("SELECT count(*) FROM idempotency_idempotencyrecord") == 0
 
 
-def test_an_old_record_that_was_just_taken_over_stays() -> None:
+def test_an_old_record_with_a_new_attempt_is_kept() -> None:
     merchant, product = make_merchant(), make_product(codes=5)
     Attempt(merchant, product.pk)
     age_records(UNFINISHED)
@@ -84,19 +84,19 @@ def test_an_old_record_that_was_just_taken_over_stays() -> None:
 
     assert cleanup_records() == 0
 
-    assert successor.go_on() == "bought"
+    assert successor.finish() == "bought"
     assert_books_balance()
 
 
-def test_replays_while_cleanup_runs_are_replays_or_one_new_purchase() -> None:
-    """The contract lets a cleaned key buy again; whatever a retry meets, it meets it whole."""
+def test_a_retry_during_cleanup_is_a_replay_or_one_new_purchase() -> None:
+    """A cleaned key may buy again. A retry gets either a replay or one new purchase."""
     merchant, product = make_merchant(), make_product(price="1.00", codes=50)
     keys = [f"key {number}" for number in range(12)]
     firsts = {key: merchant.buy(key, product_id=product.pk, quantity=1) for key in keys}
     age_records(COMPLETED)
 
     def replay(key: str) -> Any:
-        return of_own(merchant).buy(key, product_id=product.pk, quantity=1)
+        return with_own_http(merchant).buy(key, product_id=product.pk, quantity=1)
 
     replays = [partial(replay, key) for key in keys for _ in range(2)]
     *_, deleted = race([*replays, cleanup_records])
@@ -110,14 +110,14 @@ def test_replays_while_cleanup_runs_are_replays_or_one_new_purchase() -> None:
     assert_books_balance()
 
 
-def test_cleanup_among_claims_takeovers_and_purchases_loses_nothing() -> None:
-    """Every record is old all the time, and cleaners, zombies and retries go round at once."""
+def test_cleanup_during_claims_and_takeovers_loses_nothing() -> None:
+    """Records are old all the time while cleanups, stale attempts and retries run at once."""
     merchants = [make_merchant(balance="1000.00") for _ in range(2)]
     product = make_product(price="1.00", codes=400)
     until = time.monotonic() + 2
 
     def buy(number: int) -> list[str]:
-        merchant, told = of_own(merchants[number % 2]), []
+        merchant, told = with_own_http(merchants[number % 2]), []
         while time.monotonic() < until:
             told.append(outcome(merchant.buy("one", product_id=product.pk, quantity=1)))
         return told
@@ -126,7 +126,7 @@ def test_cleanup_among_claims_takeovers_and_purchases_loses_nothing() -> None:
         told = []
         while time.monotonic() < until:
             try:
-                told.append(Attempt(merchants[number % 2], product.pk).go_on())
+                told.append(Attempt(merchants[number % 2], product.pk).finish())
             except (ApiError, AssertionError) as error:  # refused, or a replay
                 told.append(str(getattr(error, "code", "replayed")))
         return told

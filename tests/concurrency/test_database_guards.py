@@ -1,4 +1,4 @@
-"""What must never be, the database itself refuses, whoever asks and by whatever statement."""
+"""The database refuses every statement that would break a rule, whoever sends it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ENTRY = (
 
 
 class World:
-    """One merchant with two orders, and what else the statements below name."""
+    """One merchant with two orders, and the ids that the statements below use."""
 
     def __init__(self) -> None:
         self.merchant: Merchant = make_merchant(balance="100.00")
@@ -45,7 +45,7 @@ class World:
             "product": self.product.pk,
             "other_product": self.other_product.pk,
         }
-        execute("SET CONSTRAINTS ALL IMMEDIATE")  # as if all this were committed
+        execute("SET CONSTRAINTS ALL IMMEDIATE")  # runs the checks of a commit now
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def world(db: None) -> World:
     return World()
 
 
-# What somebody tries -> words of the refusal.
+# Statement: a part of the error message that refuses it.
 REFUSED = {
-    # A balance moves by a ledger entry, and never below zero.
+    # A balance changes only by a ledger entry, and never below zero.
     "UPDATE wallets_wallet SET balance = balance + 1": "moves only by",
     "UPDATE wallets_wallet SET balance = -1": "moves only by",
     "UPDATE wallets_wallet SET account_id = %(poor)s WHERE account_id = %(account)s": "wallet",
@@ -70,7 +70,7 @@ REFUSED = {
     f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R')": "kind_agrees",
     f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL)": "is a number",
     "UPDATE accounts_account SET currency = 'EUR' WHERE id = %(account)s": "never changes",
-    # The ledger and the orders are records.
+    # Ledger entries and orders never change.
     "UPDATE wallets_ledgerentry SET amount = amount + 1": "append-only",
     "UPDATE wallets_ledgerentry SET note = 'x' WHERE false": "append-only",
     "DELETE FROM wallets_ledgerentry": "append-only",
@@ -80,7 +80,7 @@ REFUSED = {
     "UPDATE orders_order SET total_price = 0": "is a record",
     "DELETE FROM orders_order": "is a record",
     "TRUNCATE orders_order CASCADE": "is a record",
-    # One debit and one refund for one order.
+    # One debit and one refund per order.
     f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s)": "once_per",
     f"{ENTRY} SELECT %(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s"
     " FROM generate_series(1, 2)": "once_per_order",
@@ -98,10 +98,10 @@ REFUSED = {
     "UPDATE catalogue_shelf SET available_stock = -1": "available_stock",
     "UPDATE catalogue_shelf SET product_id = %(other_product)s"
     " WHERE product_id = %(product)s": "never moves",
-    # One purchase under one attempt.
+    # One purchase per attempt.
     "SELECT orders_purchase_vouchers(%(record)s, %(attempt)s, 'SECOND', %(client)s, %(account)s,"
     " %(product)s, NULL, NULL, 1)": "attempt_lost",
-    # Numbers of a client's orders.
+    # The numbers, totals and keys of orders.
     "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
     " total_price, currency, shelf_id) SELECT 'X', client_id, number, 1, 1, 1, 1, 'USD', shelf_id"
     " FROM orders_order LIMIT 1": "orders_order_number",
@@ -113,21 +113,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_the_database_refuses(world: World, statement: str) -> None:
+def test_the_database_refuses_the_statement(world: World, statement: str) -> None:
     with pytest.raises(Error, match=REFUSED[statement]):
-        try_it(statement, world.names)
+        try_statement(statement, world.names)
     assert_books_balance()
 
 
-def try_it(statement: str, names: dict[str, Any]) -> None:
-    """Up to the checks that a commit makes."""
+def try_statement(statement: str, names: dict[str, Any]) -> None:
+    """Runs the statement and the checks of a commit."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, names)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
-def test_a_deposit_by_sql_moves_the_balance_all_the_same(world: World) -> None:
-    """The trigger books it, whoever writes the entry, and whatever balance_after was claimed."""
+def test_a_deposit_by_sql_moves_the_balance(world: World) -> None:
+    """The trigger moves the balance for every entry and computes balance_after itself."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"{ENTRY} VALUES (%s, 'deposit', 'bank', 5, 12345, 'x', NULL)", [world.names["account"]]

@@ -1,21 +1,21 @@
-"""A commit that fails is never acknowledged.
+"""A purchase whose commit fails is never reported as bought.
 
-The database hands over the row of a statement before it commits; only the end of the answer says
-that the commit happened.
+PostgreSQL sends the row of a statement before it commits; only the end of its response confirms the
+commit.
 """
 
 import pytest
 
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import age_records, execute, of_own, outcome, scalar
+from tests.concurrency.racing import age_records, execute, outcome, scalar, with_own_http
 from tests.concurrency.test_takeover import PAST_THE_WINDOW
 from tests.factories import make_merchant, make_product
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_purchase_whose_commit_fails_leaves_nothing_and_its_key_in_progress() -> None:
-    merchant, product = of_own(make_merchant()), make_product(price="9.99", codes=1)
+def test_a_failed_commit_buys_nothing_and_leaves_the_key_in_progress() -> None:
+    merchant, product = with_own_http(make_merchant()), make_product(price="9.99", codes=1)
     execute(
         "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE EXCEPTION 'no commit'; END $$"
@@ -38,8 +38,11 @@ def test_a_purchase_whose_commit_fails_leaves_nothing_and_its_key_in_progress() 
     assert_books_balance()
 
 
-def test_refused_and_failed_purchases_use_up_no_number() -> None:
-    merchant, product = of_own(make_merchant(balance="25.00")), make_product(price="9.99", codes=9)
+def test_refused_purchases_leave_no_gap_in_the_numbers() -> None:
+    merchant, product = (
+        with_own_http(make_merchant(balance="25.00")),
+        make_product(price="9.99", codes=9),
+    )
 
     told = [
         outcome(merchant.buy(product_id=product.pk, quantity=quantity))

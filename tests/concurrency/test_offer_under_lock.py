@@ -1,4 +1,4 @@
-"""What a sale costs, and whether it is one, is what holds when its turn at the stock comes."""
+"""A purchase uses the price and state current when it acquires the lock of its shelf."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,13 +10,13 @@ import pytest
 
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
-    held,
+    holding_locks,
     in_background,
-    of_own,
     outcome,
     unlocked_shelves,
     wait_for_waiting,
-    without,
+    weakened_sql,
+    with_own_http,
 )
 from tests.factories import (
     link,
@@ -32,10 +32,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 GUARDED, CONTROL = pytest.param(True, id="guarded"), pytest.param(False, id="control")
 BOUGHT_BEFORE = ("bought", Decimal("9.99"))
 
-# Packages are read before the purchase waits: what the code would be without its lock.
-PACKAGE_LOCK = ("FOR NO KEY UPDATE", "")
+# Without this lock, the offer of a top-up product is read before the purchase waits.
+TOP_UP_LOCK = ("FOR NO KEY UPDATE", "")
 
-# What changes while a purchase of one waits, and how the purchase ends.
+# A change while a purchase waits for the lock, and the outcome of the purchase.
 SHELF_CHANGES = {
     "price": ("UPDATE catalogue_shelf SET price = 12.50", ("bought", Decimal("12.50"))),
     "no price": ("UPDATE catalogue_shelf SET price = NULL", ("price_unavailable", None)),
@@ -43,7 +43,7 @@ SHELF_CHANGES = {
     "product": ("UPDATE catalogue_product SET active = false", ("product_inactive", None)),
     "category": ("UPDATE catalogue_category SET active = false", ("product_inactive", None)),
 }
-PACKAGE_CHANGES = {
+TOP_UP_CHANGES = {
     "price": ("UPDATE topups_topupproduct SET price = 12.50", ("bought", Decimal("12.50"))),
     "product": ("UPDATE topups_topupproduct SET active = false", ("product_inactive", None)),
     "publication": ("UPDATE topups_topupproduct SET published = false", ("product_inactive", None)),
@@ -54,7 +54,7 @@ PACKAGE_CHANGES = {
 @pytest.mark.parametrize("guarded", [GUARDED, CONTROL])
 @pytest.mark.parametrize("by_reference", [False, True], ids=["by_id", "by_reference"])
 @pytest.mark.parametrize(("change", "ends"), SHELF_CHANGES.values(), ids=SHELF_CHANGES)
-def test_codes_are_sold_as_the_shelf_is_when_it_is_free(
+def test_a_voucher_purchase_uses_the_state_under_the_shelf_lock(
     change: str, ends: tuple[str, Decimal | None], by_reference: bool, guarded: bool
 ) -> None:
     merchant = make_merchant()
@@ -68,8 +68,8 @@ def test_codes_are_sold_as_the_shelf_is_when_it_is_free(
     guard = nullcontext() if guarded else unlocked_shelves()
 
     with guard:
-        ended = change_while_it_waits(
-            partial(of_own(merchant).buy, quantity=1, **name),
+        ended = change_during_the_wait(
+            partial(with_own_http(merchant).buy, quantity=1, **name),
             "SELECT FROM catalogue_shelf WHERE id = %s FOR UPDATE",
             shelf.pk,
             change,
@@ -80,24 +80,24 @@ def test_codes_are_sold_as_the_shelf_is_when_it_is_free(
 
 
 @pytest.mark.parametrize("guarded", [GUARDED, CONTROL])
-@pytest.mark.parametrize(("change", "ends"), PACKAGE_CHANGES.values(), ids=PACKAGE_CHANGES)
-def test_a_counted_package_is_sold_as_it_is_when_it_is_free(
+@pytest.mark.parametrize(("change", "ends"), TOP_UP_CHANGES.values(), ids=TOP_UP_CHANGES)
+def test_a_top_up_purchase_uses_the_state_under_the_product_lock(
     change: str, ends: tuple[str, Decimal | None], guarded: bool
 ) -> None:
     merchant = make_merchant()
-    package = make_topup_product(price="9.99", available_stock=3, category=make_category())
-    guard = nullcontext() if guarded else without("topups/sql/offer.sql", PACKAGE_LOCK)
+    product = make_topup_product(price="9.99", available_stock=3, category=make_category())
+    guard = nullcontext() if guarded else weakened_sql("topups/sql/offer.sql", TOP_UP_LOCK)
 
     with guard:
-        ended = change_while_it_waits(
+        ended = change_during_the_wait(
             partial(
-                of_own(merchant).buy,
+                with_own_http(merchant).buy,
                 delivery_type="top_up",
-                system_product_id=package.pk,
+                system_product_id=product.pk,
                 player_id="0012345",
             ),
             "SELECT FROM topups_topupproduct WHERE id = %s FOR UPDATE",
-            package.pk,
+            product.pk,
             change,
         )
 
@@ -105,22 +105,24 @@ def test_a_counted_package_is_sold_as_it_is_when_it_is_free(
     assert_books_balance()
 
 
-def test_packages_that_are_not_counted_do_not_wait_for_each_other() -> None:
-    merchant, package = make_merchant(), make_topup_product(price="9.99")
+def test_top_ups_without_a_stock_count_do_not_wait() -> None:
+    merchant, product = make_merchant(), make_topup_product(price="9.99")
 
-    with held("SELECT FROM topups_topupproduct WHERE id = %s FOR NO KEY UPDATE", package.pk):
+    with holding_locks(
+        "SELECT FROM topups_topupproduct WHERE id = %s FOR NO KEY UPDATE", product.pk
+    ):
         answer = merchant.buy(
-            delivery_type="top_up", system_product_id=package.pk, player_id="0012345"
+            delivery_type="top_up", system_product_id=product.pk, player_id="0012345"
         )
 
     assert outcome(answer) == "bought"
 
 
-def change_while_it_waits(
+def change_during_the_wait(
     buy: Callable[[], Any], hold: str, row: int, change: str
 ) -> tuple[str, Decimal | None]:
-    """How a purchase ends that waits for a row while something else is committed, and its price."""
-    with held(hold, row) as editor, in_background(buy) as buying:
+    """Outcome and price of a purchase that waits for a row while a change of it is committed."""
+    with holding_locks(hold, row) as editor, in_background(buy) as buying:
         wait_for_waiting()
         editor.execute(change.encode())
         editor.commit()

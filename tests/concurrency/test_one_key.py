@@ -1,4 +1,4 @@
-"""However often a key is sent at once, it buys once."""
+"""An idempotency key that is sent many times at once buys once."""
 
 import json
 from collections import Counter
@@ -9,35 +9,35 @@ import pytest
 from django.db import connection
 
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import execute, of_own, outcome, race, scalar, without
+from tests.concurrency.racing import execute, outcome, race, scalar, weakened_sql, with_own_http
 from tests.factories import Merchant, make_client, make_merchant, make_product
 from tests.live import live_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AT_ONCE = 48
+REQUESTS = 48
 
 
-def test_a_key_sent_many_times_at_once_buys_once() -> None:
+def test_concurrent_requests_with_one_key_buy_once() -> None:
     merchant = make_merchant()
-    product = make_product(codes=AT_ONCE)
+    product = make_product(codes=REQUESTS)
 
     answers = race(
-        [partial(of_own(merchant).buy, "one", product_id=product.pk, quantity=1)] * AT_ONCE
+        [partial(with_own_http(merchant).buy, "one", product_id=product.pk, quantity=1)] * REQUESTS
     )
 
     assert_one_purchase(merchant, answers)
 
 
-def test_a_key_sent_many_times_at_once_over_the_network_buys_once() -> None:
+def test_concurrent_requests_over_the_network_buy_once() -> None:
     merchant = make_merchant(rate_limit_per_minute=100_000)
-    product = make_product(codes=AT_ONCE * 3)
+    product = make_product(codes=REQUESTS * 3)
 
     with live_server(workers=3) as server:
         merchant.http = server.http
         for key in ("one", "two", "three"):
             answers = race(
-                [partial(merchant.buy, key, product_id=product.pk, quantity=1)] * AT_ONCE
+                [partial(merchant.buy, key, product_id=product.pk, quantity=1)] * REQUESTS
             )
             assert_one_purchase(merchant, answers)
             (last,) = race([partial(merchant.buy, key, product_id=product.pk, quantity=1)])
@@ -58,13 +58,15 @@ def assert_one_purchase(merchant: Merchant, answers: list[Any]) -> None:
     assert_books_balance()
 
 
-def test_one_key_for_two_different_purchases_at_once_buys_one_of_them() -> None:
+def test_two_purchases_with_one_key_at_once_buy_one_of_them() -> None:
     merchant = make_merchant()
     product = make_product(codes=100)
 
     answers = race(
         [
-            partial(of_own(merchant).buy, "one", product_id=product.pk, quantity=1 + number % 2)
+            partial(
+                with_own_http(merchant).buy, "one", product_id=product.pk, quantity=1 + number % 2
+            )
             for number in range(24)
         ]
     )
@@ -75,14 +77,14 @@ def test_one_key_for_two_different_purchases_at_once_buys_one_of_them() -> None:
     assert_books_balance()
 
 
-def test_the_same_key_of_two_clients_is_two_keys() -> None:
+def test_two_clients_with_the_same_key_buy_both() -> None:
     merchant = make_merchant()
     other = Merchant(make_client(merchant.client.account))
     product = make_product(codes=2)
 
     answers = race(
         [
-            partial(of_own(who).buy, "one", product_id=product.pk, quantity=1)
+            partial(with_own_http(who).buy, "one", product_id=product.pk, quantity=1)
             for who in (merchant, other)
         ]
     )
@@ -91,10 +93,10 @@ def test_the_same_key_of_two_clients_is_two_keys() -> None:
     assert_books_balance()
 
 
-def test_a_key_refused_many_times_at_once_is_free_again() -> None:
+def test_a_key_refused_many_times_at_once_may_be_used_again() -> None:
     merchant = make_merchant(balance="1.00")
     product = make_product(price="9.99", codes=1)
-    buy = partial(of_own(merchant).buy, "one", product_id=product.pk, quantity=1)
+    buy = partial(with_own_http(merchant).buy, "one", product_id=product.pk, quantity=1)
 
     told = Counter(map(outcome, race([buy] * 24)))
 
@@ -110,14 +112,14 @@ def test_a_key_refused_many_times_at_once_is_free_again() -> None:
     assert_books_balance()
 
 
-def test_control_without_the_unique_key_it_buys_many_times() -> None:
+def test_control_without_the_unique_constraint_it_buys_many_times() -> None:
     merchant = make_merchant()
     product = make_product(codes=8)
     unique = "idempotency_record_client_and_key"
 
     execute(f"ALTER TABLE idempotency_idempotencyrecord DROP CONSTRAINT {unique}")
     try:
-        with without(
+        with weakened_sql(
             "idempotency/sql/claim.sql",
             (
                 "VALUES (p_client, p_key, p_fingerprint, 1 + floor(random() * 1e9)::integer)\n"
@@ -126,7 +128,7 @@ def test_control_without_the_unique_key_it_buys_many_times() -> None:
             ),
         ):
             answers = race(
-                [partial(of_own(merchant).buy, "one", product_id=product.pk, quantity=1)] * 8
+                [partial(with_own_http(merchant).buy, "one", product_id=product.pk, quantity=1)] * 8
             )
     finally:
         execute("DELETE FROM idempotency_idempotencyrecord")

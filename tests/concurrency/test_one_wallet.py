@@ -1,4 +1,4 @@
-"""A wallet spent from many places at once is never overdrawn, and its ledger explains it all."""
+"""Concurrent purchases never overdraw a wallet, and its ledger entries add up to its balance."""
 
 from collections import Counter
 from functools import partial
@@ -8,28 +8,28 @@ import pytest
 
 from tests.concurrency.books import assert_books_balance, findings
 from tests.concurrency.racing import (
-    held_wallet,
+    holding_wallet,
     in_background,
-    of_own,
     outcome,
     race,
     scalar,
     wait_for_waiting,
-    without,
+    weakened_sql,
+    with_own_http,
 )
 from tests.factories import Merchant, make_client, make_merchant, make_product
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_sixteen_buyers_spend_exactly_what_is_there() -> None:
+def test_sixteen_buyers_spend_exactly_the_balance() -> None:
     merchant = make_merchant(balance="100.00")
-    # Several clients of the account, several shelves: only the wallet is common to all.
+    # Several clients and several shelves, so the purchases share only the wallet.
     buyers = [merchant, *(Merchant(make_client(merchant.client.account)) for _ in range(3))]
     products = [make_product(price="3.33", codes=50) for _ in range(5)]
 
     def spend(number: int) -> list[str]:
-        buyer = of_own(buyers[number % len(buyers)])
+        buyer = with_own_http(buyers[number % len(buyers)])
         product = products[number % len(products)]
         return [outcome(buyer.buy(product_id=product.pk, quantity=1)) for _ in range(4)]
 
@@ -40,15 +40,17 @@ def test_sixteen_buyers_spend_exactly_what_is_there() -> None:
     assert_books_balance()
 
 
-def test_an_entry_that_waited_for_the_wallet_comes_after_the_one_it_waited_for() -> None:
+def test_an_entry_that_waited_for_the_wallet_has_the_later_id() -> None:
     merchant = make_merchant()
     product = make_product(price="9.99", codes=1)
 
     with (
-        held_wallet(merchant) as wallet,
-        in_background(partial(of_own(merchant).buy, product_id=product.pk, quantity=1)) as purchase,
+        holding_wallet(merchant) as wallet,
+        in_background(
+            partial(with_own_http(merchant).buy, product_id=product.pk, quantity=1)
+        ) as purchase,
     ):
-        wait_for_waiting()  # its entry is being written
+        wait_for_waiting()  # for the wallet, while it inserts its entry
         wallet.execute(
             "INSERT INTO wallets_ledgerentry"
             " (wallet_id, kind, counterpart, amount, balance_after, actor)"
@@ -61,7 +63,7 @@ def test_an_entry_that_waited_for_the_wallet_comes_after_the_one_it_waited_for()
     assert_books_balance()
 
 
-def test_control_reading_the_balance_before_writing_it_loses_debits() -> None:
+def test_control_reading_the_balance_before_writing_loses_debits() -> None:
     merchant = make_merchant(balance="100.00")
     products = [make_product(price="3.00", codes=1) for _ in range(4)]
     read_then_write = (
@@ -77,10 +79,10 @@ def test_control_reading_the_balance_before_writing_it_loses_debits() -> None:
         "     WHERE account_id = NEW.wallet_id;",
     )
 
-    with without("wallets/sql/post_entry.sql", read_then_write):
+    with weakened_sql("wallets/sql/post_entry.sql", read_then_write):
         answers = race(
             [
-                partial(of_own(merchant).buy, product_id=product.pk, quantity=1)
+                partial(with_own_http(merchant).buy, product_id=product.pk, quantity=1)
                 for product in products
             ]
         )

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from django.db import connection
 
 from embedded.binaries import postgres_major_version
-from tests.concurrency.racing import execute, rows, scalar
-from tests.concurrency.racing import without as with_changed
+from tests.concurrency.racing import execute, rows, scalar, weakened_sql
 from tests.e2e.bursts import WINDOW, Burst
 from tests.e2e.durable import DurablePostgres
 from tests.factories import make_merchant, make_product
@@ -47,7 +46,7 @@ def test_control_without_waiting_for_the_purchase_acknowledged_orders_are_lost(
     execute("ALTER DATABASE voucher SET synchronous_commit = off")
     try:
         with (
-            with_changed("orders/sql/purchase_vouchers.sql", waiting),
+            weakened_sql("orders/sql/purchase_vouchers.sql", waiting),
             live_server(ENVIRONMENT) as server,
         ):
             burst = Burst(server)
@@ -110,8 +109,8 @@ def test_control_with_durable_claims_and_answers_it_waits_three_times(
 ) -> None:
     not_waiting = ("set_config('synchronous_commit', 'off', true),", "")
     with (
-        with_changed("idempotency/sql/claim.sql", not_waiting),
-        with_changed("idempotency/sql/store_response.sql", not_waiting),
+        weakened_sql("idempotency/sql/claim.sql", not_waiting),
+        weakened_sql("idempotency/sql/store_response.sql", not_waiting),
     ):
         assert flushes_per_purchase() > 2.6
 

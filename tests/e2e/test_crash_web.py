@@ -10,8 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.concurrency.racing import execute, held, held_wallet, wait_for_waiting, waiting
-from tests.concurrency.racing import without as with_changed
+from tests.concurrency.racing import (
+    execute,
+    holding_locks,
+    holding_wallet,
+    wait_for_waiting,
+    waiting,
+    weakened_sql,
+)
 from tests.e2e.bursts import PATIENCE, WINDOW, Burst
 from tests.live import live_server
 
@@ -29,8 +35,8 @@ def test_kill_in_a_burst() -> None:
     told: Counter[str] = Counter()
 
     with (
-        with_changed(STORE, slow),
-        with_changed(PURCHASE, slow),
+        weakened_sql(STORE, slow),
+        weakened_sql(PURCHASE, slow),
         live_server(ENVIRONMENT) as server,
     ):
         burst = Burst(server)
@@ -70,7 +76,7 @@ def test_sigterm_answers_every_request_that_was_sent() -> None:
     """
     with live_server(ENVIRONMENT) as server, ThreadPoolExecutor(200) as pool:
         burst = Burst(server)
-        with held_wallet(burst.merchants[0]) as wallet:
+        with holding_wallet(burst.merchants[0]) as wallet:
             answers = [burst.send_in_background(pool) for _ in range(12)]
             answers += send_until_both_workers_wait(burst, pool)
             time.sleep(0.5)  # the others are sent, and in the workers' queues
@@ -103,7 +109,7 @@ def outcome_after_kill(
     """Stops one purchase at a place, kills the server there, and retries with a new one."""
     wait_first = ("BEGIN\n", f"BEGIN\n    PERFORM pg_advisory_xact_lock({ADVISORY});\n")
     with (
-        with_changed(STORE, wait_first),
+        weakened_sql(STORE, wait_first),
         live_server(ENVIRONMENT, workers=1) as server,
         ThreadPoolExecutor(1) as pool,
     ):
@@ -120,11 +126,11 @@ def outcome_after_kill(
 
 
 def at_debit(burst: Burst) -> AbstractContextManager[psycopg.Connection]:
-    return held_wallet(burst.merchants[0])
+    return holding_wallet(burst.merchants[0])
 
 
 def at_store(burst: Burst) -> AbstractContextManager[psycopg.Connection]:
-    return held("SELECT pg_advisory_xact_lock(%s)", ADVISORY)
+    return holding_locks("SELECT pg_advisory_xact_lock(%s)", ADVISORY)
 
 
 def end_other_sessions() -> None:

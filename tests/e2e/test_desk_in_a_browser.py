@@ -13,7 +13,7 @@ from embedded.environment import PROJECT
 from embedded.processes import Process
 from embedded.supervisor import CELERY
 from tests.browsing import PASSWORD, open_browser, sign_in
-from tests.concurrency.racing import held, wait_for_waiting
+from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -161,7 +161,9 @@ def test_of_two_at_once_one_wins_and_the_other_reads_what_happened(
         expect(each.get_by_role("button", name="Claim")).to_be_visible()
 
     # Both have pressed before either order can be taken.
-    with held("SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE", reference):
+    with holding_locks(
+        "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE", reference
+    ):
         for each in pages.values():
             each.get_by_role("button", name="Claim").click(no_wait_after=True)
         wait_for_waiting()

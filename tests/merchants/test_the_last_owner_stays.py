@@ -11,7 +11,7 @@ from config.inputs import InputProblem
 from merchants.models import Membership, Role
 from merchants.people.invitations import accept_invitation, invite_person
 from merchants.people.members import change_role, members_of, remove_member
-from tests.concurrency.racing import held, start, wait_for_waiting
+from tests.concurrency.racing import holding_locks, start, wait_for_waiting
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff
 
@@ -42,7 +42,7 @@ def test_two_owners_cannot_remove_each_other(guarded: bool) -> None:
         return "removed"
 
     both = "SELECT FROM auth_user WHERE id = %s OR id = %s FOR NO KEY UPDATE"
-    with ThreadPoolExecutor(2) as pool, held(both, one.user_id, two.user_id):
+    with ThreadPoolExecutor(2) as pool, holding_locks(both, one.user_id, two.user_id):
         removals = [start(pool, remove, one, two), start(pool, remove, two, one)]
         wait_for_waiting(2)
 
@@ -69,7 +69,7 @@ def test_one_steps_down_while_the_other_is_removed(guarded: bool) -> None:
         " SELECT (SELECT count(*) FROM people) FROM merchants_membership WHERE id = %s"
         " FOR NO KEY UPDATE"
     )
-    with ThreadPoolExecutor(2) as pool, held(rows, one.user_id, two.pk):
+    with ThreadPoolExecutor(2) as pool, holding_locks(rows, one.user_id, two.pk):
         changes = [start(pool, try_to, change) for change in ("remove", "step down")]
         wait_for_waiting(2)
 
@@ -102,7 +102,7 @@ def test_one_invitation_makes_one_member() -> None:
         return "joined"
 
     waiting = "SELECT FROM merchants_invitation WHERE id = %s FOR UPDATE"
-    with ThreadPoolExecutor(2) as pool, held(waiting, invitation.pk):
+    with ThreadPoolExecutor(2) as pool, holding_locks(waiting, invitation.pk):
         answers = [start(pool, accept, number) for number in (1, 2)]
         wait_for_waiting(2)
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import execute, held, scalar
+from tests.concurrency.racing import execute, holding_locks, scalar
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.tasks.running import Broker, Crew, wait_until
 from topups.fulfilments import move_fulfilment
@@ -176,7 +176,7 @@ def stopping(where: str) -> Iterator[psycopg.Connection]:
         " FOR EACH ROW EXECUTE FUNCTION test_stop()"
     )
     try:
-        with held("SELECT pg_advisory_xact_lock(%s)", STOP_LOCK) as holding:
+        with holding_locks("SELECT pg_advisory_xact_lock(%s)", STOP_LOCK) as holding:
             yield holding
     finally:
         execute(f"DROP TRIGGER a_test_stop ON {table}")

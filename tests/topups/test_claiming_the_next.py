@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db.models import QuerySet
 
-from tests.concurrency.racing import held, in_background, race, wait_for_waiting
+from tests.concurrency.racing import holding_locks, in_background, race, wait_for_waiting
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
 from topups.fulfilments import Operator, claim_next
 from topups.models import Fulfilment, FulfilmentEvent
@@ -54,7 +54,7 @@ def ask_at_once(operators: list[Operator], *, oldest: str) -> list[str | None]:
     """What each got: all have chosen the oldest order before any of them may take it."""
     statement = "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE"
     calls = [partial(_ask, operator) for operator in operators]
-    with held(statement, oldest) as lock, in_background(lambda: race(calls)) as got:
+    with holding_locks(statement, oldest) as lock, in_background(lambda: race(calls)) as got:
         wait_for_waiting(len(operators))
         lock.rollback()
         return got.result()

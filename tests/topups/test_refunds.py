@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, connection
 
 from tests.commands import run
-from tests.concurrency.racing import execute, held_wallet
+from tests.concurrency.racing import execute, holding_wallet
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from topups import refunds
 from topups.fulfilments import move_fulfilment
@@ -181,7 +181,7 @@ def test_a_refund_that_waits_for_a_wallet_stops_no_other() -> None:
     busy, healthy = make_merchant(), make_merchant()
     waiting, done = failed_topup(busy), failed_topup(healthy)
 
-    with held_wallet(busy):
+    with holding_wallet(busy):
         before = time.monotonic()
         assert sweep_refunds() == 1
         assert time.monotonic() - before < 3

@@ -1,4 +1,4 @@
-"""All that writes, at once and over the same shelves and wallets: no deadlock, and sums exact."""
+"""All writers at once on the same shelves and wallets cause no deadlock and keep sums exact."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ from catalogue.models import Shelf
 from config.inputs import InputProblem
 from idempotency.cleanup import cleanup_records
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import execute, of_own, outcome, race, scalar
+from tests.concurrency.racing import execute, outcome, race, scalar, with_own_http
 from tests.factories import (
     Merchant,
     add_codes,
@@ -40,7 +40,7 @@ EXPECTED = {
 }
 
 
-def test_everything_at_once() -> None:
+def test_all_writers_at_once() -> None:
     accounts = [make_account(balance="40.00") for _ in range(3)]
     merchants = [Merchant(make_client(account)) for account in accounts for _ in range(2)]
     products = [make_product(price="1.00", codes=5) for _ in range(3)]
@@ -48,19 +48,19 @@ def test_everything_at_once() -> None:
     shelves += [Shelf.objects.get(variation=make_variation(products[0], price="2.00", codes=10))]
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     before = scalar(deadlocks)
-    over = threading.Event()
+    done = threading.Event()
 
     told = Counter(
         one
         for each in race(
             [
-                *[partial(_shop, n, merchants, shelves, over) for n in range(8)],
-                partial(_until, over, partial(_import_codes, shelves)),
-                partial(_until, over, partial(_import_codes, shelves[::-1])),
-                partial(_until, over, partial(_edit_prices, shelves)),
-                partial(_until, over, partial(_edit_prices, shelves[::-1])),
-                partial(_until, over, partial(_move_money, accounts)),
-                partial(_until, over, cleanup_records),
+                *[partial(_buy_at_random, n, merchants, shelves, done) for n in range(8)],
+                partial(_until, done, partial(_import_codes, shelves)),
+                partial(_until, done, partial(_import_codes, shelves[::-1])),
+                partial(_until, done, partial(_edit_prices, shelves)),
+                partial(_until, done, partial(_edit_prices, shelves[::-1])),
+                partial(_until, done, partial(_move_money, accounts)),
+                partial(_until, done, cleanup_records),
             ]
         )
         for one in each
@@ -74,13 +74,13 @@ def test_everything_at_once() -> None:
     assert_books_balance()
 
 
-def _shop(
-    number: int, merchants: list[Merchant], shelves: list[Shelf], over: threading.Event
+def _buy_at_random(
+    number: int, merchants: list[Merchant], shelves: list[Shelf], done: threading.Event
 ) -> list[str]:
     chance = random.Random(number)
     told = []
     for step in range(PURCHASES):
-        merchant, shelf = of_own(chance.choice(merchants)), chance.choice(shelves)
+        merchant, shelf = with_own_http(chance.choice(merchants)), chance.choice(shelves)
         answer = merchant.buy(
             f"key {step // 4}" if chance.random() < 0.3 else None,
             product_id=shelf.product_id,
@@ -88,12 +88,12 @@ def _shop(
             quantity=chance.choice([1, 1, 2, 5]),
         )
         told.append(outcome(answer))
-    over.set()
+    done.set()
     return told
 
 
-def _until(over: threading.Event, work: Callable[[], object]) -> list[str]:
-    while not over.wait(0.02):
+def _until(done: threading.Event, work: Callable[[], object]) -> list[str]:
+    while not done.wait(0.02):
         work()
     return []
 
@@ -105,7 +105,7 @@ def _import_codes(shelves: list[Shelf]) -> None:
 
 
 def _edit_prices(shelves: list[Shelf]) -> None:
-    """As the admin does: read the row, show a form, save all of it later."""
+    """Edits like Django admin: reads a row and saves all of its columns later."""
     for shelf in shelves:
         edited = Shelf.objects.get(pk=shelf.pk)
         edited.price = Decimal(random.randint(50, 200)) / 100

@@ -1,4 +1,4 @@
-"""People who change the same client or the same package in the same moment."""
+"""Concurrent changes of one client, shelf or top-up product do not undo each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from accounts.keys import live_keys, rotate_key
 from catalogue.catalogue_import import save_catalogue
 from catalogue.models import Shelf
-from tests.concurrency.racing import held, in_background, start, wait_for_waiting
+from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
 from tests.factories import make_merchant, make_product, make_topup_product, own_shelf
 from topups.catalogue_import import save_topup_products
 from topups.models import TopUpProduct
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def no_row_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard gone: rows are read without a lock."""
+    """Control: rows are read without a lock."""
     monkeypatch.setattr(QuerySet, "select_for_update", lambda rows, **options: rows)
 
 
@@ -36,7 +36,7 @@ def test_two_rotations_without_overlap_leave_one_key(guarded: bool) -> None:
 
     with (
         ThreadPoolExecutor(2) as pool,
-        held("SELECT FROM accounts_apikey WHERE client_id = %s FOR UPDATE", client.pk),
+        holding_locks("SELECT FROM accounts_apikey WHERE client_id = %s FOR UPDATE", client.pk),
     ):
         rotations = [
             start(pool, lambda: rotate_key(client=client, overlap=timedelta())) for _ in range(2)
@@ -47,13 +47,13 @@ def test_two_rotations_without_overlap_leave_one_key(guarded: bool) -> None:
     assert live_keys(client).count() == (1 if guarded else 2)
 
 
-def test_an_import_does_not_undo_that_a_package_is_switched_off(guarded: bool) -> None:
+def test_an_import_does_not_switch_a_product_on_again(guarded: bool) -> None:
     product = make_topup_product(price="4.99")
     row = {"id": product.pk, "name": product.name, "currency": "USD", "price": Decimal("5.49")}
 
     switching_off = "UPDATE topups_topupproduct SET active = false WHERE id = %s"
     with (
-        held(switching_off, product.pk) as edit,
+        holding_locks(switching_off, product.pk) as edit,
         in_background(lambda: save_topup_products(products=[row])) as importing,
     ):
         wait_for_waiting()
@@ -65,13 +65,15 @@ def test_an_import_does_not_undo_that_a_package_is_switched_off(guarded: bool) -
     assert product.active is not guarded
 
 
-def test_an_import_does_not_undo_a_new_step(guarded: bool) -> None:
+def test_an_import_does_not_undo_a_new_quantity_step(guarded: bool) -> None:
     product = make_product(price="9.99")
     shelf = own_shelf(product)
     row = {"id": product.pk, "name": product.name, "currency": "USD", "price": Decimal("8.99")}
 
     with (
-        held("UPDATE catalogue_shelf SET quantity_step = 5 WHERE id = %s", shelf.pk) as edit,
+        holding_locks(
+            "UPDATE catalogue_shelf SET quantity_step = 5 WHERE id = %s", shelf.pk
+        ) as edit,
         in_background(lambda: save_catalogue(categories=[], products=[row])) as importing,
     ):
         wait_for_waiting()

@@ -1,22 +1,32 @@
-"""The order that was bought last comes first, and its time says so."""
+"""Orders are listed by the time of their purchase, newest first."""
 
 from functools import partial
 
 import pytest
 
-from tests.concurrency.racing import held, in_background, of_own, outcome, wait_for_waiting
+from tests.concurrency.racing import (
+    holding_locks,
+    in_background,
+    outcome,
+    wait_for_waiting,
+    with_own_http,
+)
 from tests.factories import make_merchant, make_product, own_shelf
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_order_that_waited_has_the_time_of_its_purchase() -> None:
+def test_an_order_that_waited_for_its_shelf_is_newer() -> None:
     merchant = make_merchant()
     busy, free = make_product(codes=1), make_product(codes=1)
 
     with (
-        held("SELECT FROM catalogue_shelf WHERE id = %s FOR UPDATE", own_shelf(busy).pk) as shelf,
-        in_background(partial(of_own(merchant).buy, product_id=busy.pk, quantity=1)) as waiting,
+        holding_locks(
+            "SELECT FROM catalogue_shelf WHERE id = %s FOR UPDATE", own_shelf(busy).pk
+        ) as shelf,
+        in_background(
+            partial(with_own_http(merchant).buy, product_id=busy.pk, quantity=1)
+        ) as waiting,
     ):
         wait_for_waiting(1)
         assert outcome(merchant.buy(product_id=free.pk, quantity=1)) == "bought"
