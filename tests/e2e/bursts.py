@@ -1,7 +1,7 @@
-"""Merchants' programs that buy without a pause while something dies, and reconcile afterwards.
+"""Clients that buy without a pause while a test kills servers, and reconcile afterwards.
 
-They do what the contract asks of a merchant: a new key for each purchase, and after any failure the
-same request with the same key until the outcome is known.
+The clients follow the contract: a new key for each purchase and, after a failure, the same request
+with the same key until the outcome is known.
 """
 
 import http.client
@@ -22,12 +22,12 @@ from tests.live import Answer, LiveServer
 
 LOST = (OSError, http.client.HTTPException)
 WINDOW = 2  # IDEMPOTENCY_IN_PROGRESS_SECONDS of the servers in these tests
-PATIENCE = 60.0
+TIMEOUT = 60.0  # seconds
 
 
 @dataclass
 class Sent:
-    """One purchase: what was asked, and each answer to it. A lost connection is a None."""
+    """One purchase, and the response to each of its requests; None for a lost connection."""
 
     merchant: Merchant
     key: str
@@ -52,7 +52,7 @@ class Sent:
 
 
 class Burst:
-    """Four merchants who share two wallets, and three shelves with more codes than they buy."""
+    """Four clients of two accounts, and three shelves with more codes than the clients buy."""
 
     def __init__(self, server: LiveServer) -> None:
         accounts = [make_account(balance="100000.00") for _ in range(2)]
@@ -69,7 +69,7 @@ class Burst:
 
     @contextmanager
     def running(self, threads: int = 8) -> Iterator[None]:
-        """Buys in that many threads until the block ends."""
+        """Buys in this many threads until the block ends."""
         over = threading.Event()
         with ThreadPoolExecutor(threads) as pool:
             buyers = [start(pool, self._buy_until, over) for _ in range(threads)]
@@ -92,17 +92,17 @@ class Burst:
             self.sent.append(sent)
             answer = sent.send()
             if answer is None or answer.status_code >= 500:
-                over.wait(0.05)  # something is down: a moment, then the next purchase
+                over.wait(0.05)  # a server is down: a short pause before the next purchase
 
     def send_in_background(self, pool: ThreadPoolExecutor) -> Future[Answer | None]:
-        """One purchase of the first merchant, to be settled with the others."""
+        """Sends one purchase of the first client in a thread; `settle` includes it."""
         self.sent.append(Sent(self.merchants[0], str(uuid.uuid4()), self.products[0], 1))
         return start(pool, self.sent[-1].send)
 
     def settle(self) -> Counter[str]:
-        """Retries every key until its outcome is known, then compares it all with the books.
+        """Retries every key until its outcome is known, then compares the outcomes with the books.
 
-        Returns how the last retry of each key ended.
+        Returns the number of keys by the outcome of their last request.
         """
         queue = iter(self.sent)
         turn = threading.Lock()
@@ -122,7 +122,7 @@ class Burst:
         return told
 
     def _settle(self, sent: Sent) -> str:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             answer = sent.send()
             found = "lost" if answer is None else outcome(answer)
@@ -134,7 +134,7 @@ class Burst:
                 self.references[sent.key] = self._read_abandoned(sent, answer)
                 return found
             assert found in ("lost", "request_in_progress", "server_error"), found
-            assert time.monotonic() < deadline, f"no end after {PATIENCE} s: {found}"
+            assert time.monotonic() < deadline, f"unknown outcome after {TIMEOUT} s: {found}"
             time.sleep(0.1)
 
     def _read_abandoned(self, sent: Sent, answer: Answer) -> str:
@@ -149,13 +149,13 @@ class Burst:
         for sent in self.sent:
             for answer in sent.acknowledged:
                 shown = answer.json()["data"]["reference"]
-                assert shown == self.references[sent.key], "another order than the one acknowledged"
-        assert self.orders() == set(self.references.values()), "orders and keys do not pair off"
+                assert shown == self.references[sent.key], "not the acknowledged order"
+        assert self.orders() == set(self.references.values()), "orders do not match the keys"
         assert len(set(self.references.values())) == len(self.sent), "two keys share an order"
         assert_books_balance()
 
     def orders(self) -> set[str]:
-        """The references of all orders of these merchants that the database holds."""
+        """The references of all orders of these clients in the database."""
         clients = [merchant.client.pk for merchant in self.merchants]
         query = "SELECT reference FROM orders_order WHERE client_id = ANY(%s)"
         return {reference for (reference,) in rows(query, clients)}

@@ -1,4 +1,4 @@
-"""A durable PostgreSQL that a test may kill: the suite's own does not wait for disks."""
+"""Runs a durable PostgreSQL that a test may kill. The suite's own server has fsync off."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from embedded.processes import Process
 
 
 class DurablePostgres:
-    """One server, which can be killed and started again on the same data and port."""
+    """A server that a test can kill and restart with the same data and port."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class DurablePostgres:
         return self._addresses.urls()["DATABASE_URL"]
 
     def start(self) -> None:
-        """Returns when it takes connections. From the main thread only."""
+        """Starts the server and waits until it accepts connections. Main thread only."""
         self._process = self._running.enter_context(
             running_postgres(
                 self._folder / "postgres",
@@ -43,10 +43,10 @@ class DurablePostgres:
         )
 
     def kill(self) -> None:
-        """kill -9 of all its processes at once; what they had not handed to the kernel is gone."""
+        """Kills all processes of the server at once. Data not yet written to the kernel is lost."""
         assert self._process is not None
         postmaster = self._process.pid
-        os.kill(postmaster, signal.SIGSTOP)  # or it would start anew what is killed first
+        os.kill(postmaster, signal.SIGSTOP)  # it must not restart the killed processes
         for pid in [*_children(postmaster), postmaster]:
             os.kill(pid, signal.SIGKILL)
         self.stop()
@@ -57,7 +57,7 @@ class DurablePostgres:
 
 @contextmanager
 def durable_postgres() -> Iterator[DurablePostgres]:
-    """A migrated, empty database, which is Django's own until the end of the block."""
+    """Runs a server with an empty, migrated database, which Django uses inside the block."""
     with (
         tempfile.TemporaryDirectory(prefix="voucher-", ignore_cleanup_errors=True) as place,
         FileLock(Path(place) / "servers.lock") as lock,
@@ -77,7 +77,7 @@ def durable_postgres() -> Iterator[DurablePostgres]:
 
 @contextmanager
 def _django_uses(url: str) -> Iterator[None]:
-    """The settings are shared by the connections of all threads."""
+    """Points Django's connections at this URL; all threads share the settings."""
     at = urlsplit(url)
     settings = connection.settings_dict
     before = dict(settings)

@@ -1,7 +1,7 @@
-"""PostgreSQL dies in the middle of purchases: nothing that was acknowledged is lost.
+"""When PostgreSQL dies during purchases, no acknowledged purchase is lost.
 
-Claims and stored answers are not waited for (`synchronous_commit = off`), purchases are. A server
-killed with -9 loses exactly what it had not waited for, which is what these tests are about.
+Claims and stored responses commit with `synchronous_commit = off`, purchases with `on`. A server
+that is killed with -9 loses the commits that did not wait for the disk.
 """
 
 import os
@@ -23,8 +23,8 @@ from tests.tasks.running import wait_until
 ENVIRONMENT = {"IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW)}
 
 
-def test_kill_in_a_burst_loses_nothing_that_was_acknowledged(durable: DurablePostgres) -> None:
-    """The web server is never restarted: it finds the database again by itself."""
+def test_a_kill_loses_no_acknowledged_purchase(durable: DurablePostgres) -> None:
+    """The web server is not restarted; it reconnects by itself."""
     with live_server(ENVIRONMENT) as server:
         burst = Burst(server)
         for _ in range(3):
@@ -39,7 +39,7 @@ def test_kill_in_a_burst_loses_nothing_that_was_acknowledged(durable: DurablePos
     assert told.keys() <= {"replayed", "request_abandoned", "bought"}
 
 
-def test_control_without_waiting_for_the_purchase_acknowledged_orders_are_lost(
+def test_control_asynchronous_purchases_are_lost(
     durable: DurablePostgres,
 ) -> None:
     waiting = ("PERFORM set_config('synchronous_commit', 'on', true);", "NULL;")
@@ -50,7 +50,7 @@ def test_control_without_waiting_for_the_purchase_acknowledged_orders_are_lost(
             live_server(ENVIRONMENT) as server,
         ):
             burst = Burst(server)
-            with nothing_flushed_meanwhile(), burst.running():
+            with background_writers_stopped(), burst.running():
                 wait_for_acknowledged(burst, more=20)
                 kill_and_restart(durable)
             assert acknowledged_references(burst) - burst.orders()
@@ -60,8 +60,8 @@ def test_control_without_waiting_for_the_purchase_acknowledged_orders_are_lost(
 
 
 @contextmanager
-def nothing_flushed_meanwhile() -> Iterator[None]:
-    """Freezes the processes that write the log on their own, however fast the machine is."""
+def background_writers_stopped() -> Iterator[None]:
+    """Stops PostgreSQL's background writers, so only commits flush the write-ahead log."""
     found = rows(
         "SELECT pid FROM pg_stat_activity"
         " WHERE backend_type IN ('walwriter', 'checkpointer', 'background writer')"
@@ -78,7 +78,7 @@ def nothing_flushed_meanwhile() -> Iterator[None]:
 
 
 def wait_for_acknowledged(burst: Burst, *, more: int) -> None:
-    """Returns when so many more purchases were acknowledged than when it was called."""
+    """Waits until this many more purchases are acknowledged."""
     enough = len(acknowledged_references(burst)) + more
     wait_until(
         lambda: len(acknowledged_references(burst)) >= enough, f"{more} purchases acknowledged"
@@ -94,17 +94,17 @@ def kill_and_restart(durable: DurablePostgres) -> None:
 def acknowledged_references(burst: Burst) -> set[str]:
     return {
         answer.json()["data"]["reference"]
-        for sent in list(burst.sent)  # buyers may be adding to it
+        for sent in list(burst.sent)  # a copy, because buyers append to it
         for answer in sent.acknowledged
     }
 
 
 def test_a_purchase_waits_for_the_disk_once(durable: DurablePostgres) -> None:
-    """The WAL writer flushes a few times a second on its own; hence a little more than one."""
+    """The WAL writer also flushes a few times a second, so the figure is a little above 1."""
     assert 0.95 < flushes_per_purchase() < 1.6
 
 
-def test_control_with_durable_claims_and_answers_it_waits_three_times(
+def test_control_durable_claims_and_responses_wait_three_times(
     durable: DurablePostgres,
 ) -> None:
     not_waiting = ("set_config('synchronous_commit', 'off', true),", "")
@@ -116,7 +116,7 @@ def test_control_with_durable_claims_and_answers_it_waits_three_times(
 
 
 def flushes_per_purchase(purchases: int = 200) -> float:
-    """Flushes of the write-ahead log, over purchases that follow one another."""
+    """The flushes of the write-ahead log per purchase, for purchases one after the other."""
     merchant = make_merchant(balance="1000.00", rate_limit_per_minute=100_000)
     product = make_product(price="1.00", codes=purchases)
     before = flushes()
@@ -126,7 +126,7 @@ def flushes_per_purchase(purchases: int = 200) -> float:
 
 
 def flushes() -> int:
-    """As counted by all sessions that have ended, ours among them."""
+    """The number of flushes so far. PostgreSQL counts those of ended sessions only."""
     connection.close()
     ours = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
     while scalar(ours) > 1:

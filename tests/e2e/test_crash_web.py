@@ -1,4 +1,4 @@
-"""The web server dies in the middle of purchases: one debit for one delivery all the same."""
+"""When the web server dies during purchases, each purchase still has one debit and one delivery."""
 
 import time
 from collections import Counter
@@ -18,7 +18,7 @@ from tests.concurrency.racing import (
     waiting,
     weakened_sql,
 )
-from tests.e2e.bursts import PATIENCE, WINDOW, Burst
+from tests.e2e.bursts import TIMEOUT, WINDOW, Burst
 from tests.live import live_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,8 +29,8 @@ PURCHASE = "orders/sql/purchase_vouchers.sql"
 ADVISORY = 7
 
 
-def test_kill_in_a_burst() -> None:
-    """Each step of a purchase is made so slow that every kill meets some purchases in each."""
+def test_a_kill_during_many_purchases() -> None:
+    """The steps of a purchase are slowed down, so a kill hits purchases in every step."""
     slow = ("BEGIN\n", "BEGIN\n    PERFORM pg_sleep(0.03);\n")
     told: Counter[str] = Counter()
 
@@ -44,7 +44,7 @@ def test_kill_in_a_burst() -> None:
             with burst.running():
                 wait_for_orders(burst, more=15)
                 server.kill()
-                if round_ != 1:  # once, what the server had begun goes on in the database
+                if round_ != 1:  # in one round, running statements continue in the database
                     end_other_sessions()
             server.start()
             told += burst.settle()
@@ -52,34 +52,34 @@ def test_kill_in_a_burst() -> None:
     assert told.keys() == {"replayed", "request_abandoned", "bought"}, told
 
 
-def test_kill_before_the_purchase_reaches_its_commit() -> None:
-    """Nothing was committed, so a retry takes the key over and buys."""
+def test_a_kill_before_the_commit() -> None:
+    """Nothing is committed, so a retry takes the key over and buys."""
     assert outcome_after_kill(at_debit, then=end_other_sessions) == {"bought": 1}
 
 
-def test_kill_while_the_database_works_on() -> None:
-    """The purchase goes on without its server, and commits: a retry learns the order."""
+def test_a_kill_while_the_database_finishes_the_purchase() -> None:
+    """The database finishes and commits the purchase, so a retry gets its order reference."""
     assert outcome_after_kill(at_debit, then=lambda: None) == {"request_abandoned": 1}
 
 
-def test_kill_between_the_purchase_and_its_answer() -> None:
-    """Committed, and the answer is lost: a retry learns the order."""
+def test_a_kill_between_the_commit_and_the_response() -> None:
+    """The purchase is committed and its response lost, so a retry gets its order reference."""
     assert outcome_after_kill(at_store, then=end_other_sessions) == {"request_abandoned": 1}
 
 
-def test_sigterm_answers_every_request_that_was_sent() -> None:
-    """One purchase is in hand in each worker, others wait behind them, and SIGTERM comes.
+def test_sigterm_finishes_every_request() -> None:
+    """SIGTERM arrives while each worker runs a purchase and other purchases wait in its queue.
 
-    No flag asks for that: granian stops accepting and finishes what it has. Two of the flags of
-    `make run` could cut it short: --workers-kill-timeout, which is therefore longer than any
-    statement may take, and the supervisor's own patience, which is longer still.
+    Granian stops accepting connections and finishes the requests it has. Two timeouts of `make run`
+    could cut this short, so --workers-kill-timeout exceeds statement_timeout, and the supervisor's
+    STOP_TIMEOUT exceeds --workers-kill-timeout.
     """
     with live_server(ENVIRONMENT) as server, ThreadPoolExecutor(200) as pool:
         burst = Burst(server)
         with holding_wallet(burst.merchants[0]) as wallet:
             answers = [burst.send_in_background(pool) for _ in range(12)]
             answers += send_until_both_workers_wait(burst, pool)
-            time.sleep(0.5)  # the others are sent, and in the workers' queues
+            time.sleep(0.5)  # until the other requests are in the workers' queues
             server.terminate()
             time.sleep(1)
             wallet.rollback()
@@ -91,9 +91,9 @@ def test_sigterm_answers_every_request_that_was_sent() -> None:
 
 
 def send_until_both_workers_wait(burst: Burst, pool: ThreadPoolExecutor) -> list[Future[Any]]:
-    """The kernel gives a new connection to either worker, now and then all of them to one."""
+    """The kernel assigns connections to workers at random, so more requests may be needed."""
     sent: list[Future[Any]] = []
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while waiting() < 2:
         assert time.monotonic() < deadline, "the second worker gets no request"
         time.sleep(0.5)
@@ -106,7 +106,10 @@ def outcome_after_kill(
     *,
     then: Callable[[], None],
 ) -> Counter[str]:
-    """Stops one purchase at a place, kills the server there, and retries with a new one."""
+    """Kills the server while `stopped` holds a purchase, calls `then`, and retries.
+
+    Returns the outcome of the retry on a new server.
+    """
     wait_first = ("BEGIN\n", f"BEGIN\n    PERFORM pg_advisory_xact_lock({ADVISORY});\n")
     with (
         weakened_sql(STORE, wait_first),
@@ -134,7 +137,7 @@ def at_store(burst: Burst) -> AbstractContextManager[psycopg.Connection]:
 
 
 def end_other_sessions() -> None:
-    """As when the database notices at once that its clients are gone."""
+    """Terminates the sessions of the dead server, as if the database noticed at once."""
     execute(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -145,7 +148,7 @@ def end_other_sessions() -> None:
 
 def wait_for_orders(burst: Burst, *, more: int) -> None:
     enough = len(burst.orders()) + more
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while len(burst.orders()) < enough:
         assert time.monotonic() < deadline, "no purchases"
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Staff log in over real HTTP: guessing ends soon, and an enrolled second factor is asked for."""
+"""Staff log-in over real HTTP: guessing is locked out, and a second factor is required."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ LIMIT = 3
 
 @pytest.fixture
 def server(transactional_db: None) -> Iterator[LiveServer]:
-    """Behind a proxy on this host, whose word about addresses is believed."""
+    """A server with two staff, behind a trusted proxy on this host."""
     for name in ("anna", "ben"):
         User.objects.create_user(name, password=PASSWORD, is_staff=True, is_superuser=True)
     environment = {"LOGIN_FAILURE_LIMIT": str(LIMIT), "TRUSTED_PROXIES": "127.0.0.0/8"}
@@ -30,8 +30,8 @@ def server(transactional_db: None) -> Iterator[LiveServer]:
         yield server
 
 
-class Person:
-    """A browser without scripts: cookies, forms, redirects."""
+class Browser:
+    """A browser without scripts: it handles cookies, forms and redirects."""
 
     def __init__(self, server: LiveServer, address: str = "203.0.113.5") -> None:
         self.base_url = server.base_url
@@ -40,7 +40,7 @@ class Person:
         self.opener.addheaders = [("X-Forwarded-For", address)]
 
     def open(self, path: str, **form: str) -> tuple[int, str, str]:
-        """Status, where it ended, and the page."""
+        """Opens a path or posts a form. Returns the status, the final path and the page."""
         data = None
         if form:
             token = next(each.value for each in self.cookies if each.name == "csrftoken")
@@ -58,18 +58,18 @@ class Person:
         return status, place
 
 
-def test_too_many_guesses_end_it_for_the_guesser_alone(server: LiveServer) -> None:
-    guesses = [Person(server).log_in("anna", f"guess {number}")[0] for number in range(LIMIT + 1)]
+def test_too_many_wrong_passwords_lock_out_only_that_address(server: LiveServer) -> None:
+    guesses = [Browser(server).log_in("anna", f"guess {number}")[0] for number in range(LIMIT + 1)]
     assert guesses[0] == 200
     assert guesses[-1] == 429
 
-    assert Person(server).log_in("anna", PASSWORD)[0] == 429
-    assert Person(server, "203.0.113.6").log_in("anna", PASSWORD) == (200, "/admin/")
-    assert Person(server).log_in("ben", PASSWORD) == (200, "/admin/")
+    assert Browser(server).log_in("anna", PASSWORD)[0] == 429
+    assert Browser(server, "203.0.113.6").log_in("anna", PASSWORD) == (200, "/admin/")
+    assert Browser(server).log_in("ben", PASSWORD) == (200, "/admin/")
 
 
-def test_an_enrolled_second_factor_is_asked_for(server: LiveServer) -> None:
-    anna = Person(server)
+def test_an_enrolled_second_factor_is_required(server: LiveServer) -> None:
+    anna = Browser(server)
     assert anna.log_in("anna", PASSWORD) == (200, "/admin/")
     _, _, page = anna.open("/admin/two-factor/enrol/")
     assert "data:image/svg" in page
@@ -77,20 +77,20 @@ def test_an_enrolled_second_factor_is_asked_for(server: LiveServer) -> None:
     _, _, page = anna.open("/admin/two-factor/enrol/", code=f"{totp(device.bin_key):06d}")
     (backup, *_) = re.findall(r'value="([a-z0-9]{8})"', page)
 
-    again = Person(server)
+    again = Browser(server)
     assert again.log_in("anna", PASSWORD) == (200, "/admin/two-factor/")
     assert again.open("/admin/catalogue/product/")[1] == "/admin/two-factor/"
     assert again.open("/admin/two-factor/", code=backup)[1] == "/admin/"
     assert again.open("/admin/catalogue/product/")[1] == "/admin/catalogue/product/"
 
-    TOTPDevice.objects.update(last_t=-1)  # the code that confirmed it is not taken again
-    third = Person(server)
+    TOTPDevice.objects.update(last_t=-1)  # allows the code that confirmed the device again
+    third = Browser(server)
     third.log_in("anna", PASSWORD)
     assert third.open("/admin/two-factor/", code=f"{totp(device.bin_key):06d}")[1] == "/admin/"
 
 
-def test_a_form_without_its_token_is_refused(server: LiveServer) -> None:
-    anna = Person(server)
+def test_a_form_without_a_csrf_token_is_refused(server: LiveServer) -> None:
+    anna = Browser(server)
     anna.log_in("anna", PASSWORD)
     request = Request(server.base_url + "/admin/topups/fulfilment/next/", b"x=1")
     with pytest.raises(HTTPError) as refused:

@@ -1,4 +1,4 @@
-"""The same broker and workers as the tests of tasks."""
+"""The broker and worker fixtures of tests/tasks."""
 
 from tests.tasks.conftest import broker, crew
 

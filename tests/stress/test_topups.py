@@ -1,7 +1,7 @@
-"""Hundreds of top-ups while everything that moves them acts at random, and is killed.
+"""Buys many top-ups while operators, sweeps and pollers act at random and processes are killed.
 
-STRESS_TOPUPS says how many are bought; the default fits into a run of all tests. STRESS_SEED
-repeats the choices of a run, though not the order in which threads and processes come to them.
+STRESS_TOPUPS is the number of purchases; the default suits a run of all tests. STRESS_SEED repeats
+the random choices of a run, but not the timing of its threads and processes.
 """
 
 import os
@@ -40,14 +40,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ORDERS = int(os.environ.get("STRESS_TOPUPS", "120"))
 SEED = int(os.environ.get("STRESS_SEED", str(random.randrange(10**6))))
 BUYERS = 4
-KILLS = 8  # at least: each worker twice, and twice the broker and the scheduler
+KILLS = 8  # at least: each of two workers, the broker and the scheduler twice
 ENDING = (Move.COMPLETE, Move.REJECT, Move.REJECT_UNREFUNDED)
 BALANCE, STOCK = Decimal("100000.0000"), 10_000
 
 
 @dataclass
 class Stress:
-    """What was bought and decided, as those who did it were told."""
+    """The actors of the test, and the purchases and moves that they were told succeeded."""
 
     merchants: list[Merchant]
     products: list[TopUpProduct]
@@ -75,13 +75,13 @@ class Stress:
                     self.bought[reference] = (merchant, product.price)
 
     def operate(self, number: int) -> None:
-        """Any operator does anything to any order, most of it legal."""
+        """Makes random moves of random orders; many of the moves are refused."""
         chance = random.Random(SEED + 100 + number)
         while not self.over.wait(chance.random() / 50):
             with self.lock:
                 references = list(self.bought)
             if references:
-                # The last ones more often: those that are still open.
+                # Prefers recent orders, which are more often still open.
                 place = len(references) - 1 - int(chance.expovariate(1 / 20)) % len(references)
                 move = chance.choice(list(Move))
                 self.move(references[place], move, chance)
@@ -109,7 +109,7 @@ class Stress:
             sweep_refunds()
 
     def watch(self, number: int) -> None:
-        """Merchants poll; what they are shown must make sense by itself, and never go back."""
+        """Polls orders. Each response must be consistent, and must not undo an earlier one."""
         chance = random.Random(SEED + 200 + number)
         seen: dict[str, dict[str, Any]] = {}
         while not self.over.wait(0.01):
@@ -126,7 +126,7 @@ class Stress:
             seen[reference] = order
 
     def finish(self) -> None:
-        """A senior ends whatever is still open, one way or another."""
+        """A senior operator ends every order that is still open, at random."""
         chance = random.Random(SEED + 300)
         senior = next(operator for operator in self.operators if operator.is_senior)
         for row in Fulfilment.objects.filter(status__in=OPEN):
@@ -143,30 +143,34 @@ class Stress:
 def inconsistency(
     order: dict[str, Any], before: dict[str, Any] | None, price: Decimal
 ) -> str | None:
-    """What is wrong with an order as it is shown, by itself and after what was shown before."""
+    """The problem of an order, by itself or compared with an earlier response; None if there is
+    none."""
     ended = order["fulfilment_status"] in ("completed", "failed")
     if order["status"] != (order["fulfilment_status"] if ended else "pending"):
         return "status does not follow fulfilment_status"
     if (order["failure_reason"] is None) == (order["status"] == "failed"):
-        return "a failure has a reason, and nothing else has"
+        return "failure_reason without a failure, or a failure without it"
     if order["refunded"] and order["status"] != "failed":
-        return "refunded and not failed"
+        return "refunded but not failed"
     if order["codes"] or Decimal(str(order["total_price"])) != price:
-        return "not what was bought"
+        return "wrong codes or price"
     if before is None:
         return None
     if before["status"] != "pending" and (before["status"], before["failure_reason"]) != (
         order["status"],
         order["failure_reason"],
     ):
-        return "what had ended changed"
+        return "an ended order changed"
     if before["refunded"] and not order["refunded"]:
-        return "a refund was taken back"
+        return "a refund was undone"
     return None
 
 
 def kill_and_replace(crew: Crew, broker: Broker, work: Callable[[], bool]) -> int:
-    """Until the work is done: kill -9 for workers, broker and scheduler in turn."""
+    """Kills and restarts workers, broker and scheduler in turn until the work is done.
+
+    Returns the number of kills.
+    """
     chance = random.Random(SEED + 400)
     workers = [crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="4") for _ in range(2)]
     beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
@@ -188,8 +192,8 @@ def kill_and_replace(crew: Crew, broker: Broker, work: Callable[[], bool]) -> in
     return kills
 
 
-def test_many_topups_while_everything_acts_at_random(broker: Broker, crew: Crew) -> None:
-    print(f"STRESS_SEED={SEED} STRESS_TOPUPS={ORDERS}")  # noqa: T201  to do it again
+def test_many_top_ups_with_random_moves_and_kills(broker: Broker, crew: Crew) -> None:
+    print(f"STRESS_SEED={SEED} STRESS_TOPUPS={ORDERS}")  # noqa: T201  repeats this run
     environment = {"CELERY_BROKER_URL": broker.url}
     with live_server(environment, workers=2) as server:
         stress = open_shop(server)
@@ -208,22 +212,22 @@ def test_many_topups_while_everything_acts_at_random(broker: Broker, crew: Crew)
                 future.result()
         assert not stress.wrong, stress.wrong[:3]
         stress.finish()
-        wait_until(lambda: not refunds_due().exists(), "every refund that is due is carried out")
+        wait_until(lambda: not refunds_due().exists(), "no refund is due")
         check_orders(stress)
     check_money_and_stock(stress)
     assert_books_balance()
     assert reconcile()["findings"] == []
     assert stress.told["bought"] == len(stress.bought)
-    wait_until(lambda: done_by_workers(crew), "a worker has had the time to start and do something")
-    done = done_by_workers(crew)
-    print(f"{kills} kills, {done} tasks done by workers,", dict(stress.told))  # noqa: T201
-    assert "Unrecoverable" not in crew.logs  # killed, yes; but none ended by itself
+    wait_until(lambda: finished_tasks(crew), "a worker has finished a task")
+    done = finished_tasks(crew)
+    print(f"{kills} kills, {done} tasks finished by workers,", dict(stress.told))  # noqa: T201
+    assert "Unrecoverable" not in crew.logs  # no worker crashed by itself
     for move in Move:
         assert stress.refused[move] or stress.told[move], f"{move} was never tried"
 
 
-def done_by_workers(crew: Crew) -> int:
-    """How many tasks; refunds that others were faster with, and sweeps, count too."""
+def finished_tasks(crew: Crew) -> int:
+    """The number of tasks that workers finished, including refunds that were already done."""
     return sum(len(celery.events("task_succeeded")) for celery in crew.all)
 
 
@@ -239,7 +243,7 @@ def open_shop(server: LiveServer) -> Stress:
         products=[
             make_topup_product(price="4.99", available_stock=STOCK),
             make_topup_product(price="0.0725", available_stock=STOCK),
-            make_topup_product(price="12.50", available_stock=5),  # soon out of stock
+            make_topup_product(price="12.50", available_stock=5),  # runs out of stock
             make_topup_product(price="1.00"),
         ],
         operators=[
@@ -251,10 +255,10 @@ def open_shop(server: LiveServer) -> Stress:
 
 
 def check_orders(stress: Stress) -> None:
-    """Each order ended once, as somebody was told, and the merchant reads exactly that."""
+    """Each order ended once, and the merchant reads the outcome that its operator was told."""
     assert stress.ended.keys() == stress.bought.keys()
     for reference, (merchant, price) in stress.bought.items():
-        [(move, _)] = stress.ended[reference]  # nobody else was told that they had ended it
+        [(move, _)] = stress.ended[reference]  # exactly one operator was told of success
         order = merchant.get(f"/orders/{reference}").json()["data"]
         assert inconsistency(order, None, price) is None, order
         assert order["status"] == ("completed" if move == Move.COMPLETE else "failed")

@@ -1,4 +1,4 @@
-"""Operators work top-ups in real browsers, while the merchant polls over real HTTP."""
+"""Operators work on top-ups in real browsers while the merchant polls over HTTP."""
 
 import os
 import re
@@ -35,7 +35,7 @@ QUEUE = "/admin/topups/fulfilment/"
 
 @pytest.fixture
 def broker() -> str:
-    """A broker that no other test's worker listens to."""
+    """The URL of a broker that no other test uses."""
     number = 2 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 14
     return os.environ["CELERY_BROKER_URL"].rpartition("/")[0] + f"/{number}"
 
@@ -73,11 +73,11 @@ def product(transactional_db: None) -> TopUpProduct:
 
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         yield browser
-        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+        connections.close_all()  # closes the connections of the ORM in this thread
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def merchant(server: LiveServer) -> Merchant:
 
 
 def page_of(username: str, server: LiveServer, browser: Browser) -> Page:
-    """A browser of this new operator's own, signed in."""
+    """A browser page that is signed in as a new operator."""
     operator = make_operator(username=username)
     operator.user.set_password(PASSWORD)
     operator.user.save()
@@ -100,38 +100,38 @@ def page_of(username: str, server: LiveServer, browser: Browser) -> Page:
     return page
 
 
-def take_picture(page: Page, name: str) -> None:
-    """Keeps a picture where somebody asked for pictures."""
-    if folder := os.environ.get("TEST_PICTURES"):
+def save_screenshot(page: Page, name: str) -> None:
+    """Saves a screenshot when TEST_SCREENSHOTS names a folder."""
+    if folder := os.environ.get("TEST_SCREENSHOTS"):
         page.wait_for_timeout(300)
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
-def test_an_order_is_claimed_and_delivered_and_another_rejected_and_refunded(
+def test_one_order_is_delivered_and_another_refunded(
     merchant: Merchant, worker: None, product: TopUpProduct, page: Page
 ) -> None:
     delivered = buy_topup(merchant, product, player_id="0012345", fields={"1": "eu"})
     rejected = buy_topup(merchant, product, player_id="wrong-one", fields={"1": "eu"})
 
-    # Signing in leads straight to the queue, the oldest order first.
+    # Signing in leads to the queue, oldest order first.
     page.reload()
     rows = page.locator("#result_list tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text(delivered)
     expect(rows.first.locator("input.desk-copy")).to_have_value("0012345")
-    take_picture(page, "desk")
+    save_screenshot(page, "desk")
 
-    # One click claims the next order; delivering it asks once more.
+    # One click claims the next order; a delivery asks for confirmation.
     page.get_by_role("button", name="Claim next").click()
     expect(page.locator("body")).to_contain_text("Processing")
-    take_picture(page, "desk-order")
+    save_screenshot(page, "desk-order")
     page.get_by_role("link", name="Delivered…").click()
-    take_picture(page, "desk-confirm")
+    save_screenshot(page, "desk-confirm")
     page.get_by_role("button", name="Delivered").click()
     expect(page.locator("body")).to_contain_text("1 done")
     assert merchant.get(f"/orders/{delivered}").json()["data"]["status"] == "completed"
 
-    # The other one is rejected, and the wallet is credited while the page is watched.
+    # The other order is rejected, and its page shows the refund.
     page.goto(QUEUE)
     page.get_by_role("link", name=rejected).click()
     page.get_by_role("link", name="Reject and refund…").click()
@@ -150,7 +150,7 @@ def test_an_order_is_claimed_and_delivered_and_another_rejected_and_refunded(
     assert merchant.get("/balance").json()["data"]["balance"] == 95.01
 
 
-def test_of_two_at_once_one_wins_and_the_other_reads_what_happened(
+def test_one_of_two_concurrent_claims_wins(
     server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, browser: Browser
 ) -> None:
     reference = buy_topup(merchant, product, fields={"1": "eu"})
@@ -160,7 +160,7 @@ def test_of_two_at_once_one_wins_and_the_other_reads_what_happened(
         each.get_by_role("link", name=reference).click()
         expect(each.get_by_role("button", name="Claim")).to_be_visible()
 
-    # Both have pressed before either order can be taken.
+    # Both operators press the button before either claim can succeed.
     with holding_locks(
         "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE", reference
     ):
@@ -180,7 +180,7 @@ def test_of_two_at_once_one_wins_and_the_other_reads_what_happened(
     assert FulfilmentEvent.objects.filter(move="claim").count() == 1
 
 
-def test_the_queue_tells_of_new_work_and_leaves_what_is_being_done(
+def test_the_queue_announces_new_orders_and_keeps_the_operators_input(
     merchant: Merchant, product: TopUpProduct, page: Page
 ) -> None:
     buy_topup(merchant, product, fields={"1": "eu"})
@@ -196,17 +196,17 @@ def test_the_queue_tells_of_new_work_and_leaves_what_is_being_done(
 
     expect(news).to_have_text("1 new order: show")
     expect(page.locator(".desk-strip a").first).to_be_focused()
-    expect(page.locator(".desk-strip")).to_contain_text("1 pending")  # it waits for the focus
+    expect(page.locator(".desk-strip")).to_contain_text("1 pending")  # not updated while focused
     page.get_by_placeholder("An order's reference").focus()
     expect(page.locator(".desk-strip")).to_contain_text("2 pending")
     expect(page.locator("input.action-select")).to_be_checked()
     expect(page.get_by_placeholder("An order's reference")).to_have_value("half typed")
-    take_picture(page, "desk-news")
+    save_screenshot(page, "desk-news")
     page.locator(".desk-news a").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(2)
 
 
-def test_the_dashboard_follows_and_says_when_it_cannot(
+def test_the_dashboard_updates_and_shows_when_it_cannot(
     merchant: Merchant, product: TopUpProduct, page: Page
 ) -> None:
     references = [buy_topup(merchant, product, fields={"1": "eu"}) for _ in range(2)]

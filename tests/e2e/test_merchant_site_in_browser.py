@@ -1,5 +1,4 @@
-"""A merchant's first day, in a real browser beside a real program of theirs: from the invitation to
-a locked allowlist. And the pages on a phone."""
+"""The merchant site in a real browser, with API requests of the merchant's program beside it."""
 
 import json
 import re
@@ -36,7 +35,7 @@ from tests.operators.back_office import make_staff
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 320, "height": 640}
-OURS = [
+PAGES = [
     "overview",
     "wallet",
     "alert",
@@ -51,27 +50,27 @@ OURS = [
 
 @pytest.fixture
 def chromium(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         yield browser
-        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+        connections.close_all()  # closes the connections of the ORM in this thread
 
 
 class Visitor:
-    """A page whose complaints are kept: a refused script or style is one."""
+    """A browser page that records errors, such as a refused script or style."""
 
     def __init__(self, browser: Browser, live: LiveServer, viewport: dict[str, int]) -> None:
         self.context = browser.new_context(base_url=live.base_url, viewport=viewport)  # type: ignore[arg-type]
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.errors: list[str] = []
+        self.page.on("console", self._record_error)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def _hear(self, message: ConsoleMessage) -> None:
+    def _record_error(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
     def sign_in(self, email: str) -> None:
         self.page.goto("/merchant/sign-in/")
@@ -83,7 +82,7 @@ class Visitor:
 
 @dataclass(frozen=True)
 class Program:
-    """The merchant's own program, with a key copied from the page."""
+    """The merchant's API client, with a key copied from the page."""
 
     live: LiveServer
     key: str
@@ -108,17 +107,17 @@ class Program:
 
 
 def invite(account: Account, email: str) -> str:
-    """Asks them in; the path and query of the link in their letter."""
+    """Invites an owner. Returns the path and query of the link in the email."""
     invite_person(account=account, email=email, role=Role.OWNER, invited_by=make_staff())
     sweep_emails()
-    (letter,) = (letter for letter in mail.outbox if letter.to == [email])
-    (link,) = re.findall(r"https?://\S+", str(letter.body))
+    (sent,) = (each for each in mail.outbox if each.to == [email])
+    (link,) = re.findall(r"https?://\S+", str(sent.body))
     parts = urlsplit(link)
     return f"{parts.path}?{parts.query}"
 
 
 def shown_key(page: Page) -> str:
-    """The key that the page shows, taken by its copy button."""
+    """The key on the page, copied with its copy button."""
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied: str = page.evaluate("navigator.clipboard.readText()")
@@ -132,19 +131,19 @@ def test_from_the_invitation_to_a_locked_allowlist(live: LiveServer, chromium: B
     visitor = Visitor(chromium, live, WIDE)
     page = visitor.page
 
-    come_in(page, invite(account, "owner@shop.example"))
+    accept_invitation(page, invite(account, "owner@shop.example"))
     expect(page.locator("main")).to_contain_text("100.00 USD")
     first = issue_first_key(page, live)
     client_page = page.url
     order = first.buy(product.pk)
-    see_order_and_debit(page, order)
+    check_order_and_debit(page, order)
     page.goto(client_page)
     second = rotate(page, first)
     lock_allowlist(page, second)
-    assert visitor.complaints == []
+    assert visitor.errors == []
 
 
-def come_in(page: Page, link: str) -> None:
+def accept_invitation(page: Page, link: str) -> None:
     page.goto(link)
     page.fill("[name=new_password1]", PASSWORD)
     page.fill("[name=new_password2]", PASSWORD)
@@ -152,13 +151,13 @@ def come_in(page: Page, link: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
-def menu(page: Page, name: str) -> None:
+def open_menu(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
 
 
 def issue_first_key(page: Page, live: LiveServer) -> Program:
-    """Creates the client it is for, and ends on the client's page."""
-    menu(page, "API access")
+    """Creates a client and issues its first key. The page is then the client's page."""
+    open_menu(page, "API access")
     page.get_by_role("link", name="New client").click()
     page.get_by_label("Name").fill("Web shop")
     page.get_by_role("button", name="Create client").click()
@@ -170,15 +169,15 @@ def issue_first_key(page: Page, live: LiveServer) -> Program:
     return program
 
 
-def see_order_and_debit(page: Page, order: dict[str, Any]) -> None:
-    menu(page, "Orders")
+def check_order_and_debit(page: Page, order: dict[str, Any]) -> None:
+    open_menu(page, "Orders")
     row = page.get_by_role("row").filter(has_text=order["reference"])
     for part in ("Web shop", "Card of ten", "9.99 USD", "Completed"):
         expect(row).to_contain_text(part)
     row.get_by_role("link").click()
     expect(page.locator("main")).to_contain_text("-9.99")
     assert order["codes"][0]["code"] not in page.content()
-    menu(page, "Wallet")
+    open_menu(page, "Wallet")
     entry = page.get_by_role("row").filter(has_text=order["reference"])
     expect(entry).to_contain_text("-9.99")
     expect(entry).to_contain_text("90.01")
@@ -188,7 +187,7 @@ def see_order_and_debit(page: Page, order: dict[str, Any]) -> None:
 
 
 def rotate(page: Page, first: Program) -> Program:
-    """The old key goes on for the overlap, and no longer."""
+    """Rotates the key. The old key works during the overlap and not after it."""
     page.get_by_role("link", name="Rotate keys").click()
     page.get_by_label("Overlap in hours").fill("1")
     page.get_by_role("button", name="Rotate keys").click()
@@ -204,7 +203,7 @@ def rotate(page: Page, first: Program) -> Program:
 
 
 def lock_allowlist(page: Page, program: Program) -> None:
-    """They are warned before they lock themselves out."""
+    """Saves an allowlist without the caller's address, after a warning."""
     page.get_by_role("link", name="Edit the allowlist").click()
     page.get_by_label("Addresses and networks").fill("203.0.113.0/24\n2001:db8::/32")
     page.get_by_role("button", name="Save the allowlist").click()
@@ -217,7 +216,7 @@ def lock_allowlist(page: Page, program: Program) -> None:
 
 @pytest.fixture
 def shop() -> tuple[Account, str]:
-    """An account with orders of both kinds, and the reference of one with the longest names."""
+    """An account with orders of both kinds and long names, and the reference of one order."""
     account = make_account(balance="100000.00")
     merchant = Merchant(make_client(account))
     product = make_product(name="A product with a rather long name, " * 5, price="9.99", codes=60)
@@ -227,22 +226,22 @@ def shop() -> tuple[Account, str]:
     return account, answer.json()["data"]["reference"]
 
 
-def test_on_a_phone_no_page_is_wider_than_it(
+def test_no_page_is_wider_than_a_phone(
     live: LiveServer, chromium: Browser, shop: tuple[Account, str]
 ) -> None:
     account, reference = shop
     visitor = Visitor(chromium, live, PHONE)
     visitor.sign_in(make_member(account).user.email)
 
-    addresses = [reverse(f"merchants:{name}") for name in OURS]
+    addresses = [reverse(f"merchants:{name}") for name in PAGES]
     for address in [*addresses, reverse("merchants:order", args=[reference])]:
         visitor.page.goto(address)
         wide = visitor.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE["width"], f"{address}: {wide}"
-    assert visitor.complaints == []
+    assert visitor.errors == []
 
 
-def test_a_statement_is_read_and_filtered_by_keyboard_alone(
+def test_a_statement_can_be_filtered_by_keyboard(
     live: LiveServer, chromium: Browser, shop: tuple[Account, str]
 ) -> None:
     account, _ = shop
@@ -265,10 +264,10 @@ def test_a_statement_is_read_and_filtered_by_keyboard_alone(
     page.wait_for_url("**kind=deposit**")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody")).to_contain_text("100000.00")
-    assert visitor.complaints == []
+    assert visitor.errors == []
 
 
-def test_the_pages_of_a_list_are_walked_by_links(
+def test_the_pages_of_a_list_have_links(
     live: LiveServer, chromium: Browser, shop: tuple[Account, str]
 ) -> None:
     account, _ = shop
@@ -282,4 +281,4 @@ def test_the_pages_of_a_list_are_walked_by_links(
     expect(page.locator("tbody tr")).to_have_count(6)
     page.get_by_role("link", name="Newer").click()
     expect(page.locator("tbody tr")).to_have_count(50)
-    assert visitor.complaints == []
+    assert visitor.errors == []

@@ -1,4 +1,4 @@
-"""A real browser walks through the back office, and refuses nothing that its pages want to do."""
+"""A real browser opens every back office page without an error or a policy violation."""
 
 from collections.abc import Iterator
 
@@ -20,29 +20,29 @@ SECTIONS = shown_models()
 
 @pytest.fixture
 def page(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    """Signed in as somebody who sees everything, in a service with some of everything."""
+    """A page of a superuser, in a service with one object of every kind."""
     World().grow(1)
     staff = make_staff(superuser=True)
     staff.set_password(PASSWORD)
     staff.save()
-    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         page = browser.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
-        page.on("console", complain)
-        page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
-        COMPLAINTS.clear()
+        page.on("console", record_error)
+        page.on("pageerror", lambda error: ERRORS.append(str(error)))
+        ERRORS.clear()
         sign_in(page, staff.username)
         yield page
-        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+        connections.close_all()  # closes the connections of the ORM in this thread
 
 
-COMPLAINTS: list[str] = []
+ERRORS: list[str] = []
 
 
-def complain(message: ConsoleMessage) -> None:
+def record_error(message: ConsoleMessage) -> None:
     if message.type in ("error", "warning"):
-        COMPLAINTS.append(message.text)
+        ERRORS.append(message.text)
 
 
 def visit(page: Page, address: str) -> None:
@@ -50,10 +50,10 @@ def visit(page: Page, address: str) -> None:
     assert answer is not None, address
     assert answer.status == 200, address
     page.wait_for_load_state("networkidle")
-    assert COMPLAINTS == [], address
+    assert ERRORS == [], address
 
 
-def test_no_page_complains(page: Page) -> None:
+def test_every_page_opens_without_errors(page: Page) -> None:
     for model in SECTIONS:
         visit(page, list_url(model))
         visit(page, url(model.objects.latest("pk")))
@@ -72,12 +72,12 @@ def test_no_page_complains(page: Page) -> None:
     assert page.locator("img[alt^='QR code']").evaluate("image => image.naturalWidth") > 0
 
 
-def test_what_the_theme_offers_works(page: Page) -> None:
+def test_chart_search_autocomplete_and_dark_colours_work(page: Page) -> None:
     visit(page, reverse("admin:topups_fulfilment_dashboard"))
     drawn = "Chart.getChart(document.querySelector('canvas.chart')).data.labels.length"
     assert page.evaluate(drawn) == 24
 
-    # A search through all sections, a chooser that asks the server, and another set of colours.
+    # The search through all sections, an autocomplete field, and the dark colours.
     page.keyboard.press("Control+k")
     page.get_by_placeholder("Type to search").press_sequentially("Orders")
     expect(page.locator("#command-results")).to_contain_text("Orders")
@@ -87,11 +87,11 @@ def test_what_the_theme_offers_works(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     visit(page, reverse("admin:index"))
     expect(page.locator("html")).to_have_class("dark")
-    assert COMPLAINTS == []
+    assert ERRORS == []
 
 
-def test_what_a_page_should_not_do_is_refused(page: Page) -> None:
-    """The control: were the policy not in force, none of the above would say anything."""
+def test_control_policy_violations_are_refused_and_recorded(page: Page) -> None:
+    """Control: the policy is in force, and violations are recorded as errors."""
     page.evaluate(
         """() => {
             const script = document.createElement("script");
@@ -102,4 +102,4 @@ def test_what_a_page_should_not_do_is_refused(page: Page) -> None:
     assert page.evaluate("window.injected") is None
     assert page.evaluate("fetch('https://elsewhere.example/').then(() => 1, () => 'refused')")
     page.wait_for_timeout(100)
-    assert sum("Content Security Policy" in complaint for complaint in COMPLAINTS) >= 2
+    assert sum("Content Security Policy" in error for error in ERRORS) >= 2
