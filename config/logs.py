@@ -102,8 +102,9 @@ def request_logger(
     """The logger of the request log. It writes to stderr itself, without the standard library.
 
     The request log writes one line per request, and a line through the standard library takes twice
-    as long (docs/performance.md). The lines quote no database errors and need no `drop_details`.
-    Writing raises OSError or ValueError when stderr cannot be written; the caller handles both.
+    as long (docs/decisions/0016-own-request-log.md). The lines quote no database errors and need no
+    `drop_details`. Writing raises OSError or ValueError when stderr cannot be written; the caller
+    handles both.
     """
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
