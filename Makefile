@@ -9,12 +9,15 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
+# Start no process but the two servers.
+FAST_TESTS := $(addprefix tests/,accounts catalogue contract idempotency orders topups wallets)
+
 export UV_PYTHON_DOWNLOADS := never
 # Every process would compile every module again, which takes longer than all else it does.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test bench lint format openapi lock
+.PHONY: help install install-dev run servers test check fast bench lint format openapi lock
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +33,12 @@ servers: $(VENV)/run.stamp ## run only PostgreSQL and Valkey, for manage.py in a
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
+
+check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
+
+fast: $(VENV)/dev.stamp
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -q -n 2 $(FAST_TESTS)
 
 bench: $(VENV)/bench.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)
