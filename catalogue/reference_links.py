@@ -8,7 +8,7 @@ from accounts.models import Account
 from catalogue.code_import import find_shelf
 from catalogue.models import ReferenceLink
 from catalogue.reference_format import validate_reference
-from catalogue.selectors import sold_shelves
+from catalogue.selectors import shelves_on_sale
 from config.inputs import find_row, refuse
 
 
@@ -62,7 +62,7 @@ def replace_references(*, account_id: int, names: Mapping[int, str]) -> tuple[in
         links = ReferenceLink.objects.filter(account=account)
         wanted = [name for name in names.values() if name]
         elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=names)
-        for link in elsewhere.exclude(shelf__in=sold_shelves()):
+        for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         refuse(
             f"{link.reference!r} is the name of another shelf ({link.shelf}): name that in the file"

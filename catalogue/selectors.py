@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, Func, Model, OuterRef, QuerySet, Value
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
@@ -21,35 +21,52 @@ MAX_NAME_LENGTH = 200
 def list_products(
     *, account: Account | None, page: Page, search: str = "", in_stock: bool = False
 ) -> tuple[list[dict[str, Any]], int]:
-    """One page of visible products and the total; a constant number of queries."""
-    products = visible_products()
+    """One page of the products on sale and the total; a constant number of queries."""
+    products = products_on_sale()
     if search:
         products = named_like(products, search)
     if in_stock:
-        products = products.filter(Exists(_stocked_shelves().filter(product=OuterRef("pk"))))
+        shelves = _shelves_of_products_on_sale().filter(product=OuterRef("pk"))
+        products = products.filter(Exists(shelves.filter(available_stock__gt=0)))
     total = products.count()
     rows = list(products.order_by("pk")[page.offset : page.offset + page.per_page])
     return show_products(rows, account=account), total
 
 
 def get_product(*, account: Account | None, product_id: int) -> dict[str, Any]:
-    """One visible product. Raises `product_not_found`."""
-    product = visible_products().filter(pk=product_id).first() if product_id <= MAX_ID else None
+    """One product on sale. Raises `product_not_found`."""
+    product = products_on_sale().filter(pk=product_id).first() if product_id <= MAX_ID else None
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
     return show_products([product], account=account)[0]
 
 
-def visible_products() -> QuerySet[Product]:
-    """Contract, "Catalogue visibility rules"."""
-    return Product.objects.filter(Q(category=None) | Q(category__active=True), active=True)
+class OnSale(Func):
+    """Whether a shelf is sold, from whether its product, category and variation are active.
+
+    The rule is in catalogue/sql/is_on_sale.sql, where purchases use it too.
+    """
+
+    function = "catalogue_is_on_sale"
+    arity = 3
+    output_field = BooleanField()
 
 
-def sold_shelves() -> QuerySet[Shelf]:
-    """The shelves of visible products: their own, and those of active variations."""
+def products_on_sale() -> QuerySet[Product]:
+    """The products that merchants see (contract, "Catalogue visibility rules")."""
+    return Product.objects.filter(OnSale("active", "category__active", Value(None)))
+
+
+def shelves_on_sale() -> QuerySet[Shelf]:
+    """The shelves that merchants see: of products on sale, without inactive variations."""
     return Shelf.objects.filter(
-        Q(variation=None) | Q(variation__active=True), product__in=visible_products()
+        OnSale("product__active", "product__category__active", "variation__active")
     )
+
+
+def _shelves_of_products_on_sale() -> QuerySet[Shelf]:
+    """`shelves_on_sale` without the joins, where the products are known to be on sale."""
+    return Shelf.objects.filter(OnSale(Value(True), Value(True), "variation__active"))
 
 
 def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:
@@ -61,10 +78,10 @@ def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int
 
 
 def show_products(products: Sequence[Product], *, account: Account | None) -> list[dict[str, Any]]:
-    """Products with their shelves and active variations, as they are written."""
+    """Products on sale with their shelves and active variations, as the API shows them."""
     shelves = list(
-        Shelf.objects.filter(product__in=products)
-        .filter(Q(variation=None) | Q(variation__active=True))
+        _shelves_of_products_on_sale()
+        .filter(product__in=products)
         .select_related("variation")
         .order_by("variation_id")
     )
@@ -122,12 +139,6 @@ def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str
         "quantity_step": shelf.quantity_step,
         "sellable": price is not None,
     }
-
-
-def _stocked_shelves() -> QuerySet[Shelf]:
-    return Shelf.objects.filter(
-        Q(variation=None) | Q(variation__active=True), available_stock__gt=0
-    )
 
 
 def named_like(products: QuerySet[Named], search: str) -> QuerySet[Named]:

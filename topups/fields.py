@@ -21,7 +21,7 @@ def read_fields(
     found = ask("topups_fields_of", product_id)
     if not found:
         raise unknown_product()
-    if not found[0]["sold"]:
+    if not found[0]["on_sale"]:
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
     fields = {str(field["number"]): field for field in found[0]["fields"]}
     problems = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Func, QuerySet
 
 from accounts.models import Account
 from catalogue.selectors import named_like
@@ -15,8 +15,8 @@ from topups.models import TopUpField, TopUpProduct
 def list_topup_products(
     *, account: Account | None, page: Page, search: str = ""
 ) -> tuple[list[dict[str, Any]], int]:
-    """One page of visible top-up products and the total; a constant number of queries."""
-    products = visible_topup_products()
+    """One page of the top-up products on sale and the total; a constant number of queries."""
+    products = topup_products_on_sale()
     if search:
         products = named_like(products, search)
     rows = products.order_by("pk").prefetch_related("fields__options")
@@ -25,23 +25,32 @@ def list_topup_products(
 
 
 def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, Any]:
-    """One visible top-up product. Raises `product_not_found`."""
+    """One top-up product on sale. Raises `product_not_found`."""
     product = None
     if product_id <= MAX_ID:
-        found = visible_topup_products().prefetch_related("fields__options")
+        found = topup_products_on_sale().prefetch_related("fields__options")
         product = found.filter(pk=product_id).first()
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
     return _show(product, account)
 
 
-def visible_topup_products() -> QuerySet[TopUpProduct]:
-    """Active, published, in a living category, and fulfilled by hand."""
+class OnSale(Func):
+    """Whether a top-up product is sold, from its columns `active`, `published` and
+    `external_provider` and whether its category is active.
+
+    The rule is in topups/sql/is_on_sale.sql, where purchases use it too.
+    """
+
+    function = "topups_is_on_sale"
+    arity = 4
+    output_field = BooleanField()
+
+
+def topup_products_on_sale() -> QuerySet[TopUpProduct]:
+    """The top-up products that merchants see (contract, "Catalogue visibility rules")."""
     return TopUpProduct.objects.filter(
-        Q(category=None) | Q(category__active=True),
-        active=True,
-        published=True,
-        external_provider=None,
+        OnSale("active", "published", "external_provider", "category__active")
     ).select_related("category")
 
 

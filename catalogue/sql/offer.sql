@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION catalogue_offer(
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    active boolean;
+    on_sale boolean;
     account_currency text;
 BEGIN
     IF p_merchant_reference IS NOT NULL THEN
@@ -50,9 +50,9 @@ BEGIN
 
     SELECT product.id, shelf.variation_id, link.reference,
            shelf.price, shelf.quantity_step, product.currency, account.currency,
-           product.active AND coalesce(category.active, true) AND coalesce(variation.active, true)
+           catalogue_is_on_sale(product.active, category.active, variation.active)
       INTO product_id, variation_id, merchant_reference,
-           unit_price, quantity_step, currency, account_currency, active
+           unit_price, quantity_step, currency, account_currency, on_sale
       FROM catalogue_shelf shelf
       JOIN catalogue_product product ON product.id = shelf.product_id
       LEFT JOIN catalogue_category category ON category.id = product.category_id
@@ -62,7 +62,7 @@ BEGIN
              ON link.shelf_id = shelf.id AND link.account_id = p_account
      WHERE shelf.id = catalogue_offer.shelf_id;
 
-    IF NOT active THEN
+    IF NOT on_sale THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_inactive';
     END IF;
     IF p_quantity % quantity_step <> 0 THEN

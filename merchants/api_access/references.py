@@ -15,7 +15,7 @@ from audit.services import record_action
 from catalogue.models import ReferenceLink, Shelf
 from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
-from catalogue.selectors import show_products, sold_shelves, visible_products
+from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from config.api.fields import MAX_ID
 from config.inputs import InputProblem, refuse
 
@@ -44,7 +44,7 @@ class NameTaken(Exception):
 
 def sold_shelf(place: ShelfName) -> Shelf | None:
     """The shelf, if it is in the catalogue that merchants see."""
-    found = sold_shelves().filter(product=place.product, variation=place.variation)
+    found = shelves_on_sale().filter(product=place.product, variation=place.variation)
     return found.select_related("product", "variation").first()
 
 
@@ -107,7 +107,7 @@ def export_references(account: Account) -> Generator[bytes]:
     yield b"\xef\xbb\xbf" + line(EXPORTED)  # by which spreadsheets know UTF-8
     last = 0
     while products := list(
-        visible_products().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]
+        products_on_sale().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]
     ):
         last = products[-1].pk
         for product in show_products(products, account=account):
@@ -195,7 +195,7 @@ def _shelf_ids(names: dict[ShelfName, tuple[int, str]]) -> dict[int, str]:
     products = list({place.product for place in names})
     ids: dict[ShelfName, int] = {}
     for start in range(0, len(products), PRODUCTS_AT_ONCE):
-        shelves = sold_shelves().filter(product__in=products[start : start + PRODUCTS_AT_ONCE])
+        shelves = shelves_on_sale().filter(product__in=products[start : start + PRODUCTS_AT_ONCE])
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
             ids[ShelfName(product, variation)] = pk
     refuse(

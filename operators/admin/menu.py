@@ -13,6 +13,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from catalogue.models import Shelf
+from catalogue.selectors import shelves_on_sale
 from config.backoffice import MenuEntry, Section
 from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
@@ -85,8 +86,8 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["desk"] = show_desk(staff_of(request))
     desk = admin.site._registry.get(Shelf)
     if desk and desk.has_view_or_change_permission(request):
-        selling = Q(product__active=True) & (Q(variation=None) | Q(variation__active=True))
-        context["stock"] = Shelf.objects.filter(selling, price__isnull=False).aggregate(
+        on_sale = shelves_on_sale().filter(price__isnull=False)
+        context["stock"] = on_sale.aggregate(
             none=Count("pk", filter=Q(available_stock=0)),
             low=Count("pk", filter=Q(available_stock__gt=0, available_stock__lt=LOW_STOCK)),
         )

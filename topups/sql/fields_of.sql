@@ -4,14 +4,14 @@
 --
 -- Asked by every purchase of a top-up; the ORM would need four queries.
 CREATE OR REPLACE FUNCTION topups_fields_of(p_product bigint)
-RETURNS TABLE (sold boolean, fields jsonb) LANGUAGE plpgsql STABLE
+RETURNS TABLE (on_sale boolean, fields jsonb) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off  -- docs/performance.md, "The young table"
 AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT product.active AND product.published AND product.external_provider IS NULL
-           AND coalesce(category.active, true),
+    SELECT topups_is_on_sale(
+               product.active, product.published, product.external_provider, category.active),
            coalesce((
                SELECT jsonb_agg(jsonb_build_object(
                           'number', field.number, 'name', field.name, 'label', field.label,

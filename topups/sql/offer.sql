@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION topups_offer(
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    sold boolean;
+    on_sale boolean;
     account_currency text;
 BEGIN
     PERFORM 1 FROM topups_topupproduct
@@ -17,9 +17,9 @@ BEGIN
         FOR NO KEY UPDATE;
 
     SELECT product.price, product.currency, account.currency,
-           product.active AND product.published AND product.external_provider IS NULL
-           AND coalesce(category.active, true)
-      INTO price, currency, account_currency, sold
+           topups_is_on_sale(
+               product.active, product.published, product.external_provider, category.active)
+      INTO price, currency, account_currency, on_sale
       FROM topups_topupproduct product
       LEFT JOIN catalogue_category category ON category.id = product.category_id
       LEFT JOIN accounts_account account ON account.id = p_account
@@ -27,7 +27,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_unknown';
     END IF;
-    IF NOT sold THEN
+    IF NOT on_sale THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_inactive';
     END IF;
     IF account_currency <> currency THEN
