@@ -7,10 +7,17 @@ import ipaddress
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+
+from config.database.columns import (
+    CURRENCY_CODE,
+    CURRENCY_LENGTH,
+    NAME_LENGTH,
+    validate_currency,
+)
 
 
 def default_rate_limit() -> int:
@@ -33,10 +40,8 @@ class Account(models.Model):
     The currency never changes (a trigger refuses it): it gives the wallet's numbers their meaning.
     """
 
-    name = models.CharField(max_length=200)
-    currency = models.CharField(
-        max_length=3, validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")]
-    )
+    name = models.CharField(max_length=NAME_LENGTH)
+    currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -44,7 +49,7 @@ class Account(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="accounts_account_currency_is_a_code",
-                condition=Q(currency__regex=r"^[A-Z]{3}$"),
+                condition=Q(currency__regex=CURRENCY_CODE),
             ),
         ]
 
@@ -61,7 +66,7 @@ class ApiClient(models.Model):
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, null=True, blank=True, related_name="clients"
     )
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
     enabled = models.BooleanField(default=True)
     rate_limit_per_minute = models.PositiveIntegerField(
         default=default_rate_limit, validators=[MinValueValidator(1)]

@@ -10,9 +10,9 @@ from django.utils import timezone
 from accounts.keys import issue_key, prefix_of, rotate_key
 from accounts.models import Account, ApiClient, ApiKey
 from accounts.signals import key_issued, key_revoked, key_rotated
+from config.database.columns import NAME_LENGTH
 from config.inputs import InputProblem, clean_text, find_row
 
-MAX_NAME_LENGTH = 200
 MAX_OVERLAP_HOURS = 24 * 365
 PREFIX_PATTERN = re.compile(r"[0-9a-f]{12}")
 
@@ -28,7 +28,7 @@ def create_client(
 
     `rate_limit` is in requests per minute. Raises InputProblem or ValidationError.
     """
-    client = ApiClient(name=clean_text(name, what="name", max_length=MAX_NAME_LENGTH))
+    client = ApiClient(name=clean_text(name, what="name", max_length=NAME_LENGTH))
     if account_id is not None:
         client.account = find_row(Account.objects.all(), account_id)
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)

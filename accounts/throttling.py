@@ -41,6 +41,6 @@ class ClientRateThrottle(BaseThrottle):
         if usage is None or usage["count"] == 0:  # the cache lost the counter meanwhile
             return True
         if usage["should_limit"]:
-            # The window may end within this very second.
+            # At least 1: the window may end within this second.
             raise ApiError(ErrorCode.RATE_LIMITED, retry_after_seconds=max(1, usage["time_left"]))
         return True

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.core.validators import RegexValidator
 from django.db import connection, transaction
 from django.db.models import Model
 from rest_framework import serializers
 
 from catalogue.models import (
     MAX_QUANTITY,
+    PRICE_DIGITS,
     Category,
     Product,
     ProductType,
@@ -24,11 +24,10 @@ from catalogue.models import (
     VoucherCode,
 )
 from config.api.fields import StrictIntegerField, StrictSerializer, StrictStringField
+from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
 from config.inputs import refuse
 
-MAX_NAME_LENGTH = 200
 MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows made elsewhere
-PRICE_DIGITS, PRICE_DECIMALS = 18, 4  # below catalogue.models.PRICE_LIMIT
 BATCH = 1000
 
 Values = dict[str, Any]
@@ -59,20 +58,20 @@ def id_field(**options: Any) -> StrictIntegerField:
 
 def name_field() -> StrictStringField:
     """A name for people."""
-    return StrictStringField(max_length=MAX_NAME_LENGTH)
+    return StrictStringField(max_length=NAME_LENGTH)
 
 
 def currency_field() -> StrictStringField:
     """A currency code."""
-    return StrictStringField(validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")])
+    return StrictStringField(validators=[validate_currency])
 
 
 def price_field(**options: Any) -> serializers.DecimalField:
     """An exact price, as text or as a JSON number."""
     return serializers.DecimalField(
         max_digits=PRICE_DIGITS,
-        decimal_places=PRICE_DECIMALS,
-        min_value=Decimal(1).scaleb(-PRICE_DECIMALS),
+        decimal_places=MONEY_DECIMALS,
+        min_value=Decimal(1).scaleb(-MONEY_DECIMALS),
         **options,
     )
 

@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
+from config.database.columns import (
+    ACTOR_LENGTH,
+    CURRENCY_CODE,
+    CURRENCY_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    NAME_LENGTH,
+    validate_currency,
+)
 
 MAX_QUANTITY = 100
-PRICE_LIMIT = 10**14
+# Two digits fewer than a ledger entry's amount, which must hold the price of MAX_QUANTITY units.
+PRICE_DIGITS = MONEY_DIGITS - 2
+PRICE_LIMIT = 10 ** (PRICE_DIGITS - MONEY_DECIMALS)
 
 
 class Category(models.Model):
     """Switching a category off takes all its products out of the catalogue."""
 
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
     active = models.BooleanField(default=True)
 
     class Meta:
@@ -40,21 +51,19 @@ class ProductType(models.TextChoices):
 class Product(models.Model):
     """A voucher product. Its id is a promise to merchants and never changes."""
 
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
     type = models.CharField(max_length=16, choices=ProductType, null=True, blank=True)
     category = models.ForeignKey(
         Category, on_delete=models.PROTECT, null=True, blank=True, related_name="products"
     )
-    currency = models.CharField(
-        max_length=3, validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")]
-    )
+    currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     active = models.BooleanField(default=True)
 
     class Meta:
         constraints = [
             models.CheckConstraint(
                 name="catalogue_product_currency_is_a_code",
-                condition=Q(currency__regex=r"^[A-Z]{3}$"),
+                condition=Q(currency__regex=CURRENCY_CODE),
             ),
             models.CheckConstraint(
                 name="catalogue_product_type_is_known",
@@ -70,7 +79,7 @@ class Variation(models.Model):
     """A version of a product with a shelf of its own."""
 
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="variations")
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
     active = models.BooleanField(default=True)
 
     class Meta:
@@ -97,8 +106,8 @@ class Shelf(models.Model):
         Variation, on_delete=models.PROTECT, null=True, blank=True, related_name="shelf"
     )
     price = models.DecimalField(
-        max_digits=20,
-        decimal_places=4,
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
         null=True,
         blank=True,
         help_text="Price of one unit; empty means not for sale.",
@@ -121,7 +130,6 @@ class Shelf(models.Model):
             models.CheckConstraint(
                 name="catalogue_shelf_price_is_positive", condition=Q(price=None) | Q(price__gt=0)
             ),
-            # So that the price of MAX_QUANTITY units is still an amount a ledger entry can hold.
             models.CheckConstraint(
                 name="catalogue_shelf_price_has_a_limit",
                 condition=Q(price=None) | Q(price__lt=PRICE_LIMIT),
@@ -146,10 +154,10 @@ class PriceChange(models.Model):
     """One change of a shelf's price; written by a trigger, whoever changed it."""
 
     shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, related_name="price_changes")
-    before = models.DecimalField(max_digits=20, decimal_places=4, null=True)
-    after = models.DecimalField(max_digits=20, decimal_places=4, null=True)
+    before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
+    after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     changed_at = models.DateTimeField(db_default=Now())
-    changed_by = models.CharField(max_length=200, db_default="")
+    changed_by = models.CharField(max_length=ACTOR_LENGTH, db_default="")
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

@@ -12,10 +12,9 @@ from catalogue.models import Product, ReferenceLink, Shelf
 from config.api.errors import ApiError, ErrorCode
 from config.api.fields import MAX_ID
 from config.api.pagination import Page
+from config.database.columns import NAME_LENGTH
 
 Named = TypeVar("Named", bound=Model)
-
-MAX_NAME_LENGTH = 200
 
 
 def list_products(
@@ -143,6 +142,6 @@ def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str
 
 def named_like(products: QuerySet[Named], search: str) -> QuerySet[Named]:
     """Those whose name holds `search`, in any case; no character has a special meaning."""
-    if "\x00" in search or len(search) > MAX_NAME_LENGTH:  # no name can hold it
+    if "\x00" in search or len(search) > NAME_LENGTH:  # no name can hold it
         return products.none()
     return products.filter(name__icontains=search)

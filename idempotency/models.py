@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import ApiClient
+from config.database.columns import ORDER_REFERENCE_LENGTH
 
 MAX_KEY_BYTES = 128
 
@@ -26,7 +27,7 @@ class IdempotencyRecord(models.Model):
     attempt = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(db_default=Now())
-    order_reference = models.CharField(max_length=26, null=True, blank=True)
+    order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
     response = models.BinaryField(null=True)
 
     class Meta:

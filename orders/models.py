@@ -9,9 +9,13 @@ from django.db.models.lookups import Exact
 
 from accounts.models import ApiClient
 from catalogue.models import MAX_QUANTITY, Shelf
+from config.database.columns import (
+    CURRENCY_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    ORDER_REFERENCE_LENGTH,
+)
 from topups.models import Fulfilment, FulfilmentStatus
-
-REFERENCE_LENGTH = 26
 
 
 class OrderStatus(models.TextChoices):
@@ -37,7 +41,7 @@ class Order(models.Model):
     list cost the same however many there are.
     """
 
-    reference = models.CharField(max_length=REFERENCE_LENGTH, unique=True)
+    reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
     client = models.ForeignKey(
         ApiClient, on_delete=models.PROTECT, related_name="orders", db_index=False
     )
@@ -50,9 +54,9 @@ class Order(models.Model):
     )
     quantity = models.PositiveSmallIntegerField()
     units_per_sale = models.PositiveSmallIntegerField()
-    unit_price = models.DecimalField(max_digits=20, decimal_places=4)
-    total_price = models.DecimalField(max_digits=20, decimal_places=4)
-    currency = models.CharField(max_length=3)
+    unit_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    total_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

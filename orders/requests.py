@@ -15,8 +15,7 @@ from config.api.fields import (
     StrictSerializer,
     StrictStringField,
 )
-
-MAX_FIELDS = 30
+from topups.models import MAX_FIELD_VALUE_LENGTH, MAX_FIELDS, MAX_PLAYER_ID_LENGTH
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
@@ -58,10 +57,13 @@ class TopUpPurchaseSerializer(StrictSerializer):
 
     delivery_type = serializers.ChoiceField(["top_up"])
     system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)
-    player_id = StrictRegexField(r"[A-Za-z0-9_-]{1,64}")
+    player_id = StrictRegexField(rf"[A-Za-z0-9_-]{{1,{MAX_PLAYER_ID_LENGTH}}}")
     quantity = StrictIntegerField(min_value=1, max_value=1, default=1)
     fields = serializers.DictField(  # type: ignore[assignment]  # the contract's own word
-        child=StrictStringField(max_length=255, allow_null=True, allow_blank=True), required=False
+        child=StrictStringField(
+            max_length=MAX_FIELD_VALUE_LENGTH, allow_null=True, allow_blank=True
+        ),
+        required=False,
     )
 
     def validate_fields(self, values: dict[str, str | None]) -> dict[str, str | None]:

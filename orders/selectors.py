@@ -7,10 +7,11 @@ from accounts.models import ApiClient
 from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode
 from config.api.pagination import Page
+from config.database.columns import ORDER_REFERENCE_LENGTH
 from config.database.functions import ask
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 
-REFERENCE_PATTERN = re.compile(r"[0-9A-Z]{26}")
+REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
 
 
 def orders_of(

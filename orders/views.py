@@ -13,7 +13,9 @@ from config.api.json import JSON_MEDIA_TYPE, dumps
 from config.api.openapi import REPLAY_HEADER, answers, page_of, page_parameters
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
+from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import (
+    HEADER,
     Replay,
     check_key,
     claim_key,
@@ -54,8 +56,13 @@ class OrderViewSet(ApiViewSet):
         operation_id="create_order",
         parameters=[
             OpenApiParameter(
-                "Idempotency-Key",
-                {"type": "string", "minLength": 1, "maxLength": 128, "pattern": KEY_PATTERN},
+                HEADER,
+                {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": MAX_KEY_BYTES,
+                    "pattern": KEY_PATTERN,
+                },
                 OpenApiParameter.HEADER,
                 required=True,
                 description="A new UUID for each independent purchase; the same on retries.",

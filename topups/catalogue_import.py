@@ -21,22 +21,31 @@ from catalogue.catalogue_import import (
 from catalogue.models import Category
 from config.api.fields import StrictIntegerField, StrictStringField
 from config.inputs import refuse
-from topups.models import FieldType, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
-
-MAX_STOCK = 2**31 - 1
+from topups.models import (
+    FIELD_LABEL_LENGTH,
+    FIELD_NAME_LENGTH,
+    MAX_FIELD_VALUE_LENGTH,
+    MAX_STOCK,
+    PROVIDER_LENGTH,
+    FieldType,
+    Fulfilment,
+    TopUpField,
+    TopUpFieldOption,
+    TopUpProduct,
+)
 
 
 class OptionRow(FileRow):
-    value = StrictStringField(max_length=255)
+    value = StrictStringField(max_length=MAX_FIELD_VALUE_LENGTH)
     label = StrictStringField(  # type: ignore[assignment]  # the contract's own word
-        max_length=200, required=False, allow_null=True
+        max_length=FIELD_LABEL_LENGTH, required=False, allow_null=True
     )
 
 
 class FieldRow(FileRow):
     id = StrictIntegerField(min_value=1, max_value=MAX_STOCK)
-    name = StrictStringField(max_length=100)
-    label = StrictStringField(max_length=200)  # type: ignore[assignment]  # contract's word
+    name = StrictStringField(max_length=FIELD_NAME_LENGTH)
+    label = StrictStringField(max_length=FIELD_LABEL_LENGTH)  # type: ignore[assignment]  # contract's word
     type = serializers.ChoiceField(FieldType.choices)
     required = StrictBooleanField(required=False)  # type: ignore[assignment]  # contract's word
     options = serializers.ListField(child=OptionRow(), required=False)
@@ -60,7 +69,9 @@ class TopUpProductRow(FileRow):
     )
     active = StrictBooleanField(required=False)
     published = StrictBooleanField(required=False)
-    external_provider = StrictStringField(max_length=100, required=False, allow_null=True)
+    external_provider = StrictStringField(
+        max_length=PROVIDER_LENGTH, required=False, allow_null=True
+    )
     announce = StrictBooleanField(required=False)
     fields = serializers.ListField(  # type: ignore[assignment]  # the contract's own word
         child=FieldRow(), required=False

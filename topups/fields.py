@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
+from config.api.fields import SHOWN_NAME_LENGTH
 from config.database.functions import ask
 from topups.models import FieldType
 
@@ -25,7 +26,7 @@ def read_fields(
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
     fields = {str(field["number"]): field for field in found[0]["fields"]}
     problems = {
-        f"fields.{name[:64]}": ["This product has no field with this id."]
+        f"fields.{name[:SHOWN_NAME_LENGTH]}": ["This product has no field with this id."]
         for name in values
         if name not in fields
     }

@@ -10,6 +10,7 @@ from django.db import models, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from config.database.columns import NOTE_LENGTH
 from config.queue import enqueue
 from topups.models import (
     Channel,
@@ -196,7 +197,7 @@ def _announce(fulfilment_id: int, *, refund: bool) -> None:
 
 def _note(note: str, move: Move, reason: RejectReason) -> str:
     why = reason.value if move in (Move.REJECT, Move.REJECT_UNREFUNDED) else ""
-    return ": ".join(part for part in (why, note.strip()) if part)[:500]
+    return ": ".join(part for part in (why, note.strip()) if part)[:NOTE_LENGTH]
 
 
 def _present(fulfilment: Fulfilment) -> str:

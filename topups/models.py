@@ -13,6 +13,27 @@ from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.models import PRICE_LIMIT, Category
+from config.database.columns import (
+    ACTOR_LENGTH,
+    CURRENCY_CODE,
+    CURRENCY_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    NAME_LENGTH,
+    NOTE_LENGTH,
+    ORDER_REFERENCE_LENGTH,
+    validate_currency,
+)
+
+# Contract, "Limits".
+MAX_PLAYER_ID_LENGTH = 64
+MAX_FIELDS = 30
+MAX_FIELD_VALUE_LENGTH = 255
+
+PROVIDER_LENGTH = 100
+FIELD_NAME_LENGTH = 100
+FIELD_LABEL_LENGTH = 200
+MAX_STOCK = 2**31 - 1  # of the column
 
 
 class TopUpProduct(models.Model):
@@ -21,21 +42,19 @@ class TopUpProduct(models.Model):
     `available_stock` counts packages; null means that they are not counted.
     """
 
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
     category = models.ForeignKey(
         Category, on_delete=models.PROTECT, null=True, blank=True, related_name="topup_products"
     )
-    currency = models.CharField(
-        max_length=3, validators=[RegexValidator(r"^[A-Z]{3}\Z", "Three capital letters.")]
-    )
-    price = models.DecimalField(max_digits=20, decimal_places=4)
+    currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
+    price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     available_stock = models.PositiveIntegerField(
         null=True, blank=True, help_text="Number of packages; empty means not counted."
     )
     active = models.BooleanField(default=True)
     published = models.BooleanField(default=True)
     external_provider = models.CharField(
-        max_length=100,
+        max_length=PROVIDER_LENGTH,
         null=True,
         blank=True,
         help_text="Fulfilled by this provider instead of by hand: not sold through this API.",
@@ -47,7 +66,7 @@ class TopUpProduct(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                name="topups_product_currency_is_a_code", condition=Q(currency__regex=r"^[A-Z]{3}$")
+                name="topups_product_currency_is_a_code", condition=Q(currency__regex=CURRENCY_CODE)
             ),
             models.CheckConstraint(
                 name="topups_product_price_is_positive",
@@ -80,10 +99,10 @@ class PriceChange(models.Model):
     product = models.ForeignKey(
         TopUpProduct, on_delete=models.CASCADE, related_name="price_changes"
     )
-    before = models.DecimalField(max_digits=20, decimal_places=4)
-    after = models.DecimalField(max_digits=20, decimal_places=4)
+    before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     changed_at = models.DateTimeField(db_default=Now())
-    changed_by = models.CharField(max_length=200, db_default="")
+    changed_by = models.CharField(max_length=ACTOR_LENGTH, db_default="")
 
     def __str__(self) -> str:
         return f"price change {self.pk}"
@@ -105,8 +124,8 @@ class TopUpField(models.Model):
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
     number = models.PositiveIntegerField(verbose_name="id", validators=[MinValueValidator(1)])
-    name = models.CharField(max_length=100)
-    label = models.CharField(max_length=200)
+    name = models.CharField(max_length=FIELD_NAME_LENGTH)
+    label = models.CharField(max_length=FIELD_LABEL_LENGTH)
     type = models.CharField(max_length=16, choices=FieldType)
     required = models.BooleanField(default=True)
     position = models.PositiveSmallIntegerField(default=0)
@@ -129,8 +148,10 @@ class TopUpFieldOption(models.Model):
     """One choice of a dropdown; `value` is what merchants send."""
 
     field = models.ForeignKey(TopUpField, on_delete=models.CASCADE, related_name="options")
-    value = models.CharField(max_length=255, validators=[RegexValidator(r"\S", "Not blank.")])
-    label = models.CharField(max_length=200, null=True, blank=True)
+    value = models.CharField(
+        max_length=MAX_FIELD_VALUE_LENGTH, validators=[RegexValidator(r"\S", "Not blank.")]
+    )
+    label = models.CharField(max_length=FIELD_LABEL_LENGTH, null=True, blank=True)
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
@@ -169,13 +190,13 @@ class Fulfilment(models.Model):
     is what a refund credits.
     """
 
-    order_reference = models.CharField(max_length=26, unique=True)
+    order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="fulfilments")
     product = models.ForeignKey(TopUpProduct, on_delete=models.PROTECT, related_name="fulfilments")
-    player_id = models.CharField(max_length=64)
+    player_id = models.CharField(max_length=MAX_PLAYER_ID_LENGTH)
     fields = models.JSONField(default=list)
-    amount = models.DecimalField(max_digits=20, decimal_places=4)
-    currency = models.CharField(max_length=3)
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
     takes_stock = models.BooleanField(help_text="Whether the package was taken from counted stock.")
 
     status = models.CharField(
@@ -288,9 +309,9 @@ class FulfilmentEvent(models.Model):
     move = models.CharField(max_length=32)
     from_status = models.CharField(max_length=16, choices=FulfilmentStatus, null=True)
     to_status = models.CharField(max_length=16, choices=FulfilmentStatus)
-    actor = models.CharField(max_length=200)
+    actor = models.CharField(max_length=ACTOR_LENGTH)
     channel = models.CharField(max_length=16, choices=Channel)
-    note = models.CharField(max_length=500, blank=True, default="")
+    note = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -12,8 +12,13 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
-
-MONEY_DIGITS, MONEY_DECIMALS = 20, 4
+from config.database.columns import (
+    ACTOR_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    NOTE_LENGTH,
+    ORDER_REFERENCE_LENGTH,
+)
 
 
 class Wallet(models.Model):
@@ -79,9 +84,9 @@ class LedgerEntry(models.Model):
     balance_after = models.DecimalField(
         max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, editable=False
     )
-    order_reference = models.CharField(max_length=26, null=True, blank=True)
-    actor = models.CharField(max_length=100)
-    note = models.CharField(max_length=500, blank=True, db_default="")
+    order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
+    actor = models.CharField(max_length=ACTOR_LENGTH)
+    note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
     # The form that booked it, so that the same form sent twice books once.
     booking = models.UUIDField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)

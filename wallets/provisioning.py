@@ -5,13 +5,11 @@ from decimal import Decimal
 from django.db import transaction
 
 from accounts.models import Account
-from accounts.services import MAX_NAME_LENGTH
 from config.api.errors import OrderRefused
+from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, NOTE_LENGTH
 from config.inputs import InputProblem, clean_text, find_row
-from wallets.models import MONEY_DECIMALS, LedgerEntry, Wallet
+from wallets.models import LedgerEntry, Wallet
 from wallets.services import BadAmount, adjust, deposit, open_wallet
-
-MAX_NOTE_LENGTH = 500
 
 
 @transaction.atomic
@@ -22,9 +20,7 @@ def create_account(
 
     Raises InputProblem or ValidationError.
     """
-    account = Account(
-        name=clean_text(name, what="name", max_length=MAX_NAME_LENGTH), currency=currency
-    )
+    account = Account(name=clean_text(name, what="name", max_length=NAME_LENGTH), currency=currency)
     account.full_clean()
     account.save()
     if with_wallet:
@@ -42,7 +38,7 @@ def book_deposit(*, account_id: int, amount: Decimal, actor: str, note: str = ""
     if not Wallet.objects.filter(account=account).exists():
         raise InputProblem(f"Account {account.pk} has no wallet.")
     if note:
-        note = clean_text(note, what="note", max_length=MAX_NOTE_LENGTH)
+        note = clean_text(note, what="note", max_length=NOTE_LENGTH)
     _refuse_unbookable(amount)
     book = adjust if amount < 0 else deposit
     try:

@@ -7,11 +7,10 @@ from django.db import transaction
 
 from accounts.models import Account
 from config.api.errors import order_refused
+from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from config.database.functions import refusals
 from wallets.models import (
     COUNTERPARTS,
-    MONEY_DECIMALS,
-    MONEY_DIGITS,
     EntryKind,
     LedgerEntry,
     Wallet,

@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                         max_length=3,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Z]{3}\\Z", "Three capital letters."
+                                "^[A-Z]{3}\\Z", "Use three capital letters, such as USD."
                             )
                         ],
                     ),

@@ -55,7 +55,7 @@ class ErrorCode(StrEnum):
     IDEMPOTENCY_KEY_TOO_LONG = (
         "idempotency_key_too_long",
         HTTPStatus.BAD_REQUEST,
-        "The `Idempotency-Key` is longer than 128 bytes.",
+        "The `Idempotency-Key` is too long; a UUID is short enough.",
     )
     IDEMPOTENCY_KEY_REUSED = (
         "idempotency_key_reused",

@@ -26,7 +26,8 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     failed = as_api_error(error)
     if failed.code is ErrorCode.SERVER_ERROR:
         logger.error("unexpected_error", exc_info=error)
-    # RFC 9110 requires WWW-Authenticate in a 401.
+    # RFC 9110 requires WWW-Authenticate in a 401. A 429 has no Retry-After header: the contract
+    # ("Errors") puts the wait into `error.retry_after_seconds` only.
     unauthorized = failed.code.status == HTTPStatus.UNAUTHORIZED
     headers = {"WWW-Authenticate": "Bearer"} if unauthorized else {}
     return Response(failure(failed), status=failed.code.status, headers=headers)

@@ -9,6 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 MAX_ID = 2**63 - 1
+# How much of the unknown names in a body an error repeats.
+SHOWN_NAMES, SHOWN_NAME_LENGTH = 20, 64
 
 
 class StrictIntegerField(serializers.IntegerField):
@@ -58,7 +60,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         unknown = [name for name in data if name not in self.fields]
         if unknown:
             raise serializers.ValidationError(
-                {name[:64]: ["Unknown field."] for name in unknown[:20]}
+                {name[:SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:SHOWN_NAMES]}
             )
         values: dict[str, Any] = super().to_internal_value(data)
         return values

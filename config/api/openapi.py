@@ -24,6 +24,7 @@ from rest_framework import serializers
 
 from config.api.envelope import failure, json_response, message_response
 from config.api.errors import ApiError, ErrorCode, RefusalReason
+from config.api.pagination import MAX_PER_PAGE
 
 SerializerClass = type[serializers.Serializer[Any]]
 
@@ -60,7 +61,9 @@ def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
         OpenApiParameter(
             "per_page",
             {"type": "integer", "default": default_per_page},
-            description="Items per page, clamped to 1..100. Not a number means the default.",
+            description=(
+                f"Items per page, clamped to 1..{MAX_PER_PAGE}. Not a number means the default."
+            ),
         ),
     ]
 
@@ -114,7 +117,7 @@ class PaginationSerializer(serializers.Serializer[Any]):
     """The position of this page in the whole list."""
 
     page = serializers.IntegerField(min_value=1)
-    per_page = serializers.IntegerField(min_value=1, max_value=100)
+    per_page = serializers.IntegerField(min_value=1, max_value=MAX_PER_PAGE)
     total = serializers.IntegerField(min_value=0)
     last_page = serializers.IntegerField(min_value=1)
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
-from accounts.services import MAX_NAME_LENGTH
 from audit.models import AuditAction
 from audit.services import record_action
+from config.database.columns import NAME_LENGTH
 from config.inputs import InputProblem, clean_text
 from merchants.email.outbox import tell_owners
 
@@ -44,7 +44,7 @@ def requests_today(client: ApiClient) -> int:
 def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
     """A client without a key. Raises InputProblem for a bad name and for one too many."""
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)
-    name = clean_text(name, what="name", max_length=MAX_NAME_LENGTH)
+    name = clean_text(name, what="name", max_length=NAME_LENGTH)
     if ApiClient.objects.filter(account=account).count() >= MAX_CLIENTS:
         raise InputProblem(f"An account has at most {MAX_CLIENTS} clients.")
     client = ApiClient.objects.create(account=account, name=name)
@@ -55,7 +55,7 @@ def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
 @transaction.atomic(durable=True)
 def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
     """Its keys and orders stay what they are. Raises InputProblem."""
-    name = clean_text(name, what="name", max_length=MAX_NAME_LENGTH)
+    name = clean_text(name, what="name", max_length=NAME_LENGTH)
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
     client.name = name

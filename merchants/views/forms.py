@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.form_fields import NetworksField
-from accounts.services import MAX_NAME_LENGTH
 from config.api.fields import MAX_ID
+from config.database.columns import NAME_LENGTH
 from merchants.api_access.clients import MAX_OVERLAP_HOURS
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
@@ -93,7 +93,7 @@ class CodeForm(forms.Form):
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+    name = forms.CharField(max_length=NAME_LENGTH)
 
 
 class RotateForm(forms.Form):

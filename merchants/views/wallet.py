@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account
 from config.api.json import money_text
+from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from config.database.functions import StatementTimeout
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
@@ -30,7 +31,7 @@ from merchants.views.pages import show
 from merchants.views.paging import page_of, without_place
 from merchants.views.periods import PeriodForm
 from orders.of_account import spend_of_account
-from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
+from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 
 CHART_DAYS = 30

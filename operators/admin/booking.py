@@ -17,8 +17,9 @@ from unfold.widgets import (
 )
 
 from config.api.errors import OrderRefused
+from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from operators.admin.base import amount, page, posted, staff_of, url_of
-from wallets.models import MONEY_DECIMALS, MONEY_DIGITS, EntryKind, LedgerEntry, Wallet
+from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadAmount, adjust, deposit
 
 MOVE_MONEY = "wallets.move_money"

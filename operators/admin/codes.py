@@ -16,6 +16,7 @@ from unfold.enums import ActionVariant
 
 from audit.models import AuditEntry
 from catalogue.models import VoucherCode
+from config.api.fields import MAX_ID
 from config.database.sealing import CannotOpen
 from operators.admin.base import (
     EMPTY,
@@ -34,7 +35,6 @@ from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"
 NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
-MAX_ID = 2**63 - 1
 
 
 class SoldFilter(DropdownFilter):

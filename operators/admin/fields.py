@@ -11,11 +11,9 @@ from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
 )
 
-from catalogue.models import MAX_QUANTITY, PRICE_LIMIT
+from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
+from config.database.columns import MONEY_DECIMALS
 from operators.admin.base import amount
-
-PRICE_DECIMALS = 4
-PRICE_DIGITS = len(str(PRICE_LIMIT - 1)) + PRICE_DECIMALS
 
 
 class PriceField(forms.DecimalField):
@@ -25,9 +23,9 @@ class PriceField(forms.DecimalField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            min_value=Decimal(10) ** -PRICE_DECIMALS,
+            min_value=Decimal(10) ** -MONEY_DECIMALS,
             max_digits=PRICE_DIGITS,
-            decimal_places=PRICE_DECIMALS,
+            decimal_places=MONEY_DECIMALS,
             required=False,
             help_text="Of one unit; empty means not for sale.",
             **kwargs,

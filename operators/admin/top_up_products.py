@@ -15,10 +15,16 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWid
 
 from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
 from operators.admin.fields import PriceField
-from topups.models import FieldType, PriceChange, TopUpField, TopUpFieldOption, TopUpProduct
-
-MAX_OPTION = 255
-MAX_STOCK = 2**31 - 1
+from topups.models import (
+    FIELD_LABEL_LENGTH,
+    MAX_FIELD_VALUE_LENGTH,
+    MAX_STOCK,
+    FieldType,
+    PriceChange,
+    TopUpField,
+    TopUpFieldOption,
+    TopUpProduct,
+)
 
 
 class OptionsField(forms.CharField):
@@ -37,7 +43,7 @@ class OptionsField(forms.CharField):
             option, _, label = (part.strip() for part in line.partition("|"))
             if not option:
                 continue
-            if len(option) > MAX_OPTION or len(label) > 200:
+            if len(option) > MAX_FIELD_VALUE_LENGTH or len(label) > FIELD_LABEL_LENGTH:
                 raise ValidationError("An option is too long.")
             if option in [known for known, _ in options]:
                 raise ValidationError(f"The option {option} is there twice.")

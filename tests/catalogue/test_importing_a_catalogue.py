@@ -228,8 +228,16 @@ INNER = "products[0].variations[0]"
         (["products", 0, "active"], 1, f"{FIRST}.active: "),
         (["products", 0, "active"], "true", f"{FIRST}.active: "),
         (["products", 0, "active"], None, f"{FIRST}.active: "),
-        (["products", 0, "currency"], "usd", f"{FIRST}.currency: Three capital letters."),
-        (["products", 0, "currency"], "USD\n", f"{FIRST}.currency: Three capital letters."),
+        (
+            ["products", 0, "currency"],
+            "usd",
+            f"{FIRST}.currency: Use three capital letters, such as USD.",
+        ),
+        (
+            ["products", 0, "currency"],
+            "USD\n",
+            f"{FIRST}.currency: Use three capital letters, such as USD.",
+        ),
         (["products", 0, "currency"], ..., f"{FIRST}.currency: This field is required."),
         (["products", 0, "category"], 7, f"{FIRST}.category: there is no category 7"),
         (["products", 0, "price"], "0", f"{FIRST}.price: "),

@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                     models.DecimalField(decimal_places=4, editable=False, max_digits=20),
                 ),
                 ("order_reference", models.CharField(blank=True, max_length=26, null=True)),
-                ("actor", models.CharField(max_length=100)),
+                ("actor", models.CharField(max_length=200)),
                 ("note", models.CharField(blank=True, db_default="", max_length=500)),
                 ("booking", models.UUIDField(editable=False, null=True)),
                 (
