@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient, ApiKey
-from config.database.functions import ask
+from config.database.functions import query
 
 PREFIX_BYTES = 6
 SECRET_BYTES = 32
@@ -64,7 +64,7 @@ def find_live_key(key: str) -> ApiClient | None:
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
-    rows = ask("accounts_find_key", match["prefix"])
+    rows = query("accounts_find_key", match["prefix"])
     if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
         return None
     found = rows[0]

@@ -20,7 +20,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from config.database.functions import ask, statement_timeout
+from config.database.functions import query, statement_timeout
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
@@ -99,7 +99,7 @@ def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
     It costs as much as there are orders since then, so keep that close.
     """
     with statement_timeout(SPEND_TIMEOUT_SECONDS):
-        rows = ask("orders_spend_of_account", account.pk, since, since - MARGIN)
+        rows = query("orders_spend_of_account", account.pk, since, since - MARGIN)
     return [Spend(**row) for row in rows]
 
 

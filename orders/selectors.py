@@ -8,7 +8,7 @@ from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode
 from config.api.pagination import Page
 from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.database.functions import ask
+from config.database.functions import query
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 
 REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
@@ -26,7 +26,7 @@ def orders_of(
 
     The one function through which a client's order is read.
     """
-    return ask("orders_of", client.pk, client.account_id, reference, oldest, newest)
+    return query("orders_of", client.pk, client.account_id, reference, oldest, newest)
 
 
 def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:

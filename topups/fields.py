@@ -5,7 +5,7 @@ from typing import Any
 
 from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
 from config.api.fields import SHOWN_NAME_LENGTH
-from config.database.functions import ask
+from config.database.functions import query
 from topups.models import FieldType
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -19,7 +19,7 @@ def read_fields(
     Raises `validation_failed` for an unknown product, and for unknown, missing or invalid values;
     `order_refused` / `product_inactive` for a product that is not sold.
     """
-    found = ask("topups_fields_of", product_id)
+    found = query("topups_fields_of", product_id)
     if not found:
         raise unknown_product()
     if not found[0]["on_sale"]:

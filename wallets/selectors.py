@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet, Sum
 
 from accounts.models import Account
-from config.database.functions import ask
+from config.database.functions import query
 from wallets.models import EntryKind, LedgerEntry
 
 # Much longer than any transaction lasts (wallets/sql/entries_since.sql says why).
@@ -74,5 +74,5 @@ def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
 
 
 def _entries_since(account: Account, moment: datetime) -> int:
-    found: int = ask("wallets_entries_since", account.pk, moment)[0]["wallets_entries_since"]
+    found: int = query("wallets_entries_since", account.pk, moment)[0]["wallets_entries_since"]
     return found

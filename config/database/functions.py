@@ -53,7 +53,7 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     return _rows(database, function, arguments)[0]
 
 
-def ask(function: str, *arguments: Any) -> list[dict[str, Any]]:
+def query(function: str, *arguments: Any) -> list[dict[str, Any]]:
     """Runs one SQL function that only reads and returns its rows by column name.
 
     Django spends a round trip on checking a connection that an earlier request left open. This

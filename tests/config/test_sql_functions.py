@@ -16,7 +16,7 @@ from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from config.database import libpq
-from config.database.functions import REFUSED, ask, call, refusal_word
+from config.database.functions import REFUSED, call, query, refusal_word
 from tests.concurrency.racing import execute, rows, scalar
 from tests.live import database_url
 
@@ -53,8 +53,8 @@ def test_values_of_every_type_are_returned_exactly() -> None:
 
 
 def test_a_read_returns_zero_or_many_rows() -> None:
-    assert ask("string_to_table", "", ",") == []
-    letters = ask("string_to_table", "a,b", ",")
+    assert query("string_to_table", "", ",") == []
+    letters = query("string_to_table", "a,b", ",")
     assert letters == [{"string_to_table": "a"}, {"string_to_table": "b"}]
 
 
@@ -64,18 +64,18 @@ def test_a_refusal_has_its_word_and_leaves_the_connection_usable() -> None:
         call("pg_temp.refuses", "insufficient_stock")
     assert refusal_word(caught.value) == "insufficient_stock"
     assert caught.value.__cause__.sqlstate == REFUSED  # type: ignore[union-attr]  # psycopg's
-    assert ask("pg_backend_pid")
+    assert query("pg_backend_pid")
 
 
 def test_an_invalid_argument_raises_djangos_data_error() -> None:
     with pytest.raises(DataError):
-        ask("pg_size_bytes", "much\x00")
+        query("pg_size_bytes", "much\x00")
 
 
 def test_a_read_inside_a_transaction_is_part_of_it() -> None:
     """The call is the first statement: psycopg would begin the transaction before it."""
     with transaction.atomic():
-        ask("set_config", "voucher.test", "here", True)
+        query("set_config", "voucher.test", "here", True)
         assert scalar("SELECT current_setting('voucher.test', true)") == "here"
         transaction.set_rollback(True)
     assert not scalar("SELECT current_setting('voucher.test', true)")
@@ -94,18 +94,18 @@ def test_a_read_in_a_broken_transaction_is_refused() -> None:
     with transaction.atomic():
         transaction.set_rollback(True)
         with pytest.raises(TransactionManagementError):
-            ask("pg_backend_pid")
+            query("pg_backend_pid")
 
 
 def test_a_call_counts_as_a_query() -> None:
     with CaptureQueriesContext(connection) as queries:
-        ask("pg_backend_pid")
-    assert [query["sql"] for query in queries] == ["pg_backend_pid(…)"]
+        query("pg_backend_pid")
+    assert [each["sql"] for each in queries] == ["pg_backend_pid(…)"]
 
 
 def test_a_read_is_repeated_after_a_lost_connection() -> None:
     lose_connection()
-    assert ask("pg_backend_pid")
+    assert query("pg_backend_pid")
 
 
 def test_a_call_is_not_repeated_after_a_lost_connection() -> None:
@@ -121,7 +121,7 @@ def test_a_call_is_not_repeated_after_a_lost_connection() -> None:
 def test_a_function_is_prepared_once_per_connection() -> None:
     connection.close()
     for _ in range(3):
-        ask("string_to_table", "a,b", ",")
+        query("string_to_table", "a,b", ",")
     assert prepared() == ["SELECT * FROM string_to_table($1, $2)"]
 
 
@@ -135,7 +135,7 @@ def test_other_argument_types_prepare_another_statement() -> None:
 
 def test_a_connection_stops_preparing_after_losing_its_statements() -> None:
     """Another server process behind a pooler does not have the prepared statements."""
-    ask("pg_backend_pid")
+    query("pg_backend_pid")
     execute("DEALLOCATE ALL")
     assert call("pg_backend_pid") == call("pg_backend_pid")
     assert libpq._prepared[connection.connection] is None
@@ -145,7 +145,7 @@ def test_a_connection_stops_preparing_after_losing_its_statements() -> None:
 def test_a_statement_prepared_by_another_connection_is_tolerated() -> None:
     """A pooler may reuse a server process on which another connection prepared the statement."""
     connection.close()
-    ask("pg_backend_pid")
+    query("pg_backend_pid")
     del libpq._prepared[connection.connection]
     assert call("pg_backend_pid") == call("pg_backend_pid")
 
@@ -177,14 +177,14 @@ def test_nothing_is_prepared_inside_a_transaction() -> None:
     """PostgreSQL aborts a transaction when it refuses a prepared statement."""
     connection.close()
     with transaction.atomic():
-        ask("pg_backend_pid")
+        query("pg_backend_pid")
     assert prepared() == []
 
 
 def test_a_missing_function_raises_djangos_programming_error() -> None:
     with pytest.raises(ProgrammingError):
         call("pg_temp.never")
-    assert ask("pg_backend_pid")
+    assert query("pg_backend_pid")
 
 
 def prepared() -> list[str]:

@@ -114,7 +114,7 @@ def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatc
 
     def endless(*_: Any, **__: Any) -> Any:
         with statement_timeout(1):
-            return sql.ask("pg_sleep", 5)
+            return sql.query("pg_sleep", 5)
 
     monkeypatch.setattr(wallet, "spend_of_account", endless)
     monkeypatch.setattr(overview, "spent_since", endless)
