@@ -1,10 +1,10 @@
-"""What every page of the merchants' site passes."""
+"""Middleware of the merchant site."""
 
 from accounts.second_factor import SecondFactorMiddleware
 
 
 class MemberSecondFactorMiddleware(SecondFactorMiddleware):
-    """Asks members for their second factor before any other page of the site."""
+    """Asks members for their second factor before it shows any other page of the merchant site."""
 
     prefix = "/merchant/"
     page = "merchants:two_factor"

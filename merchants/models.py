@@ -1,4 +1,4 @@
-"""People of a merchant's account, how they come in, and the mail that is due to them."""
+"""Members of an account, their invitations and sessions, and the emails they receive."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 
 
 class Role(models.TextChoices):
-    """What somebody may do on the page; each may do all that those after it may.
+    """What a member may do. Each role may do everything that the roles after it may do.
 
-    An owner also invites people; a developer manages clients, keys and references; a viewer reads.
+    A viewer reads. A developer also manages clients, keys and references. An owner also manages
+    people and the balance alert.
     """
 
     OWNER = "owner", "Owner"
@@ -30,9 +31,9 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    """A person's place in one account. Staff have none: they use the back office.
+    """A person's role in one account. Staff have no membership: they use the back office.
 
-    The person's user is switched off when they leave, never deleted: the audit trail names them.
+    When a member leaves, their user is deactivated and never deleted: the audit trail names them.
     """
 
     user = models.OneToOneField(
@@ -54,10 +55,10 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """Asks somebody into an account, once, until it expires or is taken back.
+    """Invites a person into an account. It works once, until it expires or is withdrawn.
 
-    The link in its email is signed when the email is sent (merchants/people/invitations.py).
-    Nothing stored here lets anybody in.
+    The link is signed when the email is sent (merchants/email/secret_links.py), so nothing stored
+    here lets anybody in.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="invitations")
@@ -102,19 +103,19 @@ class Invitation(models.Model):
 
 
 class EmailKind(models.TextChoices):
-    """Which letter; each is a template in templates/merchants/email/."""
+    """The kinds of email. Each has a template in templates/merchants/email/."""
 
     INVITATION = "invitation"
-    PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a letter
+    PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a kind
     CHANGE = "change"
     LOW_BALANCE = "low_balance"
 
 
 class Email(models.Model):
-    """A letter that is due, written in the transaction of what it tells of and sent afterwards.
+    """An email, stored in the transaction of the change it reports and sent after the commit.
 
-    `facts` fill its template and hold no secret. `about` is the row that a secret link is made for
-    when it is sent: an invitation's id, a user's.
+    `facts` fill its template and hold no secret. `about` is the id that its secret link is made
+    for when it is sent: an invitation's or a user's.
     """
 
     kind = models.CharField(max_length=16, choices=EmailKind)
@@ -143,7 +144,7 @@ class Email(models.Model):
                 fields=["due_at"],
                 condition=Q(sent_at=None, given_up_at=None),
             ),
-            models.Index(  # anybody may ask for such a letter, and then they are counted
+            models.Index(  # anybody may ask for a reset, so each request counts the recent ones
                 name="merchants_email_resets",
                 fields=["about", "created_at"],
                 condition=Q(kind="password_reset"),
@@ -155,9 +156,9 @@ class Email(models.Model):
 
 
 class BalanceAlert(models.Model):
-    """The balance below which an account's owners want a letter, and whether it is below.
+    """The level below which an account's owners get an email, and whether the balance is below it.
 
-    Only the sweep (merchants/money/balance_alerts.py) writes `below`: one crossing sends one email.
+    Only merchants/money/balance_alerts.py writes `below`: the owners get one email per crossing.
     """
 
     account = models.OneToOneField(
@@ -179,7 +180,7 @@ class BalanceAlert(models.Model):
 
 
 class MemberSession(models.Model):
-    """Where a session was last seen, for its owner to recognise; it goes with the session."""
+    """The browser and address of a session, shown to its user. Deleted with the session."""
 
     session = models.OneToOneField(Session, on_delete=models.CASCADE)
     user = models.ForeignKey(

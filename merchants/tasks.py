@@ -1,4 +1,4 @@
-"""What Celery runs for this app; each is safe to run twice."""
+"""Celery tasks of this app. Each may safely run twice."""
 
 from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
@@ -9,23 +9,23 @@ from merchants.money import balance_alerts
 
 @shared_task
 def send_email(email_id: int) -> bool:
-    """Sends one letter; where that fails the sweep tries again."""
+    """Sends one email. If that fails, `sweep_emails` tries again later."""
     return sending.send_email(email_id=email_id)
 
 
 @shared_task
 def sweep_emails() -> dict[str, int]:
-    """Sends what was missed or had to wait."""
+    """Sends the emails whose task was lost or whose pause after a failure is over."""
     return sending.sweep_emails()
 
 
 @shared_task
-def clear_sessions() -> None:
-    """Forgets the sessions that have expired, of members and staff, and where they were seen."""
-    SessionStore.clear_expired()
+def sweep_balance_alerts() -> dict[str, int]:
+    """Emails the owners of accounts whose balance fell below the level of their alert."""
+    return balance_alerts.sweep_balance_alerts()
 
 
 @shared_task
-def sweep_balance_alerts() -> dict[str, int]:
-    """Writes to the owners of accounts whose balance fell below their level."""
-    return balance_alerts.sweep_balance_alerts()
+def clear_sessions() -> None:
+    """Deletes the expired sessions of members and staff, with their MemberSession rows."""
+    SessionStore.clear_expired()

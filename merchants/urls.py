@@ -1,4 +1,4 @@
-"""The paths of the merchants' page, under /merchant/."""
+"""The paths of the merchant site, under /merchant/."""
 
 from django.urls import path, re_path
 
@@ -44,7 +44,7 @@ urlpatterns = [
     path("clients/<int:client_id>/keys/rotate/", clients.rotate, name="rotate_keys"),
     path("clients/<int:client_id>/keys/<int:key_id>/revoke/", clients.revoke, name="revoke_key"),
     path("references/", references.reference_list, name="references"),
-    path("references/name/", references.name_shelf, name="name_shelf"),
+    path("references/name/", references.set_reference, name="set_reference"),
     path("references/export/", references.export, name="export_references"),
     path("references/import/", references.import_file, name="import_references"),
     path("people/", people.people, name="people"),

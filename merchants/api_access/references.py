@@ -1,4 +1,4 @@
-"""An account's own names for shelves: one by one, and all at once by CSV."""
+"""An account's merchant references: its own names for shelves, set one by one or by a CSV file."""
 
 import csv
 import io
@@ -27,29 +27,29 @@ PRODUCTS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class ShelfName:
-    """A shelf as a merchant names it in the API."""
+class ShelfIds:
+    """The ids by which the API names a shelf: `product_id` and `variation_id`."""
 
     product: int
     variation: int | None
 
 
-class NameTaken(Exception):
-    """Another shelf has the name; it is the exception's only argument."""
+class ReferenceTaken(Exception):
+    """Another shelf, `holder`, has the reference."""
 
-    def __init__(self, bearer: Shelf) -> None:
-        super().__init__(bearer)
-        self.bearer = bearer
+    def __init__(self, holder: Shelf) -> None:
+        super().__init__(holder)
+        self.holder = holder
 
 
-def sold_shelf(place: ShelfName) -> Shelf | None:
-    """The shelf, if it is in the catalogue that merchants see."""
-    found = shelves_on_sale().filter(product=place.product, variation=place.variation)
+def sold_shelf(ids: ShelfIds) -> Shelf | None:
+    """The shelf with these ids, if merchants see it in the catalogue; None otherwise."""
+    found = shelves_on_sale().filter(product=ids.product, variation=ids.variation)
     return found.select_related("product", "variation").first()
 
 
-def shelf_named(account: Account, reference: str) -> Shelf | None:
-    """The shelf that the account calls so."""
+def shelf_of_reference(account: Account, reference: str) -> Shelf | None:
+    """The shelf that has this reference of the account; None if no shelf has it."""
     if not is_reference(reference):
         return None
     link = ReferenceLink.objects.filter(account=account, reference=reference)
@@ -58,19 +58,18 @@ def shelf_named(account: Account, reference: str) -> Shelf | None:
 
 
 @transaction.atomic
-def name_shelf(
+def set_reference(
     *, account: Account, shelf: Shelf, reference: str, actor: User, move_from: int | None = None
 ) -> None:
-    """Names the shelf; an empty name takes its name off. `move_from` is the id of another shelf
-    that may lose the name to this one.
+    """Sets the shelf's reference; an empty `reference` removes it.
 
-    Raises InputProblem with the rules that the name breaks, and NameTaken where another shelf than
-    that has it.
+    `move_from` is the id of a shelf that may lose the reference to this one. Raises InputProblem
+    with the rules that `reference` breaks, and ReferenceTaken if any other shelf has it.
     """
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # as link_reference does
-    bearer = shelf_named(account, reference)
-    if bearer is not None and bearer.pk not in (shelf.pk, move_from):
-        raise NameTaken(bearer)
+    holder = shelf_of_reference(account, reference)
+    if holder is not None and holder.pk not in (shelf.pk, move_from):
+        raise ReferenceTaken(holder)
     if not reference:
         unlinked = unlink_reference(
             account_id=account.pk, product_id=shelf.product_id, variation_id=shelf.variation_id
@@ -93,7 +92,7 @@ def name_shelf(
 
 
 def export_references(account: Account) -> Generator[bytes]:
-    """The whole catalogue as CSV, line by line, with the account's names in it."""
+    """Yields the visible catalogue as CSV, line by line, with the account's references."""
     out = io.StringIO()
     writer = csv.writer(out)
 
@@ -104,7 +103,7 @@ def export_references(account: Account) -> Generator[bytes]:
         out.truncate()
         return text.encode()
 
-    yield b"\xef\xbb\xbf" + line(EXPORTED)  # by which spreadsheets know UTF-8
+    yield b"\xef\xbb\xbf" + line(EXPORTED)  # the mark by which spreadsheets recognise UTF-8
     last = 0
     while products := list(
         products_on_sale().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]
@@ -127,45 +126,45 @@ def export_references(account: Account) -> Generator[bytes]:
 
 
 def import_references(*, account: Account, data: bytes, actor: User) -> tuple[int, int]:
-    """Takes the names from a CSV file, all of them or none; returns how many were set, and how many
-    taken off.
+    """Sets the references of a CSV file, all of them or none.
 
-    Raises InputProblem that names the lines.
+    Returns how many references were set and how many were removed. Raises InputProblem with every
+    bad line and its number.
     """
-    names = _shelf_ids(_read(data))
+    references = _shelf_ids(_read(data))
     with transaction.atomic():
-        made, removed = replace_references(account_id=account.pk, names=names)
+        made, removed = replace_references(account_id=account.pk, names=references)
         if made or removed:
             record_action(
                 actor=actor, action=AuditAction.REFERENCE_LINKED, on=account,
-                note=f"By file: {made} set, {removed} taken off.",
+                note=f"By file: {made} set, {removed} removed.",
             )  # fmt: skip
     return made, removed
 
 
-def _read(data: bytes) -> dict[ShelfName, tuple[int, str]]:
-    """Line number and name of each shelf in the file."""
+def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
+    """The line number and reference of each shelf in the file."""
     if len(data) > MAX_FILE_BYTES:
         raise InputProblem(f"The file is larger than {MAX_FILE_BYTES:,} bytes.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputProblem(f"Line {line} is not UTF-8: save the file as CSV UTF-8.") from None
+        raise InputProblem(f"Line {line} is not UTF-8. Save the file as CSV UTF-8.") from None
     first = text.partition("\n")[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
-            raise InputProblem(f"The first line lacks the heading {missing[0]}.")
+            raise InputProblem(f"The first line has no heading {missing[0]}.")
         return _collect(reader)
     except csv.Error as error:
         raise InputProblem(f"Line {reader.line_num} is not CSV: {error}.") from None
 
 
-def _collect(reader: "csv.DictReader[str]") -> dict[ShelfName, tuple[int, str]]:
-    found: dict[ShelfName, tuple[int, str]] = {}
+def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
+    found: dict[ShelfIds, tuple[int, str]] = {}
     lines_of: dict[str, int] = {}
     problems = []
     for count, row in enumerate(reader, 1):
@@ -175,36 +174,36 @@ def _collect(reader: "csv.DictReader[str]") -> dict[ShelfName, tuple[int, str]]:
         product, variation = _id(row["product_id"]), _id(row["variation_id"])
         reference = row["merchant_reference"] or ""
         if product is None or (variation is None and (row["variation_id"] or "").strip()):
-            problems.append(f"line {line}: an id is a whole number")
+            problems.append(f"line {line}: product_id and variation_id must be whole numbers")
             continue
-        place = ShelfName(product, variation)
-        if place in found:
-            problems.append(f"line {line}: the same shelf is in line {found[place][0]}")
+        ids = ShelfIds(product, variation)
+        if ids in found:
+            problems.append(f"line {line}: the same shelf is in line {found[ids][0]}")
         if reference:
             problems += [f"line {line}: {rule}" for rule in broken_rules(reference)]
             if reference in lines_of:
-                problems.append(f"line {line}: the same name is in line {lines_of[reference]}")
+                problems.append(f"line {line}: the same reference is in line {lines_of[reference]}")
             lines_of.setdefault(reference, line)
-        found.setdefault(place, (line, reference))
+        found.setdefault(ids, (line, reference))
     refuse(problems)
     return found
 
 
-def _shelf_ids(names: dict[ShelfName, tuple[int, str]]) -> dict[int, str]:
-    """The names by shelf id. Raises InputProblem for what merchants do not see."""
-    products = list({place.product for place in names})
-    ids: dict[ShelfName, int] = {}
+def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:
+    """The references by shelf id. Raises InputProblem for shelves that merchants do not see."""
+    products = list({ids.product for ids in lines})
+    shelf_ids: dict[ShelfIds, int] = {}
     for start in range(0, len(products), PRODUCTS_AT_ONCE):
         shelves = shelves_on_sale().filter(product__in=products[start : start + PRODUCTS_AT_ONCE])
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
-            ids[ShelfName(product, variation)] = pk
+            shelf_ids[ShelfIds(product, variation)] = pk
     refuse(
-        f"line {line}: the catalogue has no product {place.product}"
-        + (f" with variation {place.variation}" if place.variation else "")
-        for place, (line, _) in names.items()
-        if place not in ids
+        f"line {line}: the catalogue has no product {ids.product}"
+        + (f" with variation {ids.variation}" if ids.variation else "")
+        for ids, (line, _) in lines.items()
+        if ids not in shelf_ids
     )
-    return {ids[place]: reference for place, (_, reference) in names.items()}
+    return {shelf_ids[ids]: reference for ids, (_, reference) in lines.items()}
 
 
 def _id(text: str | None) -> int | None:
@@ -215,6 +214,6 @@ def _id(text: str | None) -> int | None:
 
 
 def _harmless(value: Any) -> str:
-    """A text that a spreadsheet will not take for a formula."""
+    """The value as text that a spreadsheet does not take for a formula."""
     text = "" if value is None else str(value)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

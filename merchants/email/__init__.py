@@ -1,0 +1,1 @@
+"""Emails to members: stored in the database first, then sent by Celery."""

@@ -1,4 +1,7 @@
-"""Letters are due in the database with what they tell of; merchants/email/sending.py sends them."""
+"""Stores emails in the transaction of the change they report.
+
+merchants/email/sending.py sends them after the commit.
+"""
 
 from functools import partial
 from typing import Any
@@ -14,9 +17,10 @@ from merchants.models import Email, EmailKind, Membership, Role
 def write_email(
     *, kind: EmailKind, to: str, facts: dict[str, Any] | None = None, about: int | None = None
 ) -> Email:
-    """Makes a letter due, in the transaction of the caller; it goes out after the commit.
+    """Stores an email in the caller's transaction. A task sends it after the commit.
 
-    `facts` are for the template and must hold no secret: they stay in the database.
+    `facts` fill the template. They stay in the database, so they must hold no secret. `about` is
+    the id that the email's secret link is made for: an invitation's or a user's.
     """
     email = Email.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
     transaction.on_commit(partial(enqueue, "merchants.tasks.send_email", email.pk))
@@ -26,9 +30,9 @@ def write_email(
 def tell_owners(
     *, account: Account, change: str, actor: User | None = None, facts: dict[str, str] | None = None
 ) -> None:
-    """Writes to every owner what was changed, by whom, and more facts as `name: value` lines.
+    """Emails every active owner what was changed and by whom, with `facts` as `name: value` lines.
 
-    Call it in the transaction of the change. No secret: a key is named by its prefix.
+    Call it in the transaction of the change. `facts` must hold no secret: name a key by its prefix.
     """
     owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
     by = str(actor) if actor else "the service"

@@ -1,4 +1,4 @@
-"""Secret links in letters: made when a letter is sent, kept nowhere, read when they are used."""
+"""Tokens of the secret links in emails: made when an email is sent, and stored nowhere."""
 
 from datetime import timedelta
 
@@ -14,12 +14,12 @@ _SALT = "merchants.invitation"
 
 
 def sign_invitation(invitation_id: int) -> str:
-    """The token of an invitation. Whether that is still open is decided when it is used."""
+    """The token of an invitation. Whoever reads it must check that the invitation is still open."""
     return signing.dumps(invitation_id, salt=_SALT)
 
 
 def read_invitation(token: str) -> int | None:
-    """The id of the invitation that this token is of; None for anything else."""
+    """The id of the token's invitation; None if the token is invalid or older than seven days."""
     try:
         number: int = signing.loads(token, salt=_SALT, max_age=INVITATION_VALID_FOR)
     except signing.BadSignature:
@@ -28,12 +28,12 @@ def read_invitation(token: str) -> int | None:
 
 
 def sign_reset(user: User) -> str:
-    """The token for a new password; spent by that, or by another log-in."""
+    """The token for a new password. A new password or another sign-in makes it invalid."""
     return f"{user.pk}:{default_token_generator.make_token(user)}"
 
 
 def read_reset(token: str, users: QuerySet[User]) -> User | None:
-    """The one of these users that this token is for; None for anything else."""
+    """The user among `users` whom this token belongs to; None if it is invalid or expired."""
     number, _, secret = token.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) < 20) or int(number) > MAX_ID:
         return None

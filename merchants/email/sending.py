@@ -1,7 +1,7 @@
-"""Sending letters that are due: by Celery right after the commit, or by the sweep.
+"""Sends the emails that are due: a task right after the commit, or the sweep.
 
-A letter may come twice, where a process dies between sending it and writing so; never not at all,
-unless the mail server refuses it for two days.
+An email arrives at least once, unless the mail server refuses it for two days. It arrives twice if
+the process dies after sending it and before recording that.
 """
 
 from datetime import timedelta
@@ -21,17 +21,17 @@ from merchants.models import Email, EmailKind
 
 logger = structlog.get_logger(__name__)
 
-LEASE = timedelta(minutes=1)  # longer than a worker may take over one letter
+LEASE = timedelta(minutes=1)  # longer than a worker may take for one email
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=2)
 MAX_ATTEMPTS = 30  # about two days
 
 
 def send_email(*, email_id: int) -> bool:
-    """Sends one letter that is due; False where it was not sent by this call.
+    """Sends one email if it is due. Returns whether this call sent it.
 
-    Whoever moves `due_at` may send it; another worker finds it not due. No transaction is open
-    while the mail server is talked to.
+    The worker that moves `due_at` sends the email; other workers then find it not due. No
+    transaction is open during the conversation with the mail server.
     """
     now = timezone.now()
     mine = Email.objects.filter(pk=email_id, sent_at=None, given_up_at=None, due_at__lte=now)
@@ -41,8 +41,8 @@ def send_email(*, email_id: int) -> bool:
     try:
         _compose(email).send()
     except Exception as error:
-        # The server is away or refuses, or the letter cannot be written: none holds up the others.
-        _put_off(email, cause=type(error).__name__)
+        # Any failure, of the mail server or of the template, must not hold up the other emails.
+        _postpone(email, cause=type(error).__name__)
         return False
     email.sent_at = timezone.now()
     email.save(update_fields=["sent_at"])
@@ -50,14 +50,14 @@ def send_email(*, email_id: int) -> bool:
 
 
 def sweep_emails() -> dict[str, int]:
-    """Sends what is due; returns how many were due and how many were sent."""
+    """Sends up to 100 emails that are due; returns how many were due and how many were sent."""
     due = Email.objects.filter(sent_at=None, given_up_at=None, due_at__lte=timezone.now())
-    letters = list(due.order_by("due_at").values_list("pk", flat=True)[:100])
-    return {"due": len(letters), "sent": sum(send_email(email_id=letter) for letter in letters)}
+    ids = list(due.order_by("due_at").values_list("pk", flat=True)[:100])
+    return {"due": len(ids), "sent": sum(send_email(email_id=email_id) for email_id in ids)}
 
 
 def _compose(email: Email) -> EmailMessage:
-    """The first line of a template is the subject."""
+    """The message. The first line of a template is the subject."""
     context = {**email.facts, "base_url": settings.PUBLIC_URL, "link": _link(email)}
     text = render_to_string(f"merchants/email/{email.kind}.txt", context)
     subject, _, body = text.strip().partition("\n")
@@ -65,7 +65,7 @@ def _compose(email: Email) -> EmailMessage:
 
 
 def _link(email: Email) -> str:
-    """The secret link of a letter, made only now: what is kept opens nothing."""
+    """The secret link of an email. It is made only now, so no stored row opens anything."""
     match email.kind:
         case EmailKind.INVITATION:
             page, token = "merchants:join", sign_invitation(email.about or 0)
@@ -76,7 +76,7 @@ def _link(email: Email) -> str:
     return f"{settings.PUBLIC_URL}{reverse(page)}?{urlencode({'token': token})}"
 
 
-def _put_off(email: Email, *, cause: str) -> None:
+def _postpone(email: Email, *, cause: str) -> None:
     pause = min(FIRST_PAUSE * 2 ** min(email.attempts - 1, 10), LONGEST_PAUSE)
     email.due_at = timezone.now() + pause
     if email.attempts >= MAX_ATTEMPTS:

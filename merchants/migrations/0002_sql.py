@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "guards.sql": "38b926ca72d65bd9c96212d6ae86c87b44e51c7609aa334eb0cca1c95ff854ab",
+            "guards.sql": "f721060be37254654129400c6f68784e5f1c2aac52c953ffc6e35bdec8e3e5fe",
         },
     )

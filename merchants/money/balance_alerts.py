@@ -1,7 +1,7 @@
-"""The letter that a balance is low: one for each time that it falls below the level.
+"""Emails the owners once each time the balance falls below the level of their alert.
 
-A sweep compares balances with levels, so that no purchase has to. A balance that falls and rises
-again between two sweeps is not noticed: by then there is nothing to warn of.
+A sweep compares balances with levels, so no purchase has to. It misses a balance that falls and
+rises again between two sweeps; by then there is nothing to warn about.
 """
 
 from decimal import Decimal
@@ -20,17 +20,17 @@ from merchants.email.outbox import tell_owners, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet
 
-# Of the alert's own wallet. As a subquery, so that an UPDATE can name it in its own condition; a
-# join would be looked up beforehand, and of two sweeps both could believe to be the first.
+# The balance of the alert's wallet. It is a subquery so that the UPDATE itself checks it. Django
+# would read a join in a SELECT before the UPDATE, and two sweeps could both find the balance below.
 BALANCE = Subquery(Wallet.objects.filter(pk=OuterRef("account_id")).values("balance"))
 
 
 @transaction.atomic
 def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -> bool:
-    """Sets the level below which the owners are written to; None for never. False where it is
-    this already.
+    """Sets the level of the balance alert in the account's currency; None removes the alert.
 
-    Where the balance is below the old level and the new one, they know: no other letter is due.
+    Returns False if the level is unchanged. If the balance was already below the old level and is
+    below the new one, the owners get no second email.
     """
     alerts = BalanceAlert.objects.select_for_update(of=("self",))
     before = alerts.filter(account=account).first()
@@ -41,26 +41,29 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
         BalanceAlert.objects.filter(account=account).delete()
     elif before is None:
         alert, created = alerts.get_or_create(account=account, defaults={"level": level})
-        if not created:  # somebody else set one at this moment
+        if not created:  # a concurrent request created it
             _change_level(alert, level)
     else:
         _change_level(before, level)
-    told = _amount(level, account)
-    record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=told)
+    level_text = _amount(level, account)
+    record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
     tell_owners(
         account=account,
         change="The balance alert was changed",
         actor=actor,
-        facts={"Before": _amount(level_before, account), "Now": told},
+        facts={"Before": _amount(level_before, account), "Now": level_text},
     )
     return True
 
 
 def sweep_balance_alerts() -> dict[str, int]:
-    """Writes for each balance that fell below its level since, and arms again those that rose."""
+    """Emails the owners of each balance that is newly below its level.
+
+    Rearms the alerts whose balance is back at or above the level. Returns both counts.
+    """
     armed = BalanceAlert.objects.filter(below=True, level__lte=BALANCE).update(below=False)
     fallen = _fallen().order_by("pk").values_list("pk", flat=True)
-    return {"told": sum(_tell(pk) for pk in fallen), "armed": armed}
+    return {"told": sum(_email_owners(pk) for pk in fallen), "armed": armed}
 
 
 def _fallen() -> QuerySet[BalanceAlert]:
@@ -68,8 +71,11 @@ def _fallen() -> QuerySet[BalanceAlert]:
 
 
 @transaction.atomic
-def _tell(account_id: int) -> bool:
-    """Notes the crossing and writes the letters, together. Of two at once one does."""
+def _email_owners(account_id: int) -> bool:
+    """Records the crossing and stores the emails in one transaction.
+
+    Of two concurrent sweeps, one does so and the other gets False.
+    """
     if not _fallen().filter(pk=account_id).update(below=True, crossed_at=Now()):
         return False
     alert = BalanceAlert.objects.select_related("account__wallet").get(pk=account_id)

@@ -1,5 +1,8 @@
-"""Charts as numbers for an SVG that a template draws: a page runs no script and has no styles of
-its own, so every bar comes with its place and size."""
+"""Computes the bars that a template draws as SVG.
+
+The Content-Security-Policy forbids inline scripts and styles, so every bar has its position and
+size as numbers. Lengths are in SVG units.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +13,7 @@ from decimal import Decimal
 from orders.of_account import Spend
 
 HEIGHT = 160
-STEP, WIDTH = 22, 16  # from bar to bar, and how wide each is
+STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each
 LONGEST = 300
 MOST_PRODUCTS = 10
 LABEL_EVERY = 7  # days
@@ -18,20 +21,20 @@ LABEL_EVERY = 7  # days
 
 @dataclass(frozen=True)
 class Bar:
-    """One day or product: what it says, and where it is drawn."""
+    """The bar of one day or product: its numbers, and where it is drawn."""
 
     name: str
     orders: int
     amount: Decimal
     length: int
     place: int = 0  # along the axis
-    end: int = 0  # of its upper end, where it stands upright
+    end: int = 0  # the y of an upright bar's upper end
     labelled: bool = True
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars, and the size of the picture."""
+    """Bars, and the size of the drawing."""
 
     bars: list[Bar]
     width: int
@@ -43,7 +46,7 @@ class Chart:
 
 
 def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
-    """A bar for each day, the days without an order too."""
+    """One bar for each day from `first` to `last`, including days without an order."""
     orders: dict[date, int] = defaultdict(int)
     amounts: dict[date, Decimal] = defaultdict(Decimal)
     for row in spent:
@@ -69,7 +72,7 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:
-    """A bar for each of the dearest products, and one for all others."""
+    """One bar for each of the ten products with the highest spend, and one for all others."""
     orders: dict[str, int] = defaultdict(int)
     amounts: dict[str, Decimal] = defaultdict(Decimal)
     for row in spent:
@@ -93,5 +96,5 @@ def draw_products(spent: Iterable[Spend]) -> Chart:
 
 
 def _share(amount: Decimal, most: Decimal, length: int) -> int:
-    """What is there is seen: never shorter than one unit."""
+    """The length of a bar. An amount above zero is at least one unit long, so it is visible."""
     return max(int(amount / most * length), 1) if amount else 0

@@ -1,4 +1,4 @@
-"""A statement as a file: made and sent piece by piece, whatever its size."""
+"""Writes a statement as a file, in pieces, so its size is not limited by memory."""
 
 import csv
 from collections.abc import Generator, Iterable, Iterator
@@ -17,10 +17,10 @@ LINES_AT_ONCE = 200
 
 
 def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
-    """A line for each entry, oldest first, below the names of the columns.
+    """Yields the column names, then one line for each entry, oldest first.
 
-    Nothing in it is text that a person wrote, so no cell can be read as a formula by a spreadsheet
-    but the amounts, which are plain numbers.
+    No cell holds text that a person wrote, so none needs protection against spreadsheet formulas.
+    Amounts may start with a minus sign, but they are plain numbers.
     """
     writer = csv.writer(_Echo())
     yield _line(writer, COLUMNS)
@@ -42,7 +42,10 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
 
 
 def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
-    """`{"account", "currency", "entries": [...]}`, oldest first; a broken download is no JSON."""
+    """Yields `{"account", "currency", "entries": [...]}`, oldest entry first.
+
+    An incomplete download is not valid JSON.
+    """
     yield b'{"account":%b,"currency":%b,"entries":[' % (
         dumps(account.name),
         dumps(account.currency),
@@ -67,7 +70,7 @@ def _as_json(entry: StatementLine) -> dict[str, Any]:
 
 
 def _together(lines: Iterable[bytes], between: bytes = b"") -> Iterator[bytes]:
-    """Some hundred lines in one piece: sending each alone would cost more than making it."""
+    """Joins 200 lines into one piece. Sending a line alone costs more than making it."""
     some: list[bytes] = []
     for line in lines:
         some.append(line)
@@ -88,7 +91,7 @@ def _time(moment: datetime) -> str:
 
 
 class _Echo:
-    """What csv writes into, to have the line back."""
+    """A file for csv.writer: `writerow` then returns the line itself."""
 
     def write(self, line: str) -> str:
         return line

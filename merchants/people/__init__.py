@@ -1,0 +1,1 @@
+"""Members of an account: roles, invitations, sign-in, passwords and sessions."""

@@ -1,7 +1,7 @@
-"""Who is looking at the merchants' page, and at whose account.
+"""Which member sends a request, and for which account.
 
-The account of a request comes from here and from nowhere else: it is that of the signed-in
-person's membership. No path, form or query names an account, so none can name a wrong one.
+Only this module determines the account of a request: it is the account of the signed-in person's
+membership. No path, form or query names an account, so none can name another merchant's.
 """
 
 from collections.abc import Callable
@@ -33,12 +33,12 @@ class Member:
     role: Role
 
     def may(self, role: Role) -> bool:
-        """Whether they may do what `role` may. In an account that is switched off all only read."""
+        """Whether the member may do what `role` may. In a disabled account everybody only reads."""
         return role is Role.VIEWER or (self.account.enabled and self.role.includes(role))
 
 
 def find_member(request: HttpRequest) -> Member | None:
-    """The member who sends this request; None for everybody else, staff included."""
+    """The member who sends this request; None for anonymous visitors, staff and other users."""
     user = request.user
     if not isinstance(user, User) or user.is_staff:
         return None
@@ -49,9 +49,10 @@ def find_member(request: HttpRequest) -> Member | None:
 
 
 def member_page(least: Role = Role.VIEWER) -> Callable[[MemberView[P]], View[P]]:
-    """Makes a view one for members of this role at least; it gets the member as second argument.
+    """Restricts a view to members with at least this role, and passes it the member.
 
-    Others are sent to sign in, or, where they have, refused with 403.
+    The member is the view's second argument. Anonymous visitors are redirected to the sign-in
+    page. Signed-in users without the role raise PermissionDenied (403).
     """
 
     def decorate(view: MemberView[P]) -> View[P]:

@@ -1,7 +1,7 @@
-"""How people come into an account: asked by staff or by an owner, once, by email.
+"""Invitations into an account. Staff or an owner send them by email, and each works once.
 
-The link in the email (merchants/email/secret_links.py) names the invitation. Whether it is still
-open is decided when the link is used.
+The link in the email (merchants/email/secret_links.py) names the invitation. Using the link checks
+whether the invitation is still open.
 """
 
 from django.contrib.auth.models import User
@@ -18,11 +18,11 @@ from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
-MAX_EMAIL_LENGTH = 150  # it is the person's username too
+MAX_EMAIL_LENGTH = 150  # the address is also the person's username
 
 
 def open_invitations(account: Account | None = None) -> QuerySet[Invitation]:
-    """Those that can be accepted now, of one account or of all."""
+    """The invitations that can be accepted now, of one account or of all accounts."""
     found = Invitation.objects.filter(
         accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now()
     )
@@ -31,13 +31,14 @@ def open_invitations(account: Account | None = None) -> QuerySet[Invitation]:
 
 @transaction.atomic
 def invite_person(*, account: Account, email: str, role: Role, invited_by: User) -> Invitation:
-    """Sends somebody an invitation; one that is open for the same address is replaced.
+    """Invites a person by email. An open invitation for the same address is replaced.
 
-    Raises InputProblem for a member of this account, and where too many invitations are open.
-    Whether the address belongs to somebody elsewhere is never said: only its holder learns it.
+    Raises InputProblem if the person is a member of this account, if the address is unusable, or
+    if too many invitations are open. It does not reveal whether the address signs in to another
+    account: only its holder learns that, from the link.
     """
     email = email.strip().lower()
-    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # one after the other
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # serialises invitations
     check_invitation(account=account, email=email)
     unanswered = Invitation.objects.filter(account=account, accepted_at=None, withdrawn_at=None)
     unanswered.filter(email__iexact=email).update(withdrawn_at=timezone.now())
@@ -69,22 +70,22 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
 
 
 def check_invitation(*, account: Account, email: str) -> None:
-    """Raises InputProblem where this address cannot be invited into the account now."""
-    # A quoted address may hold control characters, which would end a line of a letter's head.
+    """Raises InputProblem if this address cannot be invited into the account now."""
+    # A quoted address may hold control characters, which could inject an email header.
     if len(email.lower()) > MAX_EMAIL_LENGTH or not email.isprintable():
-        raise InputProblem(
-            f"An address has at most {MAX_EMAIL_LENGTH} characters, all of which can be printed."
-        )
+        raise InputProblem(f"Enter an address of at most {MAX_EMAIL_LENGTH} printable characters.")
     members = Membership.objects.filter(account=account, user__is_active=True)
     if members.filter(user__email__iexact=email).exists():
-        raise InputProblem("This person is a member of the account.")
+        raise InputProblem("This person is already a member of the account.")
     if open_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
-        raise InputProblem(f"At most {MAX_OPEN} invitations are open; withdraw one first.")
+        raise InputProblem(
+            f"An account has at most {MAX_OPEN} open invitations. Withdraw one first."
+        )
 
 
 @transaction.atomic
 def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
-    """Takes it back; False where it was answered or taken back before."""
+    """Withdraws an invitation. Returns False if it was already accepted or withdrawn."""
     unanswered = Invitation.objects.filter(
         pk=invitation.pk, accepted_at=None, withdrawn_at=None
     ).update(withdrawn_at=timezone.now())
@@ -99,7 +100,7 @@ def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
 
 
 def find_invitation(token: str) -> Invitation | None:
-    """The open invitation that this link is of; None for anything else."""
+    """The open invitation of this token; None if the token is invalid or no longer open."""
     number = read_invitation(token)
     if number is None:
         return None
@@ -108,10 +109,10 @@ def find_invitation(token: str) -> Invitation | None:
 
 @transaction.atomic
 def accept_invitation(*, invitation_id: int, password: str) -> User:
-    """Makes the person a member, with this password; returns their user.
+    """Makes the invited person a member with this password. Returns their user.
 
-    Somebody who was removed from this very account comes back. Raises InputProblem where the
-    invitation was answered meanwhile, or the address is in use elsewhere.
+    A person who was removed from the same account gets their old user back. Raises InputProblem if
+    the invitation is no longer open or the address already signs in to the service.
     """
     invitation = (
         open_invitations()
@@ -121,7 +122,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         .first()
     )
     if invitation is None:
-        raise InputProblem("This invitation is no longer open. Ask for another one.")
+        raise InputProblem("This invitation is no longer open. Ask for a new one.")
     user = _make_user(invitation)
     user.is_active = True
     user.set_password(password)
@@ -143,7 +144,10 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
 
 
 def _make_user(invitation: Invitation) -> User:
-    """The unique username keeps two invitations of one address apart."""
+    """The user with the invitation's address, created if needed.
+
+    Usernames are unique, so of two invitations to one address only one makes a user.
+    """
     user, made = User.objects.select_for_update().get_or_create(
         username=invitation.email, defaults={"email": invitation.email}
     )
@@ -153,7 +157,7 @@ def _make_user(invitation: Invitation) -> User:
     )
     if not made and not returning:
         raise InputProblem(
-            "This email address has a log-in already. A person belongs to one account: ask to be"
-            " invited at another address."
+            "This email address already signs in here, and a person belongs to one account only."
+            " Ask to be invited at another address."
         )
     return user

@@ -1,4 +1,4 @@
-"""People of an account: their roles, and those who leave."""
+"""Lists the members of an account, changes their roles and removes them."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -14,14 +14,17 @@ from merchants.models import Invitation, Membership, Role
 
 
 def members_of(account: Account) -> QuerySet[Membership]:
-    """Who belongs to the account now, those who came first in front."""
+    """The account's active members, longest-standing first."""
     members = Membership.objects.filter(account=account, user__is_active=True)
     return members.select_related("user").order_by("pk")
 
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: Role, actor: User) -> Membership:
-    """Gives a member another role. Raises InputProblem where no owner would be left."""
+    """Changes a member's role.
+
+    Raises InputProblem if no owner would be left or the person is no longer a member.
+    """
     member = _locked(membership)
     if role is not Role.OWNER:
         _keep_an_owner(member)
@@ -36,10 +39,10 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> Membershi
 
 @transaction.atomic
 def remove_member(*, membership: Membership, actor: User) -> Membership:
-    """Switches a member off: their sessions end, the invitations they sent are taken back, and the
-    audit trail goes on naming them.
+    """Deactivates a member's user, which ends their sessions, and withdraws their invitations.
 
-    Raises InputProblem where no owner would be left.
+    The user stays in the database because the audit trail names it. Raises InputProblem if no
+    owner would be left or the person is no longer a member.
     """
     member = _locked(membership)
     _keep_an_owner(member)
@@ -55,8 +58,11 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
 
 
 def _locked(membership: Membership) -> Membership:
-    """The row as it is now. Changes of one account's people follow one another, or two owners could
-    each remove the other and leave nobody."""
+    """The current row, read under the account's lock.
+
+    The lock serialises changes to an account's members. Without it, two owners could remove each
+    other and leave the account without an owner.
+    """
     Account.objects.select_for_update(no_key=True).get(pk=membership.account_id)
     member = members_of(membership.account).filter(pk=membership.pk).first()
     if member is None:
@@ -67,7 +73,7 @@ def _locked(membership: Membership) -> Membership:
 def _keep_an_owner(member: Membership) -> None:
     owners = members_of(member.account).filter(role=Role.OWNER)
     if member.role == Role.OWNER and not owners.exclude(pk=member.pk).exists():
-        raise InputProblem("An account keeps at least one owner: make somebody else owner first.")
+        raise InputProblem("An account needs at least one owner. Make somebody else owner first.")
 
 
 def _tell(

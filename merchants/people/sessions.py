@@ -1,4 +1,4 @@
-"""The sessions of a member: where each was last seen, and ending them.
+"""A member's sessions: where each was last used, and how to end them.
 
 A MemberSession row references Django's session row: deleting the session deletes both.
 """
@@ -15,16 +15,19 @@ from django.utils import timezone
 from accounts.addresses import client_address_text
 from merchants.models import MemberSession
 
-WRITTEN_EVERY = timedelta(minutes=1)
+UPDATE_INTERVAL = timedelta(minutes=1)
 
 
 def note_session_use(*, request: HttpRequest, user: User) -> None:
-    """Writes down that this session was used, at most once a minute."""
+    """Records the browser, address and time of this session's last use.
+
+    A session that keeps its address is updated at most once a minute.
+    """
     key, now = str(request.session.session_key), timezone.now()
     address = client_address_text(request)
     seen = MemberSession.objects.filter(session_id=key)
     session = seen.first()
-    if session is not None and session.address == address and session.seen_at > now - WRITTEN_EVERY:
+    if session and session.address == address and session.seen_at > now - UPDATE_INTERVAL:
         return
     facts = {"address": address, "device": _device(request), "seen_at": now}
     if seen.update(**facts):
@@ -34,22 +37,22 @@ def note_session_use(*, request: HttpRequest, user: User) -> None:
             Session.objects.select_for_update().get(pk=key)
             MemberSession.objects.create(session_id=key, user=user, **facts)
     except (Session.DoesNotExist, IntegrityError):
-        return  # ended meanwhile, or another request of this session was faster
+        return  # the session has ended, or a concurrent request created the row
 
 
 def sessions_of(user: User) -> QuerySet[MemberSession]:
-    """The live sessions of a person, the last used one first."""
+    """The person's sessions that have not expired, last used first."""
     live = MemberSession.objects.filter(user=user, session__expire_date__gt=timezone.now())
     return live.order_by("-seen_at", "-pk")
 
 
 def end_member_sessions(sessions: QuerySet[MemberSession]) -> int:
-    """Ends these sessions at once; returns how many there were."""
+    """Ends these sessions at once. Returns how many there were."""
     rows = Session.objects.filter(pk__in=sessions.values("session_id"))
     return rows.delete()[1].get("sessions.Session", 0)
 
 
 def _device(request: HttpRequest) -> str:
-    """What the browser calls itself, in a few printable characters."""
+    """The User-Agent header without unprintable characters, at most 200 characters."""
     agent = request.headers.get("User-Agent", "")
     return "".join(one for one in agent if one.isprintable() and one.isascii())[:200]

@@ -1,8 +1,8 @@
--- Staff are never members of an account, and members never staff: who decides about deliveries and
--- money is nobody's customer.
+-- Refuses a person who is both staff and member of an account: whoever decides about deliveries and
+-- money must not act for a merchant.
 --
--- Each side locks the person's row before it looks: of two that come at once the later one sees
--- what the earlier one wrote.
+-- Both triggers run with the person's row locked, so of two concurrent changes the later one sees
+-- the earlier one.
 CREATE OR REPLACE FUNCTION merchants_refuse_staff() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     person record;

@@ -1,4 +1,4 @@
-"""Amounts in templates, exact as the API writes them."""
+"""Writes amounts in templates as the API does, without rounding."""
 
 from decimal import Decimal
 
@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.filter
 def money(amount: Decimal | None) -> str:
-    """`9.99`, `-0.0725`, `5.00`; nothing for None."""
+    """`9.99`, `-0.0725` or `5.00`; an empty string for None."""
     return "" if amount is None else money_text(amount)

@@ -1,0 +1,1 @@
+"""The pages of the merchant site, with their forms and shared helpers."""

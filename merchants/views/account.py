@@ -1,4 +1,4 @@
-"""What a person changes about themselves: password, second factor, sessions."""
+"""The member's own account pages: password, second factor and sessions."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -12,18 +12,18 @@ from django_otp import login, match_token, user_has_device
 
 from accounts.second_factor import must_show_factor, qr_code, typed_key, waiting_device
 from merchants.people.access import Member, member_page
-from merchants.people.security import change_password, turn_factor_off, turn_factor_on
+from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.sessions import end_member_sessions, sessions_of
 from merchants.views.forms import ChangePasswordForm, CodeForm
 from merchants.views.pages import confirm, posted, show
 
-WRONG_CODE = "This is not the code. After a few wrong ones, wait a moment."
+WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
 
 
 @require_safe
 @member_page()
 def account(request: HttpRequest, member: Member) -> HttpResponse:
-    """Who somebody is here, how they sign in, and from where they have."""
+    """Shows the member's role, how they sign in, and their sessions."""
     return show(
         request,
         member,
@@ -40,19 +40,19 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
 @sensitive_post_parameters()
 @member_page()
 def password(request: HttpRequest, member: Member) -> HttpResponse:
-    """Changes the password, which ends every other session."""
+    """Changes the member's password and ends their other sessions."""
     form = ChangePasswordForm(request, member.user, posted(request))
     if form.is_valid():
         change_password(user=member.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, member.user)
-        messages.success(request, "Your password is changed, and other sessions have ended.")
+        messages.success(request, "Your password was changed. Your other sessions have ended.")
         return _back()
     return confirm(
         request,
         member,
         title="Change your password",
         question="Choose a new password.",
-        facts=["You stay signed in here, and are signed out everywhere else."],
+        facts=["You stay signed in here and are signed out everywhere else."],
         form=form,
         button="Change password",
         back=reverse("merchants:account"),
@@ -62,7 +62,7 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
-    """Asks for the second factor of this session."""
+    """Asks for the second factor, once per session."""
     if not must_show_factor(request):
         return HttpResponseRedirect(reverse("merchants:overview"))
     form = CodeForm(posted(request))
@@ -80,13 +80,18 @@ def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows a QR code to scan; the first right code confirms it and gives backup codes, once."""
+    """Shows a QR code to scan. The first right code turns the second factor on.
+
+    The answer then shows the backup codes, which no other page shows.
+    """
     if user_has_device(member.user):
-        messages.info(request, "You have a second factor. Turn it off to enrol another.")
+        messages.info(
+            request, "You already have a second factor. To replace it, turn it off first."
+        )
         return _back()
     device = waiting_device(member.user)
     form = CodeForm(posted(request))
-    form.fields["code"].help_text = "The six digits that your app shows now."
+    form.fields["code"].help_text = "Enter the six digits that your app shows now."
     if form.is_valid():
         if device.verify_token(form.cleaned_data["code"]):
             codes = turn_factor_on(device=device)
@@ -99,7 +104,7 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/two_factor_on.html",
-        title="Turn a second factor on",
+        title="Turn on a second factor",
         form=form,
         qr=qr_code(device),
         key=typed_key(device),
@@ -109,22 +114,22 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
-    """Turns the second factor off, by one more code of it."""
+    """Turns the second factor off, after one more of its codes."""
     if not user_has_device(member.user):
         return _back()
     form = CodeForm(posted(request))
     if form.is_valid():
         if match_token(member.user, form.cleaned_data["code"]) is not None:
             turn_factor_off(user=member.user)
-            messages.success(request, "Your second factor is off.")
+            messages.success(request, "Your second factor was turned off.")
             return _back()
         form.add_error("code", WRONG_CODE)
     return confirm(
         request,
         member,
-        title="Turn the second factor off",
-        question="Sign in by password alone from now on?",
-        facts=["Show the second factor once more to turn it off. Its backup codes go too."],
+        title="Turn off the second factor",
+        question="Sign in with only your password from now on?",
+        facts=["Enter one more code to confirm. Your backup codes stop working too."],
         form=form,
         button="Turn off",
         danger=True,
@@ -135,18 +140,18 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
 @require_POST
 @member_page()
 def end_session(request: HttpRequest, member: Member, session_id: int) -> HttpResponse:
-    """Ends one session of this person; their own one is ended by signing out."""
+    """Ends another session of this member. Signing out ends the current one."""
     others = sessions_of(member.user).exclude(session_id=request.session.session_key)
     if not end_member_sessions(others.filter(pk=session_id)):
         raise Http404
-    messages.success(request, "The session has ended.")
+    messages.success(request, "The session was ended.")
     return _back()
 
 
 @require_POST
 @member_page()
 def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
-    """Ends all sessions of this person but this one."""
+    """Ends all sessions of this member except the current one."""
     ended = end_member_sessions(
         sessions_of(member.user).exclude(session_id=request.session.session_key).order_by()
     )

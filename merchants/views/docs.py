@@ -1,4 +1,4 @@
-"""What a merchant's developers read: how to begin, to retry and to reconcile."""
+"""The docs pages for a merchant's developers: first calls, retries, top-ups, reconciling."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from merchants.people.access import Member, member_page
+from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
 from merchants.views.pages import show
-from merchants.views.recipes import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
 
 
 @require_safe
 @member_page()
 def start(request: HttpRequest, member: Member) -> HttpResponse:
-    """The first calls."""
+    """The quick start: address, key and first calls."""
     return _show(
         request, member, "docs_start", "Docs: quick start", first=snippet("first_calls.sh")
     )
@@ -23,7 +23,7 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def retries(request: HttpRequest, member: Member) -> HttpResponse:
-    """Which answer means what to do, and programs that do it."""
+    """What to do after each answer of the API, and programs that do it."""
     programs = [
         {"file": name, "language": language, "text": snippet(name)}
         for name, language in RETRY_SNIPPETS.items()
@@ -48,7 +48,7 @@ def retries(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def topups(request: HttpRequest, member: Member) -> HttpResponse:
-    """Buying a top-up, and waiting for it."""
+    """How to buy a top-up and wait for its delivery."""
     return _show(
         request, member, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py")
     )
@@ -57,14 +57,14 @@ def topups(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
-    """What request_abandoned means, and how to reconcile."""
+    """What request_abandoned means, and how to settle purchases with an unknown outcome."""
     return _show(request, member, "docs_abandoned", "Docs: request_abandoned and reconciling")
 
 
 @require_safe
 @member_page()
 def snippet_file(request: HttpRequest, member: Member, name: str) -> HttpResponse:
-    """A program of these pages as a file."""
+    """One program of the docs pages as a file; 404 for an unknown name."""
     if name not in SNIPPET_NAMES:
         raise Http404
     return HttpResponse(

@@ -1,9 +1,9 @@
-"""Sending files whose size nobody knows, beside purchases that must not wait.
+"""Sends files of unknown size without holding up purchases.
 
-A web process has few threads. While one streams, it waits for whoever reads, however slowly, and
-serves nobody else. So what fits into a few megabytes is made at once and handed over whole: then
-the server sends it beside its work. Only more than that is streamed, and for one account one file
-at a time, so that a merchant's people hold one thread at most.
+A web process has few threads, and a thread that streams a file serves nobody else until the reader
+has it all. A file of up to 4 MB is therefore built in memory and handed over whole: the server then
+sends it without a thread. Only larger files are streamed, one per account at a time, so the members
+of one account occupy at most one thread.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -17,16 +17,18 @@ from accounts.models import Account
 
 logger = structlog.get_logger(__name__)
 
-WHOLE_BYTES = 4_000_000  # some 30,000 lines of a statement
-# A process that died while it sent leaves its mark; for so long.
+WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
+# If a process dies while it streams, the account is blocked from another large file this long.
 LONGEST_SECONDS = 600
 
 
 def send_file(
     parts: Generator[bytes], *, account: Account, content_type: str, name: str
 ) -> HttpResponseBase | None:
-    """The answer that sends these parts as a file. None where another large one of the account is
-    on its way."""
+    """A response that sends these parts as a file named `name`.
+
+    Returns None if the file is large and another large file of the account is being sent.
+    """
     headers = {
         "Content-Type": content_type,
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -47,7 +49,7 @@ def send_file(
 
 
 class _Rest:
-    """The parts; closed when they are sent, or when nobody reads any more."""
+    """Yields the parts. Django closes it when the file is sent or the reader disconnects."""
 
     def __init__(
         self, beginning: list[bytes], parts: Generator[bytes], release: Callable[[], None]
@@ -55,14 +57,17 @@ class _Rest:
         self._beginning = beginning
         self._parts = parts
         self._release = release
-        self._log = logger.bind(**get_contextvars())  # whose request this is, also when it is over
+        # Keeps the request's id and user for a failure after the request has ended.
+        self._log = logger.bind(**get_contextvars())
 
     def __iter__(self) -> Iterator[bytes]:
         while self._beginning:
             yield self._beginning.pop(0)
         try:
             yield from self._parts
-        except Exception:  # its 200 is sent and logged already: this line is all that tells of it
+        except (
+            Exception
+        ):  # the request is logged as a 200 already; only this line reports a failure
             self._log.exception("download_failed")
             raise
 
@@ -72,9 +77,9 @@ class _Rest:
 
 
 def _begin(account: Account) -> Callable[[], None] | None:
-    """Notes that a file is being sent; returns what ends that. None where one is already.
+    """Marks that the account is being sent a large file, and returns what removes the mark.
 
-    Without the cache nothing is noted, and files are sent all the same.
+    Returns None if there is a mark already. If the cache is down, files are sent without marks.
     """
     key = f"merchants:sending:{account.pk}"
 

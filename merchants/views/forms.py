@@ -1,4 +1,4 @@
-"""What people type on the merchants' page."""
+"""Forms that several pages of the merchant site use."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from merchants.people.invitations import MAX_EMAIL_LENGTH
 
 
 class EmailField(forms.EmailField):
-    """An address, in small letters."""
+    """An email address, returned in lower case."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("label", "Email")
@@ -33,7 +33,7 @@ class EmailField(forms.EmailField):
 
 
 class SignInForm(AuthenticationForm):
-    """Whatever is wrong (no such person, the password, no member), the answer is the same."""
+    """Signs in members only. Every failure has the same message, so it reveals no address."""
 
     username = EmailField()
 
@@ -44,7 +44,7 @@ class SignInForm(AuthenticationForm):
 
 
 class ChangePasswordForm(PasswordChangeForm):
-    """To show the old password is to sign in: whoever guesses it is locked out as there."""
+    """Counts wrong old passwords as failed sign-ins, so guessing them leads to a lockout."""
 
     def __init__(self, request: HttpRequest, *arguments: Any) -> None:
         self._request = request
@@ -70,8 +70,8 @@ class InviteForm(forms.Form):
     role = forms.ChoiceField(
         choices=Role.choices,
         initial=Role.DEVELOPER,
-        help_text="Owners do everything, and invite people. Developers manage API access and"
-        " references. Viewers read.",
+        help_text="Viewers only read. Developers also manage API access and references. Owners also"
+        " manage people and the balance alert.",
     )
 
 
@@ -80,12 +80,12 @@ class RoleForm(forms.Form):
 
 
 class CodeForm(forms.Form):
-    """A code of a second factor, typed by hand."""
+    """A code of a second factor, returned in lower case without spaces."""
 
     code = forms.CharField(
         max_length=20,
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
-        help_text="From your app, or one of your backup codes.",
+        help_text="Enter the code that your app shows, or one of your backup codes.",
     )
 
     def clean_code(self) -> str:
@@ -102,12 +102,12 @@ class RotateForm(forms.Form):
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,
         initial=24,
-        help_text="For so long the present keys work next to the new one; 0 ends them at once.",
+        help_text="How long the old keys keep working beside the new one. 0 ends them at once.",
     )
 
 
 class ShelfForm(forms.Form):
-    """Which shelf is named, and which other one may lose the name to it."""
+    """The shelf to set a reference on, and the id of a shelf that may lose the reference to it."""
 
     product = forms.IntegerField(min_value=1, max_value=MAX_ID)
     variation = forms.IntegerField(min_value=1, max_value=MAX_ID, required=False)
@@ -117,8 +117,9 @@ class ShelfForm(forms.Form):
 class ReferenceFileForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
-        help_text="UTF-8, with a line of headings: product_id, variation_id, merchant_reference."
-        " Other columns are ignored; an empty reference takes the name off.",
+        help_text="UTF-8, with the headings product_id, variation_id and merchant_reference in the"
+        " first line. Other columns are ignored. An empty merchant_reference removes the shelf's"
+        " reference.",
     )
 
 
@@ -128,5 +129,5 @@ class AllowlistField(NetworksField):
 
 class AllowlistForm(forms.Form):
     networks = AllowlistField(label="Addresses and networks that may call")
-    # The warning that the person has read, word for word: another one is shown first.
+    # The full text of the warning that the member confirmed. A different warning is shown first.
     sure = forms.CharField(required=False, widget=forms.HiddenInput)

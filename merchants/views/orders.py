@@ -1,4 +1,4 @@
-"""The account's orders, without their codes."""
+"""The pages of the account's orders. They never show codes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from wallets.models import LedgerEntry
 
 
 class OrderFilter(PeriodForm):
-    """Which orders. A client of another account is none that could be chosen."""
+    """Filters orders by day, status and client. Only clients of this account can be chosen."""
 
     status = forms.ChoiceField(required=False, choices=[("", "All"), *OrderStatus.choices])
     client: Any = forms.ModelChoiceField(
@@ -32,7 +32,7 @@ class OrderFilter(PeriodForm):
         self.fields["client"].queryset = account.clients.order_by("name", "pk")  # type: ignore[attr-defined]
 
     def orders(self) -> OrderList:
-        """The account's orders that pass. Only of a valid filter."""
+        """The account's orders that match. Call it only on a valid form."""
         status = self.cleaned_data["status"]
         return list_account_orders(
             self.account,
@@ -46,7 +46,7 @@ class OrderFilter(PeriodForm):
 @require_safe
 @member_page()
 def orders(request: HttpRequest, member: Member) -> HttpResponse:
-    """Every client's orders, newest first."""
+    """Lists the orders of all clients of the account, newest first."""
     filters = OrderFilter(request.GET, account=member.account)
     found: list[Order] = []
     page = None
@@ -69,7 +69,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
-    """One order: what was sold, where its delivery stands, and what it moved in the wallet."""
+    """Shows one order: what was sold, its delivery, and its wallet entries."""
     found = find_account_order(member.account, reference)
     if found is None:
         raise Http404
@@ -79,7 +79,7 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
         "merchants/order.html",
         title=f"Order {found.reference}",
         order=found,
-        own_name=_own_name(member.account, found),
+        merchant_reference=_merchant_reference(member.account, found),
         entries=LedgerEntry.objects.filter(
             wallet=member.account.pk, order_reference=found.reference
         ).order_by("pk"),
@@ -87,8 +87,8 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
     )
 
 
-def _own_name(account: Account, order: Order) -> str | None:
-    """The merchant's name for the shelf, as it is now (contract, "Voucher order")."""
+def _merchant_reference(account: Account, order: Order) -> str | None:
+    """The account's current reference for the order's shelf, as the API shows it."""
     if order.shelf_id is None:
         return None
     links = ReferenceLink.objects.filter(account=account, shelf=order.shelf_id)
@@ -96,7 +96,7 @@ def _own_name(account: Account, order: Order) -> str | None:
 
 
 def _moves(order: Order) -> list[FulfilmentEvent]:
-    """When a top-up's status moved. Who moved it and their notes are the operators' own."""
+    """A top-up's status changes, without the operators' names and notes."""
     if order.fulfilment_id is None:
         return []
     events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")

@@ -1,4 +1,4 @@
-"""The first page."""
+"""The first page of the merchant site."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ SPEND_TIMEOUT_SECONDS = 2  # short: the page is useful without this number
 
 @dataclass(frozen=True)
 class Step:
-    """Something that a new merchant does once."""
+    """A setup step of a new merchant."""
 
     done: bool
     what: str
@@ -34,7 +34,7 @@ class Step:
 @require_safe
 @member_page()
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
-    """What matters at a glance."""
+    """Shows the balance, today's spend, open top-ups, the latest orders and the next steps."""
     account = member.account
     latest = list_account_orders(account)
     balance, alert = balance_of(account), alert_of(account)
@@ -55,7 +55,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 def _spent_today(account: Account) -> Decimal | None:
-    """Since midnight, UTC; None where there is too much to add up."""
+    """The amount spent since midnight UTC; None if adding it up takes too long."""
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         with statement_timeout(SPEND_TIMEOUT_SECONDS):
@@ -69,14 +69,12 @@ def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[Step]:
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [
-        Step(
-            bool(balance_of(account)), "Money is in the wallet. Ask support how to pay in", wallet
-        ),
-        Step(keys.exists(), "A client has a key", clients),
+        Step(bool(balance_of(account)), "Add money to the wallet; support tells you how", wallet),
+        Step(keys.exists(), "Create a client and issue its first key", clients),
         Step(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
-            "The first order is bought, as the quick start shows",
+            "Buy the first order with the quick start",
             docs,
         ),
-        Step(alert, "A level is set for the balance alert", wallet),
+        Step(alert, "Set a balance alert", wallet),
     ]

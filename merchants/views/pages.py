@@ -1,4 +1,4 @@
-"""What the merchants' pages have in common."""
+"""Rendering that all pages of the merchant site share: the menu and the confirmation page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from django.urls import reverse
 from merchants.models import Role
 from merchants.people.access import Member
 
-# The menu: a word and the name of its page.
+# The menu's labels, each with the URL name of its page.
 MENU = {
     "Overview": "merchants:overview",
     "API access": "merchants:clients",
@@ -26,7 +26,7 @@ MENU = {
 def show(
     request: HttpRequest, member: Member, template: str, *, status: int = 200, **context: Any
 ) -> TemplateResponse:
-    """A page of the signed-in member, with the menu."""
+    """Renders a page with the menu. `context` goes to the template."""
     menu = [
         {"label": label, "url": reverse(name), "here": _is_here(request, reverse(name))}
         for label, name in MENU.items()
@@ -46,7 +46,7 @@ def show(
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
-    """What a form is filled with: nothing where it is only looked at."""
+    """The data of a POST for a form; None for other methods, so the form stays unbound."""
     return request.POST if request.method == "POST" else None
 
 
@@ -63,7 +63,11 @@ def confirm(
     hidden: Mapping[str, str] | None = None,
     danger: bool = False,
 ) -> TemplateResponse:
-    """Asks before something is done; the form is posted to the same address, `hidden` with it."""
+    """Renders a page that asks for confirmation.
+
+    Its form posts to the same address, with `form` and the `hidden` values. `back` is the address
+    of the "Cancel" link. `danger` makes the button red.
+    """
     return show(
         request,
         member,
@@ -80,6 +84,6 @@ def confirm(
 
 
 def _is_here(request: HttpRequest, url: str) -> bool:
-    """The first page is every other one's beginning."""
+    """Whether the menu entry `url` is current. Every path starts with the overview's."""
     first = reverse("merchants:overview")
     return request.path == url or (url != first and request.path.startswith(url))

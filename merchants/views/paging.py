@@ -1,4 +1,4 @@
-"""Pages of long lists: each begins after a row that is named, none is counted or skipped."""
+"""Splits long lists into pages by the key of a row, without COUNT or OFFSET."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class Place(forms.Form):
-    """Where in a list a page is: older than one row, or newer. Odd places are the first page."""
+    """The page's position: rows before or after a key. Invalid values mean the first page."""
 
     before = forms.IntegerField(required=False, min_value=1, max_value=MAX_ID)
     after = forms.IntegerField(required=False, min_value=0, max_value=MAX_ID)
@@ -23,7 +23,7 @@ class Place(forms.Form):
 
 @dataclass(frozen=True)
 class KeysetPage(Generic[Row]):
-    """Rows, newest first, and the queries of the links to newer and older ones, where there are."""
+    """Rows, newest first, and the query strings of the newer and older pages, if there are any."""
 
     rows: list[Row]
     newer: str | None
@@ -33,9 +33,9 @@ class KeysetPage(Generic[Row]):
 def page_of(
     rows: QuerySet[Row], *, query: QueryDict, key: str = "pk", per_page: int = PER_PAGE
 ) -> KeysetPage[Row]:
-    """The page of these rows that the query names by `before` or `after`, a value of `key`.
+    """The page of `rows` at the query's `before` or `after`, which are values of the field `key`.
 
-    The links keep everything else of the query, such as filters.
+    The links keep the query's other parameters, such as filters.
     """
     place = Place(query)
     place.is_valid()
@@ -57,7 +57,7 @@ def page_of(
 
 
 def without_place(query: QueryDict) -> str:
-    """The query of the same list's first page."""
+    """The query string of the list's first page, with its filters."""
     return _link(query)
 
 

@@ -1,4 +1,4 @@
-"""Who belongs to the account; owners invite, change roles and remove."""
+"""The account's members and invitations. Owners invite people, change roles and remove members."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from merchants.views.pages import confirm, posted, show
 @require_safe
 @member_page()
 def people(request: HttpRequest, member: Member) -> HttpResponse:
-    """Members, and invitations that wait for an answer."""
+    """Lists the members and the open invitations."""
     return show(
         request,
         member,
@@ -34,7 +34,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.OWNER)
 def invite(request: HttpRequest, member: Member) -> HttpResponse:
-    """Asks somebody into the account."""
+    """Invites a person by email."""
     form = InviteForm(posted(request))
     if form.is_valid():
         try:
@@ -47,14 +47,14 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error(None, str(problem))
         else:
-            messages.success(request, f"An invitation is on its way to {invitation.email}.")
+            messages.success(request, f"The invitation is being sent to {invitation.email}.")
             return _back()
     return confirm(
         request,
         member,
         title="Invite a person",
-        question="Whom do you invite?",
-        facts=["They get a letter with a link that is valid for a week."],
+        question="Whom do you want to invite?",
+        facts=["They get an email with a link that is valid for seven days."],
         form=form,
         button="Invite",
         back=reverse("merchants:people"),
@@ -64,19 +64,19 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.OWNER)
 def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpResponse:
-    """Takes an invitation back."""
+    """Withdraws an open invitation."""
     invitation = get_object_or_404(open_invitations(member.account), pk=invitation_id)
     if request.method == "POST":
         if withdraw_invitation(invitation=invitation, actor=member.user):
-            messages.success(request, f"The invitation of {invitation.email} is taken back.")
+            messages.success(request, f"The invitation of {invitation.email} was withdrawn.")
         return _back()
     return confirm(
         request,
         member,
-        title="Take an invitation back",
-        question=f"Take the invitation of {invitation.email} back?",
-        facts=["The link in the letter stops working."],
-        button="Take back",
+        title="Withdraw an invitation",
+        question=f"Withdraw the invitation of {invitation.email}?",
+        facts=["The link in the email stops working."],
+        button="Withdraw",
         danger=True,
         back=reverse("merchants:people"),
     )
@@ -85,7 +85,7 @@ def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpRe
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.OWNER)
 def role(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
-    """Gives a person another role."""
+    """Changes a member's role."""
     person = get_object_or_404(members_of(member.account), pk=membership_id)
     form = RoleForm(posted(request), initial={"role": person.role})
     if form.is_valid():
@@ -94,15 +94,15 @@ def role(request: HttpRequest, member: Member, membership_id: int) -> HttpRespon
             lambda: change_role(
                 membership=person, role=Role(form.cleaned_data["role"]), actor=member.user
             ),
-            f"{person.user.email} has the role now.",
+            f"The role of {person.user.email} was changed.",
         )
     return confirm(
         request,
         member,
         title="Change a role",
-        question=f"What may {person.user.email} do?",
+        question=f"Choose a role for {person.user.email}.",
         form=form,
-        button="Change",
+        button="Change role",
         back=reverse("merchants:people"),
     )
 
@@ -110,20 +110,20 @@ def role(request: HttpRequest, member: Member, membership_id: int) -> HttpRespon
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.OWNER)
 def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
-    """Switches a person off."""
+    """Removes a member from the account."""
     person = get_object_or_404(members_of(member.account), pk=membership_id)
     if request.method == "POST":
         return _try(
             request,
             lambda: remove_member(membership=person, actor=member.user),
-            f"{person.user.email} is no longer a member.",
+            f"{person.user.email} was removed.",
         )
     return confirm(
         request,
         member,
         title="Remove a person",
         question=f"Remove {person.user.email} from {member.account}?",
-        facts=["They are signed out everywhere at once. API keys they have issued go on working."],
+        facts=["They are signed out everywhere at once. API keys that they issued keep working."],
         button="Remove",
         danger=True,
         back=reverse("merchants:people"),

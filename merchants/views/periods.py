@@ -1,4 +1,4 @@
-"""Filters by date, as forms. Days are those of UTC, as all times of the API are."""
+"""Forms that filter by date. Days are UTC days, like all times of the API."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
 
-# Wide enough for any ledger, and far from where dates cannot be computed with.
+# Wide enough for any ledger; dates beyond could overflow when a day is added.
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
 
 
 class DayField(forms.DateField):
-    """A day, written as 2026-11-21 or picked."""
+    """A day, written like 2026-11-21 or picked from a calendar."""
 
     def __init__(self, *, label: str) -> None:
         super().__init__(
@@ -19,13 +19,13 @@ class DayField(forms.DateField):
             required=False,
             input_formats=["%Y-%m-%d"],
             widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-            error_messages={"invalid": "Write a day like 2026-11-21."},
+            error_messages={"invalid": "Enter a day like 2026-11-21."},
             validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         )
 
 
 class PeriodForm(forms.Form):
-    """From one day to another, both included."""
+    """A period of whole days; the last one is included. Both ends are optional."""
 
     since = DayField(label="From (UTC)")
     until = DayField(label="To, inclusive (UTC)")
@@ -34,17 +34,17 @@ class PeriodForm(forms.Form):
         cleaned: dict[str, Any] = super().clean() or {}
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and since > until:
-            self.add_error("until", "This is before the first day.")
+            self.add_error("until", "Choose a day on or after the first day.")
         return cleaned
 
     @property
     def begins(self) -> datetime | None:
-        """The first moment, where there is one."""
+        """The first moment of the period; None if it has no beginning."""
         return _midnight(self.cleaned_data["since"])
 
     @property
     def ends(self) -> datetime | None:
-        """The first moment after, where there is one."""
+        """The first moment after the period; None if it has no end."""
         midnight = _midnight(self.cleaned_data["until"])
         return midnight and midnight + timedelta(days=1)
 

@@ -1,4 +1,4 @@
-"""References: the account's own names for shelves."""
+"""The References page: the account's own names for shelves."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from config.api.json import money_text
 from config.api.pagination import Page, page_data
 from config.inputs import InputProblem
 from merchants.api_access import references
-from merchants.api_access.references import NameTaken, ShelfName
+from merchants.api_access.references import ReferenceTaken, ShelfIds
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
@@ -34,44 +34,44 @@ MAX_PAGE = 100_000
 @require_safe
 @member_page()
 def reference_list(request: HttpRequest, member: Member) -> HttpResponse:
-    """The catalogue as the API shows it, a field for each shelf's name."""
+    """Lists the catalogue as the API shows it, with a form for each shelf's reference."""
     return _show_list(request, member, request.GET)
 
 
 @require_POST
 @member_page(Role.DEVELOPER)
-def name_shelf(request: HttpRequest, member: Member) -> HttpResponse:
-    """Sets one name. Asks first where that would take it from another shelf."""
+def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
+    """Sets one reference. Asks for confirmation before taking it from another shelf."""
     form = ShelfForm(request.POST)
     if not form.is_valid():
         raise Http404
-    place = ShelfName(form.cleaned_data["product"], form.cleaned_data["variation"])
-    shelf = references.sold_shelf(place)
+    ids = ShelfIds(form.cleaned_data["product"], form.cleaned_data["variation"])
+    shelf = references.sold_shelf(ids)
     if shelf is None:
         raise Http404
     typed = request.POST.get("reference", "").strip()
     try:
-        references.name_shelf(
+        references.set_reference(
             account=member.account,
             shelf=shelf,
             reference=typed,
             actor=member.user,
             move_from=form.cleaned_data["move_from"],
         )
-    except NameTaken as taken:
-        return _ask_to_move(request, member, shelf, taken.bearer)
+    except ReferenceTaken as taken:
+        return _ask_to_move(request, member, shelf, taken.holder)
     except InputProblem as problem:
-        mistake = {"place": place, "typed": typed, "problem": str(problem)}
+        mistake = {"ids": ids, "typed": typed, "problem": str(problem)}
         return _show_list(request, member, request.POST, mistake=mistake)
-    said = f"{shelf} is called {typed} now." if typed else f"{shelf} has no name of yours now."
-    messages.success(request, said)
+    done = f"Your reference for {shelf} is {typed}." if typed else f"{shelf} has no reference now."
+    messages.success(request, done)
     return HttpResponseRedirect(_back(request.POST))
 
 
 @require_safe
 @member_page()
 def export(request: HttpRequest, member: Member) -> HttpResponseBase:
-    """The catalogue with the account's names, as CSV."""
+    """The catalogue with the account's references, as a CSV file."""
     answer = send_file(
         references.export_references(member.account),
         account=member.account,
@@ -79,7 +79,10 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
         name="references.csv",
     )
     if answer is None:
-        messages.error(request, "A large file of this account is being sent already. Wait for it.")
+        messages.error(
+            request,
+            "Another large file of this account is being downloaded. Wait until it is complete.",
+        )
         return HttpResponseRedirect(reverse("merchants:references"))
     return answer
 
@@ -87,7 +90,7 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:
-    """Names from a CSV file: all of them, or none."""
+    """Sets the references of a CSV file, all of them or none."""
     form = ReferenceFileForm(posted(request), request.FILES or None)
     if form.is_valid():
         file = form.cleaned_data["file"]
@@ -100,7 +103,7 @@ def import_file(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error("file", f"Nothing was changed. {problem}")
         else:
-            messages.success(request, f"{set_} names are set, {removed} are taken off.")
+            messages.success(request, f"References set: {set_}. References removed: {removed}.")
             return HttpResponseRedirect(reverse("merchants:references"))
     return show(
         request,
@@ -133,7 +136,7 @@ def _show_list(
         for shelf in (product, *product["variations"])
     ]
     for row in rows:
-        if mistake and mistake["place"] == ShelfName(row["product"], row["variation"]):
+        if mistake and mistake["ids"] == ShelfIds(row["product"], row["variation"]):
             row.update(reference=mistake["typed"], problem=mistake["problem"])
     return show(
         request,
@@ -148,21 +151,21 @@ def _show_list(
     )
 
 
-def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, bearer: Shelf) -> HttpResponse:
+def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, holder: Shelf) -> HttpResponse:
     data = request.POST.copy()
-    data["move_from"] = str(bearer.pk)
+    data["move_from"] = str(holder.pk)
     names = ("product", "variation", "reference", "move_from", "page", "search")
     return confirm(
         request,
         member,
         title="Move a reference",
-        question=f"{data['reference']} is your name for {bearer}. Give it to {shelf} instead?",
+        question=f"{data['reference']} is your reference for {holder}. Move it to {shelf}?",
         facts=[
-            f"From then on a purchase of {data['reference']} buys {shelf}, also one that your"
-            " programs make now.",
+            f"From then on, purchases of {data['reference']} buy {shelf}. This includes purchases"
+            " that your programs already make.",
         ],
         hidden={name: data.get(name, "") for name in names},
-        button="Move the name",
+        button="Move the reference",
         danger=True,
         back=_back(data),
     )

@@ -1,8 +1,8 @@
-"""Coming in and going out: log-in, invitations, forgotten passwords.
+"""Signing in and out, accepting an invitation, and resetting a forgotten password.
 
-A link from a letter carries its token in the query, which no log keeps; it moves into the session
-at once, so that no address bar, history or Referer keeps it either. Looking at a link spends
-nothing: mail programs look at links, too.
+A link from an email carries its token in the query string, which our logs omit. The first request
+moves the token into the session and redirects, so the browser's address bar and Referer lose it
+too. Opening a link does not use it up, because mail programs open links as well.
 """
 
 from datetime import timedelta
@@ -24,19 +24,19 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from config.inputs import InputProblem
 from merchants.people.access import find_member
+from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation
-from merchants.people.passwords import ask_for_reset, find_reset
-from merchants.people.security import change_password
+from merchants.people.password_resets import ask_for_reset, find_reset
 from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)
-JOIN, RESET = "merchants.join", "merchants.reset"  # where the session keeps a link's token
+JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 
 
 @method_decorator(sensitive_post_parameters("password"), name="dispatch")
 class SignIn(LoginView):
-    """By email and password; wrong ones are throttled (settings, AXES_…)."""
+    """Signs a member in by email and password. django-axes limits wrong passwords."""
 
     template_name = "merchants/sign_in.html"
     authentication_form = SignInForm
@@ -64,7 +64,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
 def join(request: HttpRequest) -> HttpResponse:
-    """Accepts an invitation by choosing a password."""
+    """Accepts an invitation: the person chooses a password and is signed in."""
     moved = _move_token(request, JOIN)
     if moved is not None:
         return moved
@@ -72,8 +72,8 @@ def join(request: HttpRequest) -> HttpResponse:
     if invitation is None:
         return _dead_link(
             request,
-            "This invitation is not valid: it was used, taken back, or is too"
-            " old. Ask for another one.",
+            "This invitation is not valid: it was used or withdrawn, or it has expired."
+            " Ask for a new one.",
         )
     form = _password_form(User(username=invitation.email, email=invitation.email), request)
     if form.is_valid():
@@ -90,8 +90,8 @@ def join(request: HttpRequest) -> HttpResponse:
         "merchants/set_password.html",
         {
             "title": f"Join {invitation.account}",
-            "intro": f"You are invited as {invitation.get_role_display().lower()}, to sign in as"
-            f" {invitation.email}. Choose a password.",
+            "intro": f"You are invited as {invitation.get_role_display().lower()}. You will sign in"
+            f" as {invitation.email}. Choose a password.",
             "form": form,
             "button": "Join",
         },
@@ -100,12 +100,12 @@ def join(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def ask_reset(request: HttpRequest) -> HttpResponse:
-    """Asks for a letter; the answer is the same whether the address is anybody's."""
+    """Sends a reset email. The answer does not reveal whether the address belongs to a member."""
     form = AskResetForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])
         messages.success(
-            request, "If somebody signs in with this address, a letter is on its way to it."
+            request, "If this address belongs to a member, we are sending an email to it."
         )
         return HttpResponseRedirect(reverse("merchants:sign_in"))
     return TemplateResponse(
@@ -116,19 +116,19 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
 def reset(request: HttpRequest) -> HttpResponse:
-    """Sets the password by a link from a letter, which ends every session there was."""
+    """Sets a new password after a reset link, and ends the member's other sessions."""
     moved = _move_token(request, RESET)
     if moved is not None:
         return moved
     user = find_reset(request.session.get(RESET, ""))
     if user is None:
         return _dead_link(
-            request, "This link is not valid: it was used, or is too old. Ask for another letter."
+            request, "This link is not valid: it was used or has expired. Ask for a new email."
         )
     form = _password_form(user, request)
     if form.is_valid():
         change_password(user=user, password=form.cleaned_data["new_password1"])
-        return _let_in(request, user, "Your password is changed.")
+        return _let_in(request, user, "Your password was changed.")
     return TemplateResponse(
         request,
         "merchants/set_password.html",
@@ -153,7 +153,7 @@ def _password_form(user: User, request: HttpRequest) -> "SetPasswordForm[User]":
 
 
 def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
-    """Whoever has a second factor is still asked for it, by the first page they see."""
+    """Signs the user in. A second factor is still asked for, by the next page they open."""
     for place in (JOIN, RESET):
         request.session.pop(place, None)
     login(request, user, backend=BACKEND)
@@ -163,7 +163,7 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
 
 
 def _limit(request: HttpRequest) -> None:
-    """The session ends at this moment. A number of seconds would count from each change of it."""
+    """Sets a fixed end for the session. A number of seconds would restart at each change to it."""
     request.session.set_expiry(timezone.now() + SESSION_LIFE)
 
 

@@ -1,4 +1,4 @@
-"""The wallet: its balance and its statement."""
+"""The pages of the wallet: balance, statement, balance alert and spend."""
 
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
@@ -43,14 +43,14 @@ FORMATS: dict[str, tuple[str, Writer]] = {
 
 
 class StatementFilter(PeriodForm):
-    """Which entries."""
+    """Filters ledger entries by day and kind."""
 
     kind = forms.ChoiceField(
         required=False, choices=[("", "All"), *EntryKind.choices], label="Kind of entry"
     )
 
     def entries(self, account: Account) -> QuerySet[LedgerEntry]:
-        """The account's entries that pass; none where the filter cannot be read."""
+        """The account's entries that match; none if the form is invalid."""
         if not self.is_valid():
             return LedgerEntry.objects.none()
         kind = self.cleaned_data["kind"]
@@ -65,14 +65,17 @@ class StatementFilter(PeriodForm):
 @require_safe
 @member_page()
 def wallet(request: HttpRequest, member: Member) -> HttpResponse:
-    """Balance and statement."""
+    """Shows the balance and the statement."""
     return _show(request, member, StatementFilter(request.GET))
 
 
 @require_safe
 @member_page()
 def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
-    """The statement, as filtered, as a file."""
+    """The filtered statement as a file; 400 if the filter is invalid.
+
+    Answers 429 if another large file of the account is being sent.
+    """
     filters = StatementFilter(request.GET)
     if not filters.is_valid():
         return _show(request, member, filters, status=400)
@@ -86,7 +89,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
     if answer is None:
         messages.error(
             request,
-            "A large file of this account is being sent already. Wait for it, or a few minutes, or"
+            "Another large file of this account is being downloaded. Wait until it is complete, or"
             " choose fewer days.",
         )
         return _show(request, member, filters, status=429)
@@ -94,14 +97,15 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
 
 
 class AlertForm(forms.Form):
-    """The level of the letter that a balance is low."""
+    """The level of the balance alert. Empty means no alert."""
 
     level = forms.DecimalField(
         required=False,
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
-        help_text="Owners get one email each time the balance falls below this. Empty: none.",
+        help_text="Owners get an email each time the balance falls below this level. Leave it empty"
+        " for no alert.",
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
@@ -133,14 +137,16 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
     changed = set_balance_alert(
         account=account, level=form.cleaned_data["level"], actor=member.user
     )
-    messages.success(request, "The alert was changed." if changed else "Nothing was changed.")
+    messages.success(
+        request, "The balance alert was changed." if changed else "The balance alert is unchanged."
+    )
     return HttpResponseRedirect(reverse("merchants:wallet"))
 
 
 @require_safe
 @member_page()
 def spend(request: HttpRequest, member: Member) -> HttpResponse:
-    """What was spent lately, by day and by product."""
+    """Shows what was spent in the last 30 days, by day and by product."""
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=CHART_DAYS - 1)
     try:
@@ -167,7 +173,7 @@ def alert_of(account: Account) -> BalanceAlert | None:
 
 
 def balance_of(account: Account) -> Decimal | None:
-    """What is in the account's wallet; None where it has none."""
+    """The balance of the account's wallet; None if it has no wallet."""
     return Wallet.objects.filter(pk=account.pk).values_list("balance", flat=True).first()
 
 

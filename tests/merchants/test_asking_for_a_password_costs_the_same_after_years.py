@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from merchants.models import Email, EmailKind
-from merchants.people.passwords import reset_emails_lately
+from merchants.people.password_resets import recent_reset_emails
 from tests.merchants.people import make_member
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +22,6 @@ def test_old_letters_are_not_looked_at() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE merchants_email")
 
-    plan = json.loads(reset_emails_lately(user).explain(format="json"))
+    plan = json.loads(recent_reset_emails(user).explain(format="json"))
 
     assert "Seq Scan" not in json.dumps(plan)

@@ -62,7 +62,7 @@ ROWS = {
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
     "references": Row(Role.VIEWER, READ),
-    "name_shelf": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
+    "set_reference": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
     "export_references": Row(Role.VIEWER, READ),
     "import_references": Row(Role.DEVELOPER, FORM),
     "wallet": Row(Role.VIEWER, READ),

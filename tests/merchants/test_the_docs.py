@@ -8,7 +8,7 @@ from django.test import Client
 
 from config.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
-from merchants.views.recipes import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
+from merchants.views.docs_content import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 

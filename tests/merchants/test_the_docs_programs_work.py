@@ -14,7 +14,7 @@ import pytest
 from django.utils import timezone
 
 from idempotency.models import IdempotencyRecord
-from merchants.views.recipes import SNIPPETS
+from merchants.views.docs_content import SNIPPETS
 from tests.factories import (
     Merchant,
     buy_topup,

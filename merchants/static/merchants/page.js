@@ -1,4 +1,4 @@
-// The little that a page cannot do without a script.
+// Shows the "Copy" buttons, which do not work without a script, and makes them work.
 
 for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;

@@ -1,4 +1,4 @@
-"""Forgotten passwords: a link by email that sets a new one, once and for an hour."""
+"""Password resets: an email with a link that sets a new password, once, within an hour."""
 
 from datetime import timedelta
 
@@ -11,22 +11,25 @@ from merchants.email.outbox import write_email
 from merchants.email.secret_links import read_reset
 from merchants.models import Email, EmailKind
 
-MAX_LETTERS_PER_HOUR = 3
+MAX_RESETS_PER_HOUR = 3
 
 
 def ask_for_reset(*, email: str) -> None:
-    """Writes to the member with this address, if there is one. The caller never learns which."""
+    """Emails a reset link to the member with this address, at most three per hour.
+
+    The caller does not learn whether there is such a member.
+    """
     with transaction.atomic():
-        # Requests for one person follow one another, or each would find the letters uncounted.
+        # The lock serialises requests for one person. Without it, concurrent ones exceed the limit.
         user = _members().select_for_update(of=("self",)).filter(username=email.lower()).first()
         if user is None:
             return
-        if reset_emails_lately(user).count() < MAX_LETTERS_PER_HOUR:
+        if recent_reset_emails(user).count() < MAX_RESETS_PER_HOUR:
             write_email(kind=EmailKind.PASSWORD_RESET, to=user.email, about=user.pk)
 
 
-def reset_emails_lately(user: User) -> QuerySet[Email]:
-    """The letters that this person's password was asked for with in the last hour."""
+def recent_reset_emails(user: User) -> QuerySet[Email]:
+    """The reset emails of the last hour to this person."""
     return Email.objects.filter(
         kind=EmailKind.PASSWORD_RESET,
         about=user.pk,
@@ -35,7 +38,7 @@ def reset_emails_lately(user: User) -> QuerySet[Email]:
 
 
 def find_reset(token: str) -> User | None:
-    """The member that this link is for; None for anything else."""
+    """The member whom this token belongs to; None if it is invalid or expired."""
     return read_reset(token, _members())
 
 

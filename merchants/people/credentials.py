@@ -1,4 +1,4 @@
-"""Changes of how a member signs in: written down, and told to the owners."""
+"""Changes a member's password and second factor, with an audit entry and an email to the owners."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -14,18 +14,17 @@ from merchants.people.sessions import end_member_sessions
 
 @transaction.atomic
 def change_password(*, user: User, password: str) -> None:
-    """Sets the password, which ends every session of this person."""
+    """Sets the member's password and ends all their sessions."""
     user.set_password(password)
     user.save(update_fields=["password"])
-    end_member_sessions(
-        MemberSession.objects.filter(user=user)
-    )  # they are dead already: none is to be listed
+    # The new password invalidates the sessions. Deleting them removes them from the account page.
+    end_member_sessions(MemberSession.objects.filter(user=user))
     _tell(user, "Password changed")
 
 
 @transaction.atomic
 def turn_factor_on(*, device: TOTPDevice) -> list[str]:
-    """Confirms the second factor; returns its backup codes, which are shown once."""
+    """Confirms the second factor. Returns its backup codes, to be shown once."""
     codes = confirm_device(device)
     _tell(device.user, "Second factor turned on")
     return codes
@@ -33,7 +32,7 @@ def turn_factor_on(*, device: TOTPDevice) -> list[str]:
 
 @transaction.atomic
 def turn_factor_off(*, user: User) -> None:
-    """Forgets the second factor and its backup codes."""
+    """Deletes the second factor and its backup codes."""
     forget_second_factors(user=user)
     _tell(user, "Second factor turned off")
 

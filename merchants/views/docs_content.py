@@ -1,0 +1,110 @@
+"""What the docs pages show: advice for each error code and reason, and example programs.
+
+A test fails if a code or reason has no advice.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.api.errors import ErrorCode, RefusalReason
+
+SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
+# File name: its heading on the page.
+RETRY_SNIPPETS = {"buy.sh": "curl", "buy.py": "Python", "buy.mjs": "JavaScript"}
+SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do after an answer, and whether the wallet was debited."""
+
+    charged: str
+    act: str
+
+
+NO, UNKNOWN, ONCE = "no", "unknown", "yes, once"
+
+CODES: dict[ErrorCode, Advice] = {
+    ErrorCode.MISSING_TOKEN: Advice(NO, "Send the Authorization header with every request."),
+    ErrorCode.INVALID_TOKEN: Advice(
+        NO, "Use another key: this one is mistyped, revoked, or was replaced and has expired."
+    ),
+    ErrorCode.CLIENT_DISABLED: Advice(
+        NO, "Stop. The client or the account is switched off. Ask an owner, then support."
+    ),
+    ErrorCode.IP_NOT_ALLOWED: Advice(
+        NO, "Call from an address on the client's allowlist, or add this address to it."
+    ),
+    ErrorCode.RATE_LIMITED: Advice(
+        NO, "Wait error.retry_after_seconds, then send the same request with the same key."
+    ),
+    ErrorCode.CLIENT_WITHOUT_WALLET: Advice(
+        NO, "Stop. The account has no wallet: contact support."
+    ),
+    ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
+        NO, "Fix the program: send an Idempotency-Key with each purchase, best a new UUID."
+    ),
+    ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(NO, "Fix the program: a key has at most 128 bytes."),
+    ErrorCode.IDEMPOTENCY_KEY_REUSED: Advice(
+        "no, not by this request",
+        "Fix the program: this key belongs to a purchase with other content. Find out which"
+        " purchase you meant before you send another request.",
+    ),
+    ErrorCode.REQUEST_IN_PROGRESS: Advice(
+        UNKNOWN, "Wait a few seconds, then send the same request with the same key."
+    ),
+    ErrorCode.REQUEST_ABANDONED: Advice(
+        ONCE, "Do not buy again. Read your order with GET /orders/{error.reference}."
+    ),
+    ErrorCode.VALIDATION_FAILED: Advice(
+        NO, "Fix the request: error.fields says where. You may send it with the same key."
+    ),
+    ErrorCode.VARIATION_MISMATCH: Advice(
+        NO, "Fix the request: take product and variation from one entry of GET /products."
+    ),
+    ErrorCode.PRODUCT_NOT_FOUND: Advice(
+        NO, "Take the product out of your shop: it is unknown or switched off."
+    ),
+    ErrorCode.PRODUCT_REFERENCE_NOT_FOUND: Advice(
+        NO, "Fix the reference, or link error.merchant_reference to a shelf on the References page."
+    ),
+    ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS: Advice(
+        NO,
+        "Send product_id or merchant_reference, not both. Send no variation_id with a reference.",
+    ),
+    ErrorCode.ORDER_NOT_FOUND: Advice(
+        NO, "Ask with a key of the client that bought the order. Other clients cannot read it."
+    ),
+    ErrorCode.ORDER_REFUSED: Advice(
+        NO, "See error.reason below. Without a reason, do not retry by program: contact support."
+    ),
+    ErrorCode.SERVER_ERROR: Advice(
+        UNKNOWN, "Wait, then send the same request with the same key, until you get another answer."
+    ),
+}
+
+REASONS: dict[RefusalReason, Advice] = {
+    RefusalReason.PRODUCT_INACTIVE: Advice(
+        NO, "Do not retry: the product is switched off. Stop offering it."
+    ),
+    RefusalReason.QUANTITY_STEP: Advice(
+        NO, "Send another quantity: a multiple of the product's quantity_step."
+    ),
+    RefusalReason.PRICE_UNAVAILABLE: Advice(
+        NO, "Do not retry: the product has no price. Contact support."
+    ),
+    RefusalReason.CLIENT_WITHOUT_WALLET: Advice(
+        NO, "Do not retry: the account has no wallet. Contact support."
+    ),
+    RefusalReason.INSUFFICIENT_STOCK: Advice(NO, "Try again later, with the same key."),
+    RefusalReason.INSUFFICIENT_BALANCE: Advice(
+        NO, "Add money to the wallet, then send the same request with the same key."
+    ),
+}
+
+
+def snippet(name: str) -> str:
+    """The text of a file in merchants/snippets/. Raises KeyError if it is not in SNIPPET_NAMES."""
+    if name not in SNIPPET_NAMES:
+        raise KeyError(name)
+    return (SNIPPETS / name).read_text()
