@@ -18,7 +18,7 @@ class OperatorsConfig(AppConfig):
     name = "operators"
 
     def ready(self) -> None:
-        # Their models are loaded only now.
+        # These modules import models, which Django has loaded only now.
         from accounts.signals import key_issued, key_revoked, key_rotated  # noqa: PLC0415
         from operators import disclosure  # noqa: PLC0415
         from operators.roles import make_roles  # noqa: PLC0415

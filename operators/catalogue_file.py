@@ -1,4 +1,4 @@
-"""`import_catalogue`: reads the file, and hands each app its part of it, in one transaction."""
+"""Reads the file of `import_catalogue` and passes each app its part, in one transaction."""
 
 import json
 from decimal import Decimal
@@ -21,7 +21,7 @@ from topups.catalogue_import import TopUpProductRow, save_topup_products
 
 
 class CatalogueFile(FileRow):
-    """The whole file. Each top-level name is a list that one app understands."""
+    """The whole file. Each top-level list belongs to one app."""
 
     categories = serializers.ListField(child=CategoryRow(), default=list)
     products = serializers.ListField(child=ProductRow(), default=list)
@@ -29,15 +29,18 @@ class CatalogueFile(FileRow):
 
 
 def import_catalogue(*, path: Path) -> dict[str, dict[str, int]]:
-    """Creates or updates by id all that the file lists, or nothing; returns counts by kind.
+    """Creates or updates everything in the file by id, or nothing. Returns counts by kind.
 
-    Raises InputProblem, which names the place of each problem in the file.
+    Raises InputProblem with each problem and its place in the file.
     """
     return import_rows(_read(path), actor="command:import_catalogue")
 
 
 def import_rows(content: Any, *, actor: str) -> dict[str, dict[str, int]]:
-    """The same for what such a file holds. Raises InputProblem."""
+    """Imports the parsed content of a catalogue file. Raises InputProblem.
+
+    The price history records `actor` as the person who changed a price.
+    """
     file = CatalogueFile(data=content)
     if not file.is_valid():
         refuse(name_problems(file.errors))
@@ -70,8 +73,8 @@ def _read(path: Path) -> Any:
         raise InputProblem(f"{path} is nested too deeply.") from None
     except InputProblem:
         raise
-    except ValueError:  # a path with NUL in it, or a number of thousands of digits
-        raise InputProblem("The file, or a number in it, cannot be read.") from None
+    except ValueError:  # the path contains NUL, or a number has thousands of digits
+        raise InputProblem("Cannot read the file or a number in it.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

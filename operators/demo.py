@@ -1,4 +1,4 @@
-"""A demo shop for whoever starts the service for the first time."""
+"""A demo shop for the first start of the service."""
 
 import json
 import os
@@ -31,7 +31,7 @@ BALANCE = Decimal("1000.00")
 ADMIN = "admin"
 OWNER = "owner@demo.example"
 
-# Ids far from those that anybody would choose for products of their own.
+# High ids that are unlikely to be in use.
 CATALOGUE: dict[str, Any] = {
     "categories": [
         {"id": 9001, "name": "Gift cards"},
@@ -109,14 +109,14 @@ CATALOGUE: dict[str, Any] = {
         },
     ],
 }
-# Codes by product and variation. Product 9002 sells by its variations only.
+# Number of codes by product and variation. Product 9002 sells only variations.
 STOCK = {(9001, None): 400, (9002, 9001): 200, (9002, 9002): 100, (9003, None): 300}
 TRY_PRODUCT = 9001
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What a person needs to try the service. Kept in `var/demo.json`, readable by the owner."""
+    """The credentials of the demo shop, stored in `var/demo.json`. Only its owner can read it."""
 
     api_key: str = ""
     admin_password: str = ""
@@ -124,10 +124,11 @@ class Demo:
 
 
 def load_demo() -> Demo:
-    """Adds the demo shop, its merchant with an owner, and an admin user where they are missing.
+    """Adds the demo shop, its merchant with an owner, and an admin user if they are missing.
 
-    A second run adds nothing and returns the same. A lost key or a lost file gets a new key; a lost
-    password stays lost (empty). Raises InputProblem where somebody uses the demo's ids.
+    A second run adds nothing and returns the same. If the key or the file is lost, it issues a new
+    key; a lost password is returned as an empty string. Raises InputProblem if other products use
+    the demo's ids.
     """
     path = settings.VAR_DIR / FILE_NAME
     demo = _read(path)
@@ -146,10 +147,12 @@ def load_demo() -> Demo:
 
 
 def welcome(demo: Demo, *, base_url: str) -> str:
-    """What to do next, for a person: addresses, the key, and a line to paste."""
+    """The text that `load_demo` prints: addresses, passwords, the key and a purchase to paste."""
     base_url = base_url.rstrip("/")
-    password = demo.admin_password or "(yours; `manage.py changepassword admin` sets another)"
-    owner_password = demo.owner_password or f"(yours; `manage.py changepassword {OWNER}`)"
+    password = demo.admin_password or f"(not stored; set one: `manage.py changepassword {ADMIN}`)"
+    owner_password = demo.owner_password or (
+        f"(not stored; set one: `manage.py changepassword {OWNER}`)"
+    )
     body = json.dumps({"product_id": TRY_PRODUCT, "quantity": 1})
     return f"""\
 API      {base_url}/api/v1
@@ -166,7 +169,7 @@ curl -sS {base_url}/api/v1/orders \\
   -H 'Idempotency-Key: demo-{secrets.token_hex(4)}' \\
   -d '{body}'
 
-Paste it again: the same answer is replayed, and nothing is debited. Another Idempotency-Key buys
+Run it again: it prints the same answer, and nothing is debited. A different Idempotency-Key buys
 another code."""
 
 
@@ -174,8 +177,8 @@ def _open_shop() -> Account:
     ids = [row["id"] for row in CATALOGUE["products"]]
     if Product.objects.filter(pk__in=ids).exists() or TopUpProduct.objects.filter(pk__in=ids):
         raise InputProblem(
-            f"There is no {MERCHANT!r}, but products with ids of the demo ({ids[0]} and on):"
-            " this is not an empty shop, and the demo is not added to it."
+            f"The demo was not added: there is no {MERCHANT!r}, but other products already use the"
+            f" demo's ids ({ids[0]} and up). Use an empty database."
         )
     import_rows(CATALOGUE, actor="command:load_demo")
     for (product, variation), number in STOCK.items():
@@ -221,7 +224,7 @@ def _keep_admin(password: str) -> str:
 
 
 def _keep_owner(merchant: Account, password: str) -> str:
-    """Who signs in at the merchants' page."""
+    """The password of the demo merchant's owner, made on the first run; empty if it is lost."""
     users = get_user_model().objects
     user = users.filter(username=OWNER).first()
     if user is None:
@@ -238,11 +241,11 @@ def _read(path: Path) -> Demo:
     except FileNotFoundError:
         return Demo()
     except (OSError, ValueError, TypeError):
-        raise InputProblem(f"{path} cannot be read; remove it to get a new key.") from None
+        raise InputProblem(f"Cannot read {path}. Remove it to get a new key.") from None
 
 
 def _write(path: Path, demo: Demo) -> None:
-    """Whole or not at all, and readable by nobody else, not even for a moment."""
+    """Replaces the file at once, so it is never incomplete and never readable by other users."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""What every page of the back office passes."""
+"""Middleware of the back office."""
 
 from accounts.second_factor import SecondFactorMiddleware
 
 
 class StaffSecondFactorMiddleware(SecondFactorMiddleware):
-    """Asks staff for their second factor before any other page of the back office."""
+    """Asks staff for their second factor before it shows any other page of the back office."""
 
     prefix = "/admin/"
     page = "two_factor"

@@ -1,7 +1,7 @@
-"""The back office for staff, one module per area of work.
+"""The back office for staff: one module for each area of work.
 
-Importing this package registers every page; config/urls.py does. Nothing else is registered: the
-secrets of second factors, for one, have no page.
+Importing this package, as config/urls.py does, registers all its pages. No other pages are
+registered, so the secrets of second factors have none.
 """
 
 from operators.admin import (

@@ -1,4 +1,4 @@
-"""What the pages of the back office have in common."""
+"""Base classes and helpers of all back office pages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from config.database.functions import name_actor
 
 MASK = "••••••••"
 EMPTY = "-"
-ID_DIGITS = 18  # any number of so many digits fits into a bigint
+ID_DIGITS = 18  # every number of 18 digits fits into a bigint
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
-    """Counts up to a limit, so that no page of a large table counts all of it.
+    """Counts at most 10,000 rows, so no page counts a whole large table.
 
-    Whoever looks for something older searches or filters.
+    To find older rows, staff search or filter.
     """
 
     cap = 10_000
@@ -55,13 +55,16 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
 
     @property
     def is_capped(self) -> bool:
-        """Whether there are more rows than can be leafed through."""
+        """Whether there are more rows than the pages show."""
         return self._found > self.cap
 
 
 class SearchSelect(AutocompleteSelect):
-    """A choice of another row, found by typing. It shows again only what can be a row's id: what
-    else was sent is refused by the field, and must not reach the database on the way."""
+    """A choice of another row, found by typing.
+
+    When a form with errors is shown again, it looks up only values that can be ids. The field
+    refuses other values, and they must not reach the database before that.
+    """
 
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
         ids = [one for one in value if str(one).isascii() and str(one).isdecimal()]
@@ -69,19 +72,22 @@ class SearchSelect(AutocompleteSelect):
 
 
 class DeskAdmin(ModelAdmin):
-    """A page of the back office. Saving writes the changed columns and no others, so that a form
-    which was open for a while does not undo what a sale, a command or a colleague did meanwhile."""
+    """A model's pages in the back office.
+
+    Saving writes only the columns that were changed in the form. A form that was open for a while
+    therefore does not undo what a sale, a command or a colleague changed in the meantime.
+    """
 
     list_per_page = 50
     list_max_show_all = 0
-    show_facets = ShowFacets.NEVER  # they count the table once for every choice of a filter
+    show_facets = ShowFacets.NEVER  # facets count the table once for each choice of a filter
     list_filter_submit = True
     list_fullwidth = True
     warn_unsaved_form = True
     list_disable_select_all = True
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        """Those whose choices this person may see: a search for them would be refused."""
+        """The filters whose choices this person may search."""
         return [
             one
             for one in super().get_list_filter(request)
@@ -97,18 +103,18 @@ class DeskAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        # The database refuses NUL, and the autocomplete view passes on what it got.
+        # The autocomplete view passes on the raw search term, and the database refuses NUL.
         return self.search(queryset, search_term.replace("\x00", "").strip(), request)
 
     def search(
         self, queryset: QuerySet[Any], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Any], bool]:
-        """The rows that match `term`, and whether some may be there twice."""
+        """The rows that match `term`, and whether a row may occur twice."""
         found, may_repeat = super().get_search_results(request, queryset, term)
         return found, may_repeat
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        name_actor(f"admin:{staff_of(request).get_username()}")  # for rows and inlines alike
+        name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines
         if change:
             save_changed(obj, form)
         else:
@@ -122,7 +128,7 @@ def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
 
 
 class RecordList(ChangeList):
-    """Says how many rows it found once, at the bottom, and never how many there are in all."""
+    """Shows the number of rows found, and never counts the whole table."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -130,9 +136,10 @@ class RecordList(ChangeList):
 
 
 class RecordAdmin(DeskAdmin):
-    """Something that happened: read by those with the view permission, written by nobody here,
-    superusers included. Newest first, always; sorting a large table by another column is not
-    offered."""
+    """A record that nobody edits in the back office, superusers included.
+
+    The list is always newest first: sorting a large table by another column would be slow.
+    """
 
     paginator = CappedPaginator
     show_full_result_count = False
@@ -162,7 +169,7 @@ class RecordAdmin(DeskAdmin):
 
 
 class KeptAdmin(DeskAdmin):
-    """For what merchants or records refer to: switched off instead of deleted."""
+    """Rows that merchants or records refer to: staff switch them off instead of deleting them."""
 
     actions = None
 
@@ -171,7 +178,7 @@ class KeptAdmin(DeskAdmin):
 
 
 class PriceHistoryInline(TabularInline):
-    """What something cost before, newest first; the database writes it (sql/price_history.sql)."""
+    """Earlier prices, newest first. A trigger writes them (sql/price_history.sql)."""
 
     verbose_name_plural = "price history"
     fields = readonly_fields = ("changed_at", "was", "became", "changed_by")
@@ -182,7 +189,7 @@ class PriceHistoryInline(TabularInline):
     hide_title = True
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # whoever sees what it belongs to
+        return True  # everybody who sees the product or shelf
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -200,14 +207,14 @@ class PriceHistoryInline(TabularInline):
 
 
 def price_line(change: Any) -> str:
-    """One change of a price, for people."""
+    """One price change as text: time, price before and after, and who changed it."""
     when = date_format(localtime(change.changed_at), "DATETIME_FORMAT")
     by = f", {change.changed_by}" if change.changed_by else ""
     return f"{when}: {amount(change.before)} → {amount(change.after)}{by}"
 
 
 def save_changed(obj: Model, form: Form | ModelForm[Any]) -> None:
-    """Writes the columns that the form changed."""
+    """Saves only the columns of `obj` that the form changed."""
     columns = {field.name for field in obj._meta.concrete_fields}
     changed = [name for name in form.changed_data if name in columns]
     if changed:
@@ -215,7 +222,7 @@ def save_changed(obj: Model, form: Form | ModelForm[Any]) -> None:
 
 
 def amount(value: Decimal | None, currency: str = "") -> str:
-    """Money for people: 1,234.50 USD; never fewer than two decimals, never a false zero more."""
+    """Money for people, such as 1,234.50 USD: at least two decimals, then no trailing zeros."""
     if value is None:
         return EMPTY
     whole, _, decimals = f"{value:,.4f}".partition(".")
@@ -223,7 +230,7 @@ def amount(value: Decimal | None, currency: str = "") -> str:
 
 
 def label(text: str, colour: str) -> str:
-    """A word on a ground of `success`, `warning`, `danger` or `info`, as the theme draws it."""
+    """A badge in the theme's colour `success`, `warning`, `danger` or `info`."""
     return render_to_string("unfold/helpers/label.html", {"text": text, "type": colour})
 
 
@@ -235,26 +242,26 @@ def link_to(obj: Model | None, text: str = "") -> str:
 
 
 def url_of(obj: Model) -> str:
-    """Where the object's own page is."""
+    """The address of the object's own page."""
     return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
 
 
 def link_to_list(model: type[Model], text: str, **query: Any) -> str:
-    """A link to the list of a model, filtered."""
+    """A link to the list of a model, filtered by `query`."""
     meta = model._meta
     url = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
     return format_html('<a href="{}" class="text-link">{}</a>', url, text)
 
 
 def staff_of(request: HttpRequest) -> User:
-    """Who is signed in; no page of the back office is open to anyone else."""
+    """The signed-in user. Raises PermissionDenied if nobody is signed in."""
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
-    """What a form is bound to: the POST, however empty; nothing on a GET."""
+    """The data of a POST for a form, even if empty; None for a GET, so the form stays unbound."""
     return request.POST if request.method == "POST" else None
 
 
@@ -267,7 +274,7 @@ def page(
     title: str,
     **context: Any,
 ) -> TemplateResponse:
-    """A page of our own in the frame of the back office. Nobody may keep a copy of it."""
+    """Renders a page of our own in the frame of the back office. No browser or proxy caches it."""
     request.current_app = admin.admin_site.name
     return TemplateResponse(
         request,

@@ -1,4 +1,4 @@
-"""Deposits and adjustments: asked for, shown with what they lead to, then booked, once."""
+"""Books deposits and adjustments: a form, a confirmation with the new balance, one booking."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOVE_MONEY = "wallets.move_money"
 
 
 class BookingForm(forms.Form):
-    """What to book. `booking` names this very form: sent twice, it is booked once."""
+    """What to book. `booking` identifies this form, so sending the form twice books once."""
 
     kind = forms.ChoiceField(
         choices=[
-            (EntryKind.DEPOSIT, "Deposit: the merchant paid in"),
+            (EntryKind.DEPOSIT, "Deposit: the merchant paid money in"),
             (EntryKind.ADJUSTMENT, "Adjustment: a correction, up or down"),
         ],
         widget=UnfoldAdminSelectWidget,
@@ -44,7 +44,7 @@ class BookingForm(forms.Form):
     reason = forms.CharField(
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept in the ledger: the bank reference, or why it is corrected.",
+        help_text="The bank reference, or why you correct the balance. The ledger keeps it.",
     )
     booking = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
@@ -54,12 +54,15 @@ class BookingForm(forms.Form):
         if value is not None and (
             value == 0 or (cleaned.get("kind") == EntryKind.DEPOSIT and value < 0)
         ):
-            self.add_error("amount", "A deposit is more than zero, an adjustment not zero.")
+            self.add_error(
+                "amount",
+                "Enter more than zero for a deposit, or anything but zero for an adjustment.",
+            )
         return cleaned
 
 
 def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
-    """The form, then the question with the balance before and after, then the booking."""
+    """Shows the form, then a confirmation with the balance before and after, then books."""
     form = BookingForm(posted(request))
     if not form.is_valid():
         return _ask(admin, request, wallet, form)
@@ -68,14 +71,14 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
     try:
         entry = _post(request, wallet, form.cleaned_data)
     except (AlreadyBooked, IntegrityError):
-        messages.warning(request, "This was booked before; nothing was booked now.")
+        messages.warning(request, "This form was booked already. Nothing was booked now.")
     except BadAmount as error:
         messages.error(request, f"Nothing was booked: {error}.")
     except OrderRefused as refused:
         messages.error(request, f"Nothing was booked: {refused.message}")
     else:
         after = amount(entry.balance_after, wallet.account.currency)
-        messages.success(request, f"Booked. The balance is {after}.")
+        messages.success(request, f"Booked. The balance is now {after}.")
     return HttpResponseRedirect(url_of(wallet))
 
 
@@ -100,7 +103,7 @@ def _ask(admin: Any, request: HttpRequest, wallet: Wallet, form: BookingForm) ->
         form=form,
         question=f"Book a deposit or an adjustment for {wallet.account}.",
         facts=[f"The balance is {amount(wallet.balance, wallet.account.currency)}."],
-        button="Go on",
+        button="Continue",
         back=url_of(wallet),
     )
 
@@ -121,10 +124,10 @@ def _confirm(
         facts=[
             f"Amount: {amount(asked['amount'], currency)}",
             f"Balance now: {amount(wallet.balance, currency)}",
-            f"Balance then: {amount(after, currency)}",
+            f"Balance after: {amount(after, currency)}",
             f"Reason: {asked['reason']}",
         ],
-        button="Book it",
+        button="Book",
         danger=asked["amount"] < 0,
         back=url_of(wallet),
     )

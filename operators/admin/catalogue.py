@@ -1,4 +1,4 @@
-"""The catalogue: categories, products with their variations and shelves, stock, references."""
+"""The catalogue: categories, products with variations and shelves, stock, merchant references."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CategoryAdmin(DeskAdmin):
 
 
 class VariationInline(TabularInline):
-    """Variations are switched off, never removed: orders and merchants name them by id."""
+    """Variations are switched off, never removed: orders and merchants refer to their ids."""
 
     model = Variation
     fields = ("name", "active")
@@ -72,7 +72,7 @@ class ShelfForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ShelfInline(TabularInline):
-    """The database makes a shelf for each product and each variation; here they get a price."""
+    """Prices and steps of the shelves. A trigger makes a shelf for each product and variation."""
 
     model = Shelf
     form = ShelfForm
@@ -102,14 +102,14 @@ class ProductAdmin(DeskAdmin):
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact", "variations__name")
-    search_help_text = "Name of the product or a variation, or the product's id"
+    search_help_text = "Name of the product or a variation, or the product's ID"
     ordering = ("name",)
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
     actions = None
 
     def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
-        return self.inlines if obj else (VariationInline,)  # shelves come with the product
+        return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
         shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
@@ -127,7 +127,7 @@ class ProductAdmin(DeskAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Product | None = None
     ) -> tuple[str, ...]:
-        # Prices of past orders and of the shelves are in this currency.
+        # The prices of past orders are in this currency.
         is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
         return ("currency", "price_history") if is_sold else ("price_history",)
 
@@ -150,7 +150,7 @@ class ProductAdmin(DeskAdmin):
         return f"{getattr(product, 'stock_in_all', None) or 0:,}"
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
-        """Changed rows write their changed columns only: a sale may have moved the stock."""
+        """Saves only the changed columns of changed rows: a sale may have moved the stock."""
         formset.save(commit=False)
         for obj in formset.new_objects:
             obj.save()
@@ -159,14 +159,14 @@ class ProductAdmin(DeskAdmin):
             save_changed(obj, row)
 
     def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
-        """The shelves exist from now on: go on to their prices."""
-        messages.info(request, "It is for sale once it has a price, below.")
+        """Leads on to the product's page, where its new shelves get their prices."""
+        messages.info(request, "Set a price below. The product is not for sale without one.")
         return HttpResponseRedirect(url_of(obj))
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
-        """A product may go only where nothing ever referred to one of its shelves."""
+        """A product can be deleted only if nothing refers to its shelves."""
         deleted, counts = [], {"products": 0, "variations": 0}
         protected = []
         for product in objs:
@@ -185,7 +185,7 @@ class ProductAdmin(DeskAdmin):
 
 
 def _holds(product: Product) -> list[tuple[str, int]]:
-    """What keeps a product from being deleted; counts end where knowing more helps nobody."""
+    """What prevents the product's deletion, with counts of at most 1000."""
     shelves = list(product.shelves.values_list("pk", flat=True))
     held = {
         "codes": VoucherCode.objects.filter(shelf__in=shelves),
@@ -224,7 +224,7 @@ class ShelfPrices(PriceHistoryInline):
 
 @admin.register(Shelf)
 class ShelfAdmin(KeptAdmin):
-    """Stock levels. `available_stock` moves with codes that come in and go out, nowhere else."""
+    """Stock levels. Only the import and the sale of codes move `available_stock`."""
 
     form = ShelfForm
     inlines = (ShelfPrices,)
@@ -242,7 +242,7 @@ class ShelfAdmin(KeptAdmin):
         ("product__category", AutocompleteSelectFilter),
     )
     search_fields = ("product__name", "variation__name", "product__id__exact")
-    search_help_text = "Name of the product or the variation, or the product's id"
+    search_help_text = "Name of the product or the variation, or the product's ID"
     ordering = ("available_stock",)
     fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
     readonly_fields = ("product_link", "variation", "available_stock", "codes")

@@ -1,4 +1,4 @@
-"""Voucher codes: masked everywhere, revealed one page at a time and never without a trace."""
+"""Voucher codes: masked in all lists, revealed on one page, with an audit entry for each code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SoldFilter(DropdownFilter):
 
 
 class RevealingAdmin(RecordAdmin):
-    """To see codes in clear text takes a permission of its own, next to that for the page."""
+    """Pages that reveal codes. This needs a permission of its own besides the view permission."""
 
     def has_reveal_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and staff_of(request).has_perm(REVEAL)
@@ -68,7 +68,7 @@ class VoucherCodeAdmin(RevealingAdmin):
     list_filter = (SoldFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product")
     search_fields = ("id",)
-    search_help_text = "Id of a code, or reference of the order that took it"
+    search_help_text = "ID of a code, or reference of the order that it was sold with"
     fields = ("id", "masked", "shelf", "state", "order", "imported_at", "trail")
     actions_detail = ("reveal",)
 
@@ -103,7 +103,7 @@ class VoucherCodeAdmin(RevealingAdmin):
 
     @admin.display(description="revealed")
     def trail(self, code: VoucherCode) -> str:
-        return link_to_list(AuditEntry, "Who has seen it", q=f"code:{code.pk}")
+        return link_to_list(AuditEntry, "See who revealed it", q=f"code:{code.pk}")
 
     @action(
         description="Reveal code",
@@ -128,7 +128,7 @@ def reveal_page(
     order: Order | None,
     shown_on: VoucherCode | Order,
 ) -> HttpResponse:
-    """Asks; after the POST shows the codes, which are written nowhere else than into this page."""
+    """Asks for confirmation, then shows the codes in clear text. They appear on no other page."""
     back = url_of(shown_on)
     form = ConfirmForm(posted(request))
     if not form.is_valid():
@@ -142,8 +142,8 @@ def reveal_page(
             form=form,
             question=f"Show {_number(codes)} of {where} in clear text?",
             facts=[
-                "The audit trail will say that you have seen this.",
-                *([] if order else ["Nobody has paid for it yet: whoever sees it could use it."]),
+                "The audit trail will record that you revealed it.",
+                *([] if order else ["This code is not sold yet. Anybody who sees it can use it."]),
             ],
             button="Reveal",
             danger=True,
@@ -154,7 +154,11 @@ def reveal_page(
             codes=codes, order=order, actor=staff_of(request), note=form.cleaned_data["note"]
         )
     except CannotOpen:
-        messages.error(request, "It is sealed under a key that this service does not have.")
+        messages.error(
+            request,
+            "Nothing was revealed: the service does not have the encryption key of this code. Ask"
+            " whoever runs the server to restore the key.",
+        )
         return HttpResponseRedirect(back)
     return page(
         desk,
@@ -162,7 +166,7 @@ def reveal_page(
         "admin/secret.html",
         obj=shown_on,
         title="Revealed",
-        warning="Whoever reads this can spend it. Leave the page when you are done.",
+        warning="Anybody who reads this can use it. Leave the page when you are done.",
         groups=[{"title": f"Code {each.pk}", "parts": _named(each)} for each in revealed],
         back=back,
     )

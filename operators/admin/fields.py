@@ -1,4 +1,4 @@
-"""Form fields whose mistakes are told to the person at the desk, not to the database."""
+"""Form fields that report bad values in the form, before the database refuses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from operators.admin.base import amount
 
 
 class PriceField(forms.DecimalField):
-    """The price of one unit, or nothing: more than zero, under PRICE_LIMIT, four decimals."""
+    """The price of one unit, or None: above zero, below PRICE_LIMIT, at most four decimals."""
 
     widget = UnfoldAdminDecimalFieldWidget
 
@@ -27,7 +27,7 @@ class PriceField(forms.DecimalField):
             max_digits=PRICE_DIGITS,
             decimal_places=MONEY_DECIMALS,
             required=False,
-            help_text="Of one unit; empty means not for sale.",
+            help_text="The price of one unit. Leave it empty if it is not for sale.",
             **kwargs,
         )
 
@@ -36,7 +36,7 @@ class PriceField(forms.DecimalField):
 
 
 class QuantityStepField(forms.IntegerField):
-    """How many codes make one unit. No purchase takes more than MAX_QUANTITY codes."""
+    """The number of codes in one unit, at most MAX_QUANTITY: a purchase takes no more codes."""
 
     widget = UnfoldAdminIntegerFieldWidget
 
@@ -44,6 +44,6 @@ class QuantityStepField(forms.IntegerField):
         super().__init__(
             min_value=1,
             max_value=MAX_QUANTITY,
-            help_text="Codes in one unit; usually 1.",
+            help_text="The number of codes in one unit, usually 1.",
             **kwargs,
         )

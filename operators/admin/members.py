@@ -1,4 +1,4 @@
-"""People of merchants, for staff: who belongs where, who was invited, which letters went out."""
+"""The merchants' people, for staff: memberships, invitations, and the emails sent to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from operators.admin.base import DeskAdmin, RecordAdmin, staff_of
 
 @admin.register(Membership)
 class MembershipAdmin(RecordAdmin):
-    """Owners decide about the people of their account; staff invite the first of them."""
+    """Shows memberships. Owners manage the members of their account; staff invite the first one."""
 
     list_display = ("user", "account", "role", "active", "last_login", "created_at")
     list_filter = (
@@ -65,7 +65,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Invitation)
 class InvitationAdmin(DeskAdmin):
-    """Invites somebody by email. What was sent is not changed, only withdrawn."""
+    """Invites a person by email. A sent invitation can be withdrawn, not changed."""
 
     form = InvitationForm
     list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
@@ -95,7 +95,7 @@ class InvitationAdmin(DeskAdmin):
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
         try:
             return super().changeform_view(request, *args, **options)
-        except InputProblem as problem:  # somebody else was faster than the form's own check
+        except InputProblem as problem:  # a concurrent change, made after the form's own check
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse("admin:merchants_invitation_changelist"))
 
@@ -115,12 +115,12 @@ class InvitationAdmin(DeskAdmin):
     @action(description="Withdraw", permissions=["withdraw"])
     def withdraw(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
         done = sum(withdraw_invitation(invitation=one, actor=staff_of(request)) for one in queryset)
-        messages.success(request, f"{done} invitations are withdrawn.")
+        messages.success(request, f"Invitations withdrawn: {done}.")
 
 
 @admin.register(Email)
 class EmailAdmin(RecordAdmin):
-    """Letters; what they said is not kept, and their links are kept nowhere."""
+    """The emails to members. Neither their text nor their secret links are stored."""
 
     list_display = ("id", "kind", "to", "created_at", "sent_at", "attempts", "given_up_at")
     list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))

@@ -1,4 +1,4 @@
-"""Money: wallets and the ledger. A balance is never edited; booking adds a ledger entry."""
+"""Wallets and the ledger. Staff never edit a balance; a booking adds a ledger entry."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WalletAdmin(RecordAdmin):
 
     @admin.display(description="ledger")
     def movements(self, wallet: Wallet) -> str:
-        return link_to_list(LedgerEntry, "Movements", wallet__account__exact=wallet.pk)
+        return link_to_list(LedgerEntry, "See the entries", wallet__account__exact=wallet.pk)
 
 
 @admin.register(LedgerEntry)
@@ -83,7 +83,7 @@ class LedgerEntryAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account",)
     search_fields = ("order_reference",)
-    search_help_text = "An order's reference, or the name of an account"
+    search_help_text = "Reference of an order, or name of an account"
     fields = (
         "id",
         "created_at",
@@ -98,8 +98,8 @@ class LedgerEntryAdmin(RecordAdmin):
     )
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        # A wallet's key is its account, so this is how its own filter asks; Django allows that
-        # only for keys that are plain numbers.
+        # The wallet filter uses this lookup because a wallet's primary key is its account. Django
+        # allows it by itself only if the primary key is a plain number.
         if lookup == "wallet__account__exact":
             return True
         return bool(super().lookup_allowed(lookup, value, request))

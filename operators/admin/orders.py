@@ -1,4 +1,4 @@
-"""Orders: what was bought, and the codes that went with it."""
+"""Orders: what was bought, and the codes that were delivered."""
 
 from __future__ import annotations
 
@@ -75,17 +75,20 @@ class OrderAdmin(RevealingAdmin):
         "fulfilment__product",
     )
     search_fields = ("reference",)
-    search_help_text = "An order's reference, or the name of a merchant"
+    search_help_text = "Reference of an order, or name of an account or client"
     fieldsets = (
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
-        ("What", {"fields": ("sold", "quantity", "units", "price", "total", "delivery", "money")}),
+        (
+            "Purchase",
+            {"fields": ("sold", "quantity", "units", "price", "total", "delivery", "money")},
+        ),
     )
     actions_detail = ("reveal",)
 
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Order], bool]:
-        """By reference, which is indexed; otherwise by merchants of that name."""
+        """Searches by reference; any other term searches the names of clients and accounts."""
         if not term:
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
@@ -108,7 +111,7 @@ class OrderAdmin(RevealingAdmin):
     def total(self, order: Order) -> str:
         return amount(order.total_price, order.currency)
 
-    @admin.display(description="price of one unit")
+    @admin.display(description="unit price")
     def price(self, order: Order) -> str:
         return amount(order.unit_price, order.currency)
 
@@ -123,13 +126,15 @@ class OrderAdmin(RevealingAdmin):
     def delivery(self, order: Order) -> str:
         if order.fulfilment is not None:
             status = order.fulfilment.get_status_display()
-            return f"Top-up of player {order.fulfilment.player_id}: {status}"
+            return f"Top-up for player {order.fulfilment.player_id}: {status}"
         rows = [(link_to(code, f"Code {code.pk}"), MASK) for code in _codes_of(order)]
         return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
 
     @admin.display(description="money")
     def money(self, order: Order) -> str:
-        return format_html("{}", link_to_list(LedgerEntry, "In the ledger", q=order.reference))
+        return format_html(
+            "{}", link_to_list(LedgerEntry, "See the ledger entries", q=order.reference)
+        )
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """A top-up has no codes to reveal."""
@@ -149,7 +154,7 @@ class OrderAdmin(RevealingAdmin):
             raise Http404
         codes = list(_codes_of(order))
         if not codes:
-            messages.warning(request, "This order holds no codes.")
+            messages.warning(request, "This order has no codes.")
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, shown_on=order)
 

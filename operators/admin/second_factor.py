@@ -1,4 +1,4 @@
-"""The pages on which staff enrol a second factor and show it."""
+"""The pages on which staff set up their second factor, and enter its code after the log-in."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from accounts.second_factor import (
     waiting_device,
 )
 
+WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
+
 
 class CodeForm(forms.Form):
-    """One code, typed by hand."""
+    """A code of a second factor, returned in lower case without spaces."""
 
     code = forms.CharField(
         max_length=20,
         widget=UnfoldAdminTextInputWidget(
             attrs={"autocomplete": "one-time-code", "autofocus": True, "inputmode": "text"}
         ),
-        help_text="From your app, or one of your backup codes.",
+        help_text="Enter the code that your app shows, or one of your backup codes.",
     )
 
     def clean_code(self) -> str:
@@ -37,7 +39,7 @@ class CodeForm(forms.Form):
 
 
 def check(request: HttpRequest) -> HttpResponse:
-    """Asks for the second factor of this session."""
+    """Asks for the second factor, once per session."""
     if not must_show_factor(request):
         return HttpResponseRedirect(reverse("admin:index"))
     form = CodeForm(request.POST if request.method == "POST" else None)
@@ -46,26 +48,31 @@ def check(request: HttpRequest) -> HttpResponse:
         if device is not None:
             login(request, device)
             return HttpResponseRedirect(reverse("admin:index"))
-        form.add_error("code", "This is not the code. After a few wrong ones, wait a moment.")
+        form.add_error("code", WRONG_CODE)
     return _page(
         request,
         "admin/confirm.html",
         title="Second factor",
-        question="Show your second factor to go on.",
+        question="To finish logging in, show your second factor.",
         form=form,
-        button="Go on",
+        button="Continue",
         back=reverse("admin:login"),
     )
 
 
 def enrol(request: HttpRequest) -> HttpResponse:
-    """Shows a QR code to scan; the first right code confirms it and gives backup codes, once."""
+    """Shows a QR code to scan. The first right code turns the second factor on.
+
+    The answer then shows the backup codes, which no other page shows.
+    """
     if user_has_device(request.user):
-        messages.info(request, "You have a second factor. To change it, ask an administrator.")
+        messages.info(
+            request, "You already have a second factor. To replace it, ask an administrator."
+        )
         return HttpResponseRedirect(reverse("admin:index"))
     device = waiting_device(user_of(request))
     form = CodeForm(request.POST if request.method == "POST" else None)
-    form.fields["code"].help_text = "The six digits that your app shows now."
+    form.fields["code"].help_text = "Enter the six digits that your app shows now."
     if form.is_valid():
         if device.verify_token(form.cleaned_data["code"]):
             codes = confirm_device(device)
@@ -74,16 +81,17 @@ def enrol(request: HttpRequest) -> HttpResponse:
                 request,
                 "admin/secret.html",
                 title="Backup codes",
-                warning="Your second factor is on. These codes are shown only now: keep them.",
+                warning="Your second factor is on. If you lose your phone, enter one of these codes"
+                " instead. Each works once. They are shown only now, so save them in a safe place.",
                 groups=[{"title": "", "parts": {f"Code {n}": c for n, c in enumerate(codes, 1)}}],
                 back=reverse("admin:index"),
             )
-        form.add_error("code", "This is not the code that the app shows now.")
+        form.add_error("code", WRONG_CODE)
     return _page(
         request,
         "admin/two_factor_enrol.html",
-        title="Enrol a second factor",
-        question="Scan this with an authenticator app, then type the code it shows.",
+        title="Turn on a second factor",
+        question="Scan this QR code with an authenticator app, then enter the code that it shows.",
         qr=qr_code(device),
         key=typed_key(device),
         form=form,
@@ -93,7 +101,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
 
 
 def user_of(request: HttpRequest) -> User:
-    """Who is signed in."""
+    """The signed-in user. Raises PermissionDenied if nobody is signed in."""
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user

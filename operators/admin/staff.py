@@ -1,4 +1,4 @@
-"""Who may use the back office."""
+"""The users and groups of the back office."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RIGHTS = ("is_superuser", "groups", "user_permissions")
 
 @admin.register(User)
 class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
-    """Staff are switched off, never deleted: the audit trail names them.
+    """Users are switched off, never deleted: the audit trail names them.
 
-    Only superusers hand out rights or touch superusers; otherwise the permission to change users
-    would be every permission.
+    Only superusers grant rights or change superusers. Otherwise everybody with the permission to
+    change users could grant themselves every other permission.
     """
 
     form = UserChangeForm
@@ -44,7 +44,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
 
 @admin.register(Group)
-class GroupAdmin(BaseGroupAdmin, DeskAdmin):  # type: ignore[misc]  # of one mind when it runs
+class GroupAdmin(BaseGroupAdmin, DeskAdmin):  # type: ignore[misc]  # the bases agree at run time
     list_display = ("name",)
     actions = None
 

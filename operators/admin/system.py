@@ -1,4 +1,4 @@
-"""The service's own records: idempotency and the audit trail."""
+"""The service's own records: idempotency records and the audit trail."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OutcomeFilter(DropdownFilter):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(RecordAdmin):
-    """Neither the stored answer nor the fingerprint is read, let alone shown."""
+    """Shows idempotency records. Never loads the stored answer or the fingerprint."""
 
     list_display = ("key", "client", "outcome", "order", "attempt", "created_at", "started_at")
     list_filter = (
@@ -60,7 +60,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
     )
     list_select_related = ("client",)
     search_fields = ("key",)
-    search_help_text = "A key, or an order's reference, as a whole"
+    search_help_text = "A whole key, or the reference of an order"
     fields = ("id", "key", "client", "outcome", "order", "attempt", "created_at", "started_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
@@ -74,7 +74,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term):
             order = Order.objects.filter(reference=term).first()
-            if order:  # the client's records are indexed, the reference on them is not
+            if order:  # records are indexed by client, not by order reference
                 return queryset.filter(client=order.client_id, order_reference=term), False
         return queryset.filter(key=term), False
 
@@ -104,7 +104,7 @@ class AuditEntryAdmin(RecordAdmin):
     )
     list_select_related = ("actor",)
     search_fields = ("reference",)
-    search_help_text = "An order's reference, a key's prefix, code:12, a request id or a user name"
+    search_help_text = "Order reference, key prefix, code:12, request ID or user name"
     fields = (
         "id",
         "created_at",

@@ -1,4 +1,4 @@
-"""The operators' Telegram: where orders go, who is linked, and what became of each announcement."""
+"""Telegram in the back office: settings, routes, linked staff, and the state of announcements."""
 
 from __future__ import annotations
 
@@ -49,15 +49,17 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         cleaned: dict[str, Any] = super().clean() or {}
         begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_until")
         if (begin is None) != (end is None) or (begin is not None and begin == end):
-            self.add_error("quiet_until", "Quiet hours have a beginning and another end, or none.")
+            self.add_error(
+                "quiet_until", "Enter a different beginning and end, or leave both empty."
+            )
         if cleaned.get("topic_id") is not None and cleaned.get("chat_id") is None:
-            self.add_error("topic_id", "A topic is of a chat: give the chat too.")
+            self.add_error("topic_id", "A topic belongs to a chat. Enter the chat too.")
         return cleaned
 
 
 @admin.register(PlatformSettings)
 class PlatformSettingsAdmin(DeskAdmin):
-    """One row, so its list is its form. What is saved counts from the next order on."""
+    """The only row of settings, so its list leads to its form. It applies from the next order."""
 
     form = SettingsForm
     readonly_fields = ("chats",)
@@ -65,7 +67,7 @@ class PlatformSettingsAdmin(DeskAdmin):
         (None, {"fields": ("announcing", "chat_id", "topic_id")}),
         ("Quiet hours", {"fields": ("quiet_from", "quiet_until", "time_zone")}),
         ("While nobody claims an order", {"fields": ("repeat_minutes", "repeat_times")}),
-        ("How it goes", {"fields": ("chats",)}),
+        ("Recent problems", {"fields": ("chats",)}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -89,10 +91,10 @@ class PlatformSettingsAdmin(DeskAdmin):
 
     @admin.display(description="chats")
     def chats(self, settings: PlatformSettings) -> str:
-        """What Telegram said lately where something went wrong."""
+        """The chats whose last message failed, with Telegram's error."""
         troubled = AnnouncementChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
         rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]
-        return format_html_join("", "<div>{}: {}{}</div>", rows) or "No trouble."
+        return format_html_join("", "<div>{}: {}{}</div>", rows) or "None."
 
 
 @admin.register(AnnouncementRoute)
@@ -111,12 +113,12 @@ class AnnouncementRouteAdmin(DeskAdmin):
 
     @admin.display(description="kind")
     def kind(self, route: AnnouncementRoute) -> str:
-        return "package" if route.product_id else "category"
+        return "top-up product" if route.product_id else "category"
 
 
 @admin.register(TelegramLink)
 class TelegramLinkAdmin(RecordAdmin):
-    """Links are made by their owners (operators/telegram/link_page.py) or by `link_telegram`."""
+    """Shows and deletes links. Staff make them with a link code or the command `link_telegram`."""
 
     list_display = ("user", "telegram_user_id", "linked_at")
     list_select_related = ("user",)
@@ -132,7 +134,7 @@ class TelegramLinkAdmin(RecordAdmin):
 
 @admin.register(Announcement)
 class AnnouncementAdmin(RecordAdmin):
-    """Read only, but for having an order announced again."""
+    """Shows announcements. The only action announces orders again."""
 
     list_display = ("order", "told", "chat_id", "announced_at", "repeats", "lost", "last_error")
     list_filter = (
@@ -142,7 +144,7 @@ class AnnouncementAdmin(RecordAdmin):
     )
     list_select_related = ("fulfilment",)
     search_fields = ("fulfilment__order_reference",)
-    search_help_text = "An order's reference"
+    search_help_text = "Reference of an order"
     fields = (
         "order",
         "state",
@@ -171,10 +173,14 @@ class AnnouncementAdmin(RecordAdmin):
             for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
         ]
         if any(asked):
-            messages.success(request, f"{sum(asked)} will be announced again.")
+            messages.success(request, f"Orders that will be announced again: {sum(asked)}.")
         if not all(asked):
             left = len(asked) - sum(asked)
-            messages.warning(request, f"{left} do not wait for anybody, or are being announced.")
+            messages.warning(
+                request,
+                f"Orders skipped: {left}. They are not waiting for an operator, or they are being"
+                " announced now.",
+            )
 
     @admin.display(description="order")
     def order(self, row: Announcement) -> str:
@@ -192,4 +198,4 @@ class AnnouncementAdmin(RecordAdmin):
 def _pause(chat: AnnouncementChat) -> str:
     if chat.paused_until is None or chat.paused_until <= timezone.now():
         return ""
-    return f"left alone until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "
+    return f"paused until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "

@@ -1,4 +1,4 @@
-"""Top-up packages and the fields their games ask for; a mistake here never reaches a merchant."""
+"""Top-up products and their fields. The forms refuse mistakes before they reach a merchant."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class OptionsField(forms.CharField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            required=False, help_text="One per line: eu, or eu | Europe. Dropdowns only.", **kwargs
+            required=False,
+            help_text="For a dropdown, one option per line: eu, or eu | Europe.",
+            **kwargs,
         )
 
     def clean(self, value: Any) -> list[tuple[str, str | None]]:
@@ -44,9 +46,9 @@ class OptionsField(forms.CharField):
             if not option:
                 continue
             if len(option) > MAX_FIELD_VALUE_LENGTH or len(label) > FIELD_LABEL_LENGTH:
-                raise ValidationError("An option is too long.")
+                raise ValidationError(f"The option {option[:20]}… is too long.")
             if option in [known for known, _ in options]:
-                raise ValidationError(f"The option {option} is there twice.")
+                raise ValidationError(f"The option {option} appears twice.")
             options.append((option, label or None))
         return options
 
@@ -70,16 +72,21 @@ class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
         cleaned: dict[str, Any] = super().clean() or {}
         is_dropdown = cleaned.get("type") == FieldType.DROPDOWN
         if "options" in cleaned and is_dropdown != bool(cleaned["options"]):
-            self.add_error("options", "A dropdown has options, and no other type has any.")
+            self.add_error(
+                "options",
+                "Enter the options of the dropdown."
+                if is_dropdown
+                else "Remove the options. Only a dropdown has options.",
+            )
         return cleaned
 
 
 class FieldInline(TabularInline):
-    """Removing a field harms no order: each keeps what was sent with it."""
+    """The fields of a product. A field can be removed: orders keep the values they were sent."""
 
     model = TopUpField
     form = FieldForm
-    verbose_name_plural = "fields the game asks for, besides the player id"
+    verbose_name_plural = "fields that the game asks for, besides the player ID"
     fields = ("name", "label", "type", "required", "options", "position")
     extra = 0
     hide_title = True
@@ -95,10 +102,11 @@ class TopUpProductForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         min_value=0,
         max_value=MAX_STOCK,
-        label="Packages in stock",
-        show_hidden_initial=True,  # a change is one against what was shown, not what is sold since
+        label="Stock",
+        show_hidden_initial=True,  # to compare with the stock that was shown, not the current one
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Empty: not counted. Only a change is written, so sales meanwhile count.",
+        help_text="How many are left to sell. Leave it empty to sell without counting. The stock is"
+        " saved only if you change it.",
     )
 
     class Meta:
@@ -174,7 +182,8 @@ class TopUpProductAdmin(KeptAdmin):
 
 
 def _next_number(product: TopUpProduct) -> int:
-    """Numbers are never used again while a product has a higher one: merchants name them."""
+    """The next field number. Merchants refer to fields by number, so old numbers are not reused
+    while the product has a higher one."""
     last: int | None = product.fields.aggregate(last=Max("number"))["last"]
     return (last or 0) + 1
 

@@ -222,4 +222,4 @@ def test_the_dashboard_updates_and_shows_when_it_cannot(
     page.wait_for_function(f"({ended})() === 1")
     page.context.clear_cookies()  # the session ends
     expect(page.locator(".desk-stale")).to_contain_text("1Pending")
-    expect(page.locator(".desk-stale")).to_have_attribute("title", re.compile("reload"))
+    expect(page.locator(".desk-stale")).to_have_attribute("title", re.compile("Reload"))

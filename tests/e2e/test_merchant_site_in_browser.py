@@ -158,13 +158,13 @@ def open_menu(page: Page, name: str) -> None:
 def issue_first_key(page: Page, live: LiveServer) -> Program:
     """Creates a client and issues its first key. The page is then the client's page."""
     open_menu(page, "API access")
-    page.get_by_role("link", name="New client").click()
+    page.get_by_role("link", name="Create a client").click()
     page.get_by_label("Name").fill("Web shop")
     page.get_by_role("button", name="Create client").click()
     page.get_by_role("link", name="Issue a key").click()
     page.get_by_role("button", name="Issue key").click()
     program = Program(live, shown_key(page))
-    page.get_by_role("link", name="I have it").click()
+    page.get_by_role("link", name="Done").click()
     assert program.key not in page.content()
     return program
 
@@ -192,7 +192,7 @@ def rotate(page: Page, first: Program) -> Program:
     page.get_by_label("Overlap in hours").fill("1")
     page.get_by_role("button", name="Rotate keys").click()
     second = Program(first.live, shown_key(page))
-    page.get_by_role("link", name="I have it").click()
+    page.get_by_role("link", name="Done").click()
     assert first.ping() == second.ping() == (200, "")
     ApiKey.objects.filter(expires_at__lt=timezone.now() + timedelta(hours=1)).update(
         expires_at=timezone.now()
@@ -209,7 +209,7 @@ def lock_allowlist(page: Page, program: Program) -> None:
     page.get_by_role("button", name="Save the allowlist").click()
     expect(page.get_by_role("alert")).to_contain_text("127.0.0.1")
     assert program.ping() == (200, "")
-    page.get_by_role("button", name="Save all the same").click()
+    page.get_by_role("button", name="Save anyway").click()
     expect(page.locator("main")).to_contain_text("2001:db8::/32")
     assert program.ping() == (403, "ip_not_allowed")
 

@@ -153,14 +153,14 @@ def test_an_address_in_use_elsewhere_is_told_only_to_its_holder() -> None:
     answer = browser_of(owner).post(
         "/merchant/people/invite/", {"email": other.user.email, "role": "viewer"}, follow=True
     )
-    assert "An invitation is on its way" in answer.content.decode()
+    assert "The invitation is being sent" in answer.content.decode()
     (letter,) = (one for one in letters() if one.to == [other.user.email])
     browser = Client()
     browser.get(link_in(letter))
     said = browser.post(
         "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     )
-    assert "has a log-in already" in said.content.decode()
+    assert "already signs in here" in said.content.decode()
     other.refresh_from_db()
     assert other.account != owner.account
     assert sign_in(Client(), other.user.email) == 302  # the password is the old one

@@ -293,7 +293,7 @@ def test_no_form_is_taken_from_another_site(world: World) -> None:
         if row.how != READ:
             answer = browser_of(owner, csrf=True).post(row.path(name, world.ids))
             assert answer.status_code == 403, name
-            assert "This form is out of date" in answer.content.decode(), name
+            assert "This form has expired" in answer.content.decode(), name
 
 
 def test_no_page_is_kept_by_a_browser_or_a_proxy(world: World) -> None:

@@ -90,7 +90,7 @@ def test_a_name_leaves_another_shelf_only_after_a_question(
     old, new = make_product(), make_product()
     link(owner.account, "gift", own_shelf(old))
     asked = browser.post(NAME, {"product": new.pk, "reference": "gift", "page": 1, "search": "P"})
-    assert "instead?" in asked.content.decode()
+    assert "is your reference for" in asked.content.decode()
     assert names(owner) == {own_shelf(old).pk: "gift"}
     moved = browser.post(
         NAME, {"product": new.pk, "reference": "gift", "move_from": own_shelf(old).pk}
@@ -105,7 +105,7 @@ def test_a_yes_is_for_the_shelf_that_was_asked_about(owner: Membership, browser:
     answer = browser.post(
         NAME, {"product": new.product_id, "reference": "gift", "move_from": asked_about.pk}
     )
-    assert "instead?" in answer.content.decode()
+    assert "is your reference for" in answer.content.decode()
     assert names(owner) == {meanwhile.pk: "gift"}
 
 
@@ -115,7 +115,7 @@ def test_a_file_may_take_a_name_from_what_is_not_on_sale_any_more(
     gone, new = own_shelf(make_product(active=False)), own_shelf(make_product())
     link(owner.account, "gift", gone)
     head = "product_id,variation_id,merchant_reference"
-    assert "1 names are set" in send(browser, f"{head}\n{new.product_id},,gift\n")
+    assert "References set: 1." in send(browser, f"{head}\n{new.product_id},,gift\n")
     assert names(owner) == {new.pk: "gift"}
 
 
@@ -133,7 +133,7 @@ def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: 
         assert answer.status_code == 404
         assert "catalogue has no product" in send(
             browser, f"product_id,variation_id,merchant_reference\n{product},,gift\n"
-        ) or "an id is a whole number" in send(
+        ) or "must be whole numbers" in send(
             browser, f"product_id,variation_id,merchant_reference\n{product},,gift\n"
         )
     assert names(owner) == {}
@@ -153,7 +153,7 @@ def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
         (str(product.pk), str(variation.pk), ""),
     ]
     assert rows[0]["product"] == "'=HYPERLINK()"  # no formula
-    assert "0 names are set, 0 are taken off" in send(browser, text)
+    assert "References set: 0. References removed: 0." in send(browser, text)
     assert names(owner) == {own_shelf(product).pk: "one "}
 
 
@@ -166,7 +166,7 @@ def test_a_file_sets_exchanges_and_takes_off_names(owner: Membership, browser: C
         "\ufeffproduct_id;variation_id;merchant_reference;note\r\n"
         f"{a.product_id};;B;\r\n{b.product_id};;;x\r\n{c.product_id};;A;\r\n",
     )
-    assert "2 names are set, 1 are taken off" in said
+    assert "References set: 2. References removed: 1." in said
     assert names(owner) == {a.pk: "B", c.pk: "A"}
 
 
@@ -178,13 +178,13 @@ def test_a_file_with_a_mistake_changes_nothing_and_names_the_line(
     good = f"{a.product_id},,fine"
     head = "product_id,variation_id,merchant_reference"
     for text, said in {
-        f"{head}\n{good}\nx,,y\n": "line 3: an id is a whole number",
+        f"{head}\n{good}\nx,,y\n": "line 3: product_id and variation_id must be whole numbers",
         f"{head}\n{good}\n{b.product_id},,-no\n": "line 3: A reference starts with",
         f"{head}\n{good}\n{good}\n": "line 3: the same shelf is in line 2",
-        f"{head}\n{good}\n{b.product_id},,fine\n": "line 3: the same name is in line 2",
+        f"{head}\n{good}\n{b.product_id},,fine\n": "line 3: the same reference is in line 2",
         f"{head}\n{a.product_id},,taken\n": "is the name of another shelf",
         f"{head}\n{a.product_id},7777777,fine\n": "has no product",
-        "product_id,merchant_reference\n": "lacks the heading variation_id",
+        "product_id,merchant_reference\n": "has no heading variation_id",
         "": "empty",
         f'{head}\n"open': "is not CSV",
     }.items():

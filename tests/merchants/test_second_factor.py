@@ -71,7 +71,7 @@ def test_the_code_of_the_app_opens_the_session(member: Membership) -> None:
     browser = sign_in(member)
 
     assert browser.get(CHECK).status_code == 200
-    assert "not the code" in browser.post(CHECK, {"code": "000000"}).content.decode()
+    assert "This code is wrong" in browser.post(CHECK, {"code": "000000"}).content.decode()
     assert not sees_the_page(browser)
 
     TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)

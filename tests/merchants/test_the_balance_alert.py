@@ -256,7 +256,7 @@ def test_the_page_says_when_it_is_low() -> None:
     for path in ("/merchant/", "/merchant/wallet/"):
         page = browser_of(owner).get(path).content.decode()
         assert "Low</span>" in page, path
-        assert "were written to" in page, path
+        assert "The owners got an email" in page, path
 
 
 @pytest.mark.django_db(transaction=True)

@@ -84,7 +84,7 @@ def test_the_page_says_why() -> None:
     browser = browser_of(owner)
     for path, sent in (("role", {"role": "viewer"}), ("remove", {})):
         page = browser.post(f"/merchant/people/{owner.pk}/{path}/", sent, follow=True)
-        assert "keeps at least one owner" in page.content.decode()
+        assert "needs at least one owner" in page.content.decode()
     assert owners_of(owner) == 1
 
 

@@ -302,7 +302,7 @@ def test_only_one_large_file_of_an_account_is_sent_at_a_time(
     assert first.streaming
     second = browser.get(JSON)
     assert second.status_code == 429
-    assert "being sent already" in second.content.decode()
+    assert "is being downloaded" in second.content.decode()
     assert browser.get(CSV, {"since": "2026-01-02"}).status_code == 200  # small: sent whole
     other = make_account(balance="0")
     book_many(other, 500)

@@ -22,7 +22,7 @@ def heading(answer: Any) -> str:
 
 def test_an_unknown_page() -> None:
     answer = Client().get("/merchant/nowhere/")
-    assert (answer.status_code, heading(answer)) == (404, "There is nothing here")
+    assert (answer.status_code, heading(answer)) == (404, "Page not found")
 
 
 def test_too_many_wrong_passwords(settings: Settings) -> None:
@@ -41,7 +41,7 @@ def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     browser.raise_request_exception = False
     monkeypatch.setattr(people, "members_of", fail)
     answer = browser.get("/merchant/people/")
-    assert (answer.status_code, heading(answer)) == (500, "Something failed on our side")
+    assert (answer.status_code, heading(answer)) == (500, "Something went wrong")
     assert "secret detail" not in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
 

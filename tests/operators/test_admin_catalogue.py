@@ -55,7 +55,7 @@ def test_a_product_is_made_named_and_priced(browser: Client) -> None:
 
     product = Product.objects.get()
     assert answer.redirect_chain[-1][0] == url(product)
-    assert "once it has a price" in answer.content.decode()
+    assert "is not for sale without one" in answer.content.decode()
     priced = {"shelves-0-price": "9.99", "shelves-1-price": "8.5", "shelves-1-quantity_step": "3"}
     assert save(browser, product, **priced).status_code == 302
     shelf = Shelf.objects.get(variation__name="EU")

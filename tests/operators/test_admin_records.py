@@ -129,7 +129,7 @@ def test_an_order_is_found_by_reference_and_by_merchant(browser: Client) -> None
     assert {row.client for row in by_name.context["cl"].result_list} == {order.client}
 
 
-@pytest.mark.parametrize(("kind", "delivered"), [("voucher", "Code "), ("top_up", "Top-up of")])
+@pytest.mark.parametrize(("kind", "delivered"), [("voucher", "Code "), ("top_up", "Top-up for")])
 def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str) -> None:
     (order,) = browser.get(list_url(Order, kind=kind)).context["cl"].result_list
 

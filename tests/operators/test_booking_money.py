@@ -63,7 +63,7 @@ def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
     send(browser, wallet, form)
     again = send(browser, wallet, form)
 
-    assert "booked before" in " ".join(map(str, again.context["messages"]))
+    assert "booked already" in " ".join(map(str, again.context["messages"]))
     assert balance(wallet) == Decimal("125.50")
 
 

@@ -18,7 +18,7 @@ def test_what_is_forbidden_in_the_back_office_is_a_page() -> None:
     answer = signed_in(make_staff("orders.view_order")).get("/admin/catalogue/product/")
 
     assert answer.status_code == 403
-    assert "lacks the permission" in answer.content.decode()
+    assert "do not have the permission" in answer.content.decode()
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping", "/docs/nothing"])

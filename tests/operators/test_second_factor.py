@@ -71,7 +71,7 @@ def test_the_code_of_the_app_opens_the_session(anna: User) -> None:
     browser = log_in()
 
     wrong = browser.post(CHECK, {"code": "000000"})
-    assert "not the code" in wrong.content.decode()
+    assert "This code is wrong" in wrong.content.decode()
     assert not sees_the_back_office(browser)
 
     TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)

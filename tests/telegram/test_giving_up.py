@@ -95,7 +95,7 @@ def test_given_up_order_can_be_announced_again(place: Place) -> None:
     answer = signed_in(may).post(page, asked, follow=True)
     sweep()
 
-    assert "1 will be announced again" in answer.content.decode()
+    assert "announced again: 1" in answer.content.decode()
     (message,) = place.posted()
     assert order.order_reference in message.text
     entry = AuditEntry.objects.get(action=AuditAction.ANNOUNCEMENT_RESUMED)

@@ -1,4 +1,4 @@
-"""Times as they are in logs and in the API, so that the eye finds one in the other."""
+"""Formats dates and times as the logs and the API do, so they are easy to match."""
 
 DATETIME_FORMAT = "Y-m-d H:i:s"
 DATE_FORMAT = "Y-m-d"

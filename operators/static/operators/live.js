@@ -1,7 +1,7 @@
-/* Renews the parts of a page that say where they come from (data-live), while somebody looks at it.
+/* Reloads the parts of a page that have a data-live address, while the page is visible.
  *
- * Nothing else of the page is touched: what is selected, typed or opened stays. A part that holds
- * the keyboard's focus waits. What is new is said in words to those who do not see the numbers. */
+ * The rest of the page stays as it is: selections, typed text and open menus. A part that has the
+ * keyboard focus is not replaced. A screen reader announces what is new. */
 "use strict";
 
 for (const part of document.querySelectorAll("[data-live]")) {
@@ -12,13 +12,13 @@ for (const part of document.querySelectorAll("[data-live]")) {
         let fresh = null;
         try {
             const answer = await fetch(part.dataset.live);
-            // A redirect leads to the log-in page: the session has ended.
+            // A redirect to the log-in page means that the session has ended.
             if (answer.ok && !answer.redirected) fresh = await answer.text();
         } catch {
-            // No connection: the next turn tries again.
+            // There is no connection. The next turn tries again.
         }
         part.classList.toggle("desk-stale", fresh === null);
-        part.title = fresh === null ? "Not up to date: reload the page" : "";
+        part.title = fresh === null ? "Not up to date. Reload the page." : "";
         if (fresh === null || fresh === shown) return;
         const made = new DOMParser().parseFromString(fresh, "text/html").body;
         tell(made.querySelector("[data-news]")?.dataset.news);
@@ -32,7 +32,7 @@ for (const part of document.querySelectorAll("[data-live]")) {
     document.addEventListener("visibilitychange", renew);
 }
 
-/** Says it where a screen reader listens; the same words are not said twice. */
+/** Writes the news where a screen reader announces it, but not the same text twice. */
 function tell(news) {
     const place = document.querySelector(".desk-news a");
     if (place && news !== undefined && place.textContent !== news) place.textContent = news;
