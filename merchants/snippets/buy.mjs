@@ -1,11 +1,11 @@
-// Buys once, however often it has to ask. Node 18 or newer, nothing else.
+// Buys once, however often it must retry. It needs Node 18 or newer and nothing else.
 //
 //   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Make a new key for each purchase (crypto.randomUUID()) and keep it before you start. If this ends
-// with 2, the outcome is unknown: start it again with the same key. 0: the order is printed.
-// 1: nothing was charged, and the error is printed.
-// For a server: a key must never reach a browser.
+// Create a new key for each purchase (crypto.randomUUID()) and store it before you start.
+// Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the error is printed.
+// 2: the outcome is unknown; start again with the same key.
+// Run it only on a server: an API key must never reach a browser.
 
 const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
 const pauseSeconds = Number(process.env.VOUCHER_PAUSE_SECONDS ?? 3);
@@ -21,19 +21,19 @@ class Refused extends Error {
     }
 }
 
-/** Perhaps it was bought. Ask again with the same body and key, never with a new key. */
+/** The purchase may have been made. Retry with the same body and key, never with a new key. */
 class OutcomeUnknown extends Error {}
 
-/** The order. Money in it is a JSON number: for sums, parse the text with a decimal library. */
+/** Returns the order. For sums of money, parse the JSON with a decimal library instead. */
 async function buy(body, key) {
     for (let attempt = 0; attempt < attempts; attempt++) {
         const { status, answer } = await call("POST", "/orders", body, key);
         if (status === 201 && answer.success) return answer.data;
         let pause = pauseSeconds;
         if (status >= 400 && status < 500) {
-            // What no program of ours wrote has no error: a proxy's 404, for example.
+            // An answer that the API did not write has no error, such as a proxy's 404.
             const error = answer.error ?? { code: `http_${status}` };
-            if (error.code === "request_abandoned") { // it was bought: read it, do not buy again
+            if (error.code === "request_abandoned") { // bought already: read the order, do not buy again
                 const read = await call("GET", `/orders/${error.reference}`);
                 if (read.status === 200 && read.answer.success) return read.answer.data;
             } else if (error.code === "rate_limited") {
@@ -47,7 +47,7 @@ async function buy(body, key) {
     throw new OutcomeUnknown();
 }
 
-/** Status and answer; status 0 where none came, or one that cannot be read. */
+/** Returns the status and the answer. Status 0 means no answer, or one that cannot be read. */
 async function call(method, path, body, key) {
     const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
     if (body) Object.assign(headers, { "Content-Type": "application/json", "Idempotency-Key": key });
@@ -63,7 +63,7 @@ async function call(method, path, body, key) {
         const answer = await response.json();
         if (answer && typeof answer === "object") return { status, answer };
     } catch {
-        // No answer, half of one, or no JSON.
+        // No answer, an incomplete answer, or no JSON.
     }
     return status >= 400 && status < 500 ? { status, answer: {} } : { status: 0, answer: {} };
 }

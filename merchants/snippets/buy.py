@@ -1,10 +1,10 @@
-"""Buys once, however often it has to ask. Python 3.9 or newer, nothing else.
+"""Buys once, however often it must retry. It needs Python 3.9 or newer and nothing else.
 
     python buy.py '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 
-Make a new key for each purchase (uuid.uuid4()) and keep it before you start. If this ends with 2,
-the outcome is unknown: start it again with the same key. 0: the order is printed. 1: nothing was
-charged, and the error is printed.
+Create a new key for each purchase (uuid.uuid4()) and store it before you start.
+Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the error is printed.
+2: the outcome is unknown; start again with the same key.
 """
 
 import http.client
@@ -23,7 +23,7 @@ ATTEMPTS = 10
 
 
 class Refused(Exception):
-    """Nothing was charged. `error` says why: branch on error["code"], then error.get("reason")."""
+    """Nothing was charged. Branch on error["code"], then on error.get("reason")."""
 
     def __init__(self, error):
         super().__init__(error["code"])
@@ -31,20 +31,20 @@ class Refused(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """Perhaps it was bought. Ask again with the same body and key, never with a new key."""
+    """The purchase may have been made. Retry with the same body and key, never with a new key."""
 
 
 def buy(body, key):
-    """The order. Raises Refused or OutcomeUnknown."""
+    """Returns the order. Raises Refused or OutcomeUnknown."""
     for _ in range(ATTEMPTS):
         status, answer = call("POST", "/orders", body, key)
         if status == 201 and answer.get("success"):
             return answer["data"]
         pause = PAUSE
         if 400 <= status < 500:
-            # What no program of ours wrote has no error: a proxy's 404, for example.
+            # An answer that the API did not write has no error, such as a proxy's 404.
             error = answer.get("error", {"code": f"http_{status}"})
-            if error["code"] == "request_abandoned":  # it was bought: read it, do not buy again
+            if error["code"] == "request_abandoned":  # bought already: read the order
                 status, answer = call("GET", f"/orders/{error['reference']}")
                 if status == 200 and answer.get("success"):
                     return answer["data"]
@@ -57,7 +57,7 @@ def buy(body, key):
 
 
 def call(method, path, body=None, key=None):
-    """Status and answer; status 0 where none came, or one that cannot be read."""
+    """Returns status and answer. Status 0 means no answer, or one that cannot be read."""
     headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
     if body is not None:
         headers.update({"Content-Type": "application/json", "Idempotency-Key": key})

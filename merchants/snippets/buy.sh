@@ -1,11 +1,11 @@
 #!/bin/sh
-# Buys once, however often it has to ask.
+# Buys once, however often it must retry.
 #
 #   sh buy.sh '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #
-# Make a new key for each purchase (uuidgen) and keep it before you start. If this ends with 2, the
-# outcome is unknown: start it again with the same key. 0: the order is printed. 1: nothing was
-# charged, and the answer is printed.
+# Create a new key for each purchase (uuidgen) and store it before you start.
+# Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the answer is printed.
+# 2: the outcome is unknown; start again with the same key.
 set -eu
 
 body=$1 key=$2
@@ -13,8 +13,8 @@ pause=${VOUCHER_PAUSE_SECONDS:-3}
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-# call [curl's options] URL: the answer goes to the file, its status to $status; 000 where none came,
-# or only a part of it.
+# call [curl options] URL: writes the answer to the file and its status to $status. The status is
+# 000 if no answer came, or only a part of it.
 call() {
     : >"$answer"
     status=$(
@@ -32,7 +32,7 @@ for attempt in 1 2 3 4 5 6 7 8 9 10; do
         cat "$answer"
         exit 0
     fi
-    case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # the outcome is
+    case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # unknown: the outcome
     case $code in
         unknown | request_in_progress) sleep "$pause" ;;
         rate_limited) sleep "$(field retry_after_seconds)" ;;
@@ -44,7 +44,7 @@ for attempt in 1 2 3 4 5 6 7 8 9 10; do
             fi
             sleep "$pause"
             ;;
-        *) # refused: error.code and error.reason say why; mend that first
+        *) # refused: error.code and error.reason say what to fix
             cat "$answer"
             exit 1
             ;;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Does the key work, what is in the wallet, what can be bought.
+# Checks the key, reads the balance and lists what you can buy.
 set -eu
 
 call() {
-    # The key goes to curl through a pipe, so that no list of processes shows it.
+    # The key goes to curl through a pipe, so the list of processes does not show it.
     printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
         curl --config - --silent --show-error --max-time 30 "$VOUCHER_BASE_URL$1"
     echo

@@ -1,8 +1,8 @@
-"""Waits until a top-up is delivered, or has failed and is refunded. Python 3.9 or newer.
+"""Waits until a top-up is completed or has failed. It needs Python 3.9 or newer.
 
     python wait_for_topup.py ORDER_REFERENCE
 
-There are no callbacks: ask, and not more often than your rate limit allows.
+The service sends no callbacks, so this program polls. Keep the pause within your rate limit.
 """
 
 import json
@@ -18,20 +18,20 @@ PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "30"))
 
 
 def wait(reference):
-    """The order in its end state."""
+    """Returns the order once its status is completed or failed."""
     while True:
         order = read(reference)
         if order and order["status"] == "completed":
             return order
-        # `refunded` is true once the money is back. After a review it may stay false: then support
-        # decides, and you need not wait here.
+        # `refunded` becomes true once the money is back in the wallet. If an operator reviewed the
+        # order, it may stay false: contact support then.
         if order and order["status"] == "failed":
             return order
         time.sleep(PAUSE)
 
 
 def read(reference):
-    """The order now; None where it could not be read this time."""
+    """Returns the current order, or None if it could not be read this time."""
     request = urllib.request.Request(f"{BASE_URL}/orders/{reference}")
     request.add_header("Authorization", f"Bearer {API_KEY}")
     try:
@@ -39,7 +39,7 @@ def read(reference):
             return json.load(response)["data"]
     except urllib.error.HTTPError as error:
         if error.code < 500 and error.code != 429:
-            raise  # an unknown reference, a key that does not work: waiting changes nothing
+            raise  # an unknown reference or a bad key: waiting does not help
     except (OSError, ValueError):
         pass
     return None

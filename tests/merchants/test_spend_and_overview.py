@@ -25,7 +25,7 @@ from tests.factories import (
     make_variation,
 )
 from tests.merchants.people import browser_of, make_member
-from tests.merchants.test_orders_of_the_account import buy, date_back, viewer_of
+from tests.merchants.test_order_pages import buy, date_back, viewer_of
 
 pytestmark = pytest.mark.django_db
 

@@ -24,7 +24,7 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.live import LiveServer
-from tests.merchants.losing import BadNetwork, bad_network
+from tests.merchants.bad_network import BadNetwork, bad_network
 from topups.fulfilments import move_fulfilment
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
