@@ -1,8 +1,9 @@
-"""A bad network between a merchant's program and the service: it loses answers as told.
+"""A bad network between a merchant's program and the service, which loses answers by a plan.
 
-Each request is passed on whole. Then, by the next word of `plan`: `lose` closes without an answer,
-`half` sends half of it, `gateway` says 502 in HTML, `limit` says rate_limited, and what is beyond
-the plan is passed back as it is.
+It forwards each request to the service. The next word of `plan` then decides about the answer:
+`lose` closes the connection without one, `half` sends half of it, and `gateway` replaces it with a
+502 in HTML. `limit` answers rate_limited without forwarding. After the plan, and for `pass`, the
+answer is passed on.
 """
 
 import http.client
@@ -15,7 +16,7 @@ from typing import Any
 
 
 class BadNetwork:
-    """Where to call it, what it will do, and what it passed on."""
+    """The proxy: its address, its plan, and the requests that it forwarded."""
 
     def __init__(self, port: int, plan: list[str]) -> None:
         self.plan = plan
@@ -30,7 +31,7 @@ class BadNetwork:
                 network.pass_on(self, port)
 
             def log_message(self, *_: Any) -> None:
-                """Nothing."""
+                """Logs nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
@@ -76,7 +77,7 @@ class BadNetwork:
 
 @contextmanager
 def bad_network(port: int, *plan: str) -> Iterator[BadNetwork]:
-    """Runs until the block ends."""
+    """Runs the proxy until the block ends."""
     network = BadNetwork(port, list(plan))
     thread = threading.Thread(target=network.server.serve_forever, args=(0.05,))
     thread.start()

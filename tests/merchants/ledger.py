@@ -1,4 +1,4 @@
-"""Much history, made quickly."""
+"""Makes a long ledger history quickly."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +17,11 @@ def book_many(
     begin: datetime = BEGIN,
     apart: timedelta = timedelta(minutes=1),
 ) -> None:
-    """Deposits, one after the other. They go past the trigger that moves the wallet, which within
-    one transaction would take longer with each; so the balance stays as it was."""
+    """Inserts `number` deposits, `apart` from each other.
+
+    The triggers are off, because the one that moves the wallet would get slower with each deposit
+    of the transaction. The balance therefore stays the same.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(

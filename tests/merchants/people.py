@@ -1,4 +1,4 @@
-"""People of merchants' accounts, for tests of their page."""
+"""Makes members of accounts, and browsers in which they are signed in."""
 
 import itertools
 from functools import cache
@@ -17,21 +17,21 @@ _numbers = itertools.count(1)
 
 @cache
 def _hashed() -> str:
-    """Made once: a hash is meant to be slow."""
+    """Cached, because hashing a password is slow on purpose."""
     return make_password(PASSWORD)
 
 
 def make_member(
     account: Account | None = None, role: Role = Role.OWNER, *, email: str | None = None
 ) -> Membership:
-    """A member of this account, or of a new one, who signs in with PASSWORD."""
+    """Makes a member of this account, or of a new one, who signs in with PASSWORD."""
     email = email or f"{role}-{next(_numbers)}@merchant.example"
     user = User.objects.create(username=email, email=email, password=_hashed())
     return Membership.objects.create(user=user, account=account or make_account(), role=role)
 
 
 def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -> Client:
-    """A browser in which this person is signed in; nobody, where none is named."""
+    """A browser in which this person is signed in, or nobody if none is given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = member.user if isinstance(member, Membership) else member
     if user is not None:

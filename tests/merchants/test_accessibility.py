@@ -1,6 +1,6 @@
-"""Each page passes axe, fits a small phone, and does nothing its policy forbids, in a real browser.
+"""Each page passes axe, fits a small phone and keeps to its security policy, in a real browser.
 
-Axe judges in light and in dark, since each has colours of its own.
+Axe checks the light and the dark theme, because their colours differ.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-DOORS = ("sign_in", "ask_reset", "join", "reset")  # for those who are not signed in
+DOORS = ("sign_in", "ask_reset", "join", "reset")  # pages before sign-in
 DOWNLOADS = ("statement_export", "export_references", "docs_snippet")
 PAGES = [name for name, row in ROWS.items() if row.how != DO and name not in (*DOORS, *DOWNLOADS)]
 LOOKS: dict[str, Any] = {
@@ -35,8 +35,8 @@ axe = Axe()
 def page(
     request: pytest.FixtureRequest, live: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
-    """Nobody's, in this look; it complains of whatever the browser refused."""
-    # Playwright runs an event loop in this thread, which the ORM takes for asynchronous code.
+    """A page in one theme and size. Errors and warnings of the browser go to COMPLAINTS."""
+    # Playwright runs an event loop in this thread, so the ORM believes that the code is async.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         page = browser.new_page(base_url=live.base_url, **LOOKS[request.param])
@@ -44,7 +44,7 @@ def page(
         page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
         COMPLAINTS.clear()
         yield page
-        connections.close_all()  # those that the ORM opened beside Playwright's event loop
+        connections.close_all()  # the ORM opened them beside Playwright's event loop
 
 
 COMPLAINTS: list[str] = []
@@ -61,7 +61,7 @@ def world() -> World:
 
 
 def sign_in(page: Page, live: LiveServer, world: World) -> None:
-    """As an owner of the world's account, in whom the account has everything to show."""
+    """Signs in as an owner of the world's account, which has something to show on every page."""
     session = browser_of(make_member(world.account)).cookies[settings.SESSION_COOKIE_NAME]
     page.context.add_cookies(
         [{"name": settings.SESSION_COOKIE_NAME, "value": session.value, "url": live.base_url}]
@@ -69,7 +69,7 @@ def sign_in(page: Page, live: LiveServer, world: World) -> None:
 
 
 def problems(page: Page) -> list[str]:
-    """What keeps somebody from using the page that is open."""
+    """What makes the open page hard to use: axe violations, overflow, browser errors."""
     found = [
         f"{one['id']} ({one['impact']}): {one['nodes'][0]['html'][:120]}"
         for one in axe.run(page).response["violations"]
@@ -83,7 +83,7 @@ def problems(page: Page) -> list[str]:
     return found
 
 
-def test_every_page_of_the_account(page: Page, live: LiveServer, world: World) -> None:
+def test_pages_of_the_account_are_accessible(page: Page, live: LiveServer, world: World) -> None:
     sign_in(page, live, world)
     wrong = {}
     for name in PAGES:
@@ -95,7 +95,7 @@ def test_every_page_of_the_account(page: Page, live: LiveServer, world: World) -
     assert wrong == {}, json.dumps(wrong, indent=1)
 
 
-def test_the_doors_and_what_is_said_there(page: Page) -> None:
+def test_pages_before_sign_in_are_accessible(page: Page) -> None:
     wrong = {}
     for path in ("sign-in/", "password/forgotten/", "join/", "password/new/", "nowhere/"):
         page.goto(f"/merchant/{path}")
@@ -111,9 +111,7 @@ def test_the_doors_and_what_is_said_there(page: Page) -> None:
     assert wrong == {}, json.dumps(wrong, indent=1)
 
 
-def test_a_form_says_what_is_wrong_where_it_is_wrong(
-    page: Page, live: LiveServer, world: World
-) -> None:
+def test_an_error_is_shown_at_its_field(page: Page, live: LiveServer, world: World) -> None:
     sign_in(page, live, world)
     page.goto("/merchant/account/password/")
     page.fill("[name=old_password]", "wrong")
@@ -128,9 +126,7 @@ def test_a_form_says_what_is_wrong_where_it_is_wrong(
     assert problems(page) == []
 
 
-def test_the_keyboard_alone_leads_to_the_content(
-    page: Page, live: LiveServer, world: World
-) -> None:
+def test_the_keyboard_reaches_the_content(page: Page, live: LiveServer, world: World) -> None:
     sign_in(page, live, world)
     page.goto("/merchant/people/")
     page.keyboard.press("Tab")

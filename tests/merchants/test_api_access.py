@@ -1,4 +1,4 @@
-"""Clients, keys and the allowlist, changed by the people of an account."""
+"""Members manage the account's clients, keys and allowlists."""
 
 import re
 
@@ -45,7 +45,7 @@ def shop(owner: Membership) -> ApiClient:
     return make_client(owner.account)
 
 
-def test_a_client_is_created_and_given_a_key_that_works(owner: Membership) -> None:
+def test_a_new_client_gets_a_working_key(owner: Membership) -> None:
     developer = make_member(owner.account, Role.DEVELOPER)
     browser = browser_of(developer)
     made = browser.post("/merchant/clients/new/", {"name": " Web shop "})
@@ -73,9 +73,7 @@ def test_a_client_is_created_and_given_a_key_that_works(owner: Membership) -> No
         assert key.split("_")[2] not in str(one.message())
 
 
-def test_a_rotation_lets_the_old_key_work_for_the_overlap(
-    owner: Membership, shop: ApiClient
-) -> None:
+def test_the_old_key_works_during_the_overlap(owner: Membership, shop: ApiClient) -> None:
     browser = browser_of(owner)
     old = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
     rotated = f"/merchant/clients/{shop.pk}/keys/rotate/"
@@ -109,7 +107,7 @@ def test_a_client_is_switched_off_and_on(owner: Membership, shop: ApiClient) -> 
     assert ping(key) == (200, "")
 
 
-def test_the_allowlist_is_kept_as_the_api_reads_it(owner: Membership, shop: ApiClient) -> None:
+def test_networks_are_stored_in_standard_form(owner: Membership, shop: ApiClient) -> None:
     browser = browser_of(owner)
     key = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
     path = f"/merchant/clients/{shop.pk}/allowlist/"
@@ -126,9 +124,7 @@ def test_the_allowlist_is_kept_as_the_api_reads_it(owner: Membership, shop: ApiC
     assert len(shop.allowed_networks) == 3
 
 
-def test_whoever_would_lock_themselves_out_is_asked_once_more(
-    owner: Membership, shop: ApiClient
-) -> None:
+def test_locking_yourself_out_needs_a_confirmation(owner: Membership, shop: ApiClient) -> None:
     browser = browser_of(owner)
     path = f"/merchant/clients/{shop.pk}/allowlist/"
     asked = browser.post(path, {"networks": "203.0.113.0/24"}).content.decode()
@@ -136,7 +132,7 @@ def test_whoever_would_lock_themselves_out_is_asked_once_more(
     assert shop.allowed_networks == []
     (warning,) = re.findall(r'name="sure" value="([^"]+)"', asked)
     assert "Your own address 127.0.0.1 is not on the list" in warning
-    # Another list, and another warning: the first yes does not count for it.
+    # Another list has another warning, so the first confirmation does not count for it.
     again = browser.post(path, {"networks": "0.0.0.0/0", "sure": warning}).content.decode()
     assert "allows very many addresses" in again
     assert browser.post(path, {"networks": "203.0.113.0/24", "sure": warning}).status_code == 302
@@ -144,7 +140,7 @@ def test_whoever_would_lock_themselves_out_is_asked_once_more(
     assert shop.allowed_networks == ["203.0.113.0/24"]
 
 
-def test_an_allowlist_is_not_emptied_without_a_question(owner: Membership, shop: ApiClient) -> None:
+def test_emptying_an_allowlist_needs_a_confirmation(owner: Membership, shop: ApiClient) -> None:
     shop.allowed_networks = ["127.0.0.1"]
     shop.save()
     browser, path = browser_of(owner), f"/merchant/clients/{shop.pk}/allowlist/"
@@ -163,7 +159,7 @@ def test_the_callers_own_address_is_offered(owner: Membership, shop: ApiClient) 
     assert shop.allowed_networks == []  # offered, not saved
 
 
-def test_there_is_a_limit_to_clients_and_keys(owner: Membership, shop: ApiClient) -> None:
+def test_clients_and_keys_are_limited(owner: Membership, shop: ApiClient) -> None:
     browser = browser_of(owner)
     for _ in range(MAX_LIVE_KEYS):
         issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
@@ -180,7 +176,7 @@ def test_there_is_a_limit_to_clients_and_keys(owner: Membership, shop: ApiClient
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\x00b", "a\nb"])
-def test_a_name_that_is_none_is_refused(owner: Membership, shop: ApiClient, name: str) -> None:
+def test_an_unusable_name_is_refused(owner: Membership, shop: ApiClient, name: str) -> None:
     browser = browser_of(owner)
     assert browser.post("/merchant/clients/new/", {"name": name}).status_code == 200
     renamed = browser.post(f"/merchant/clients/{shop.pk}/rename/", {"name": name})
@@ -188,7 +184,7 @@ def test_a_name_that_is_none_is_refused(owner: Membership, shop: ApiClient, name
     assert ApiClient.objects.get(account=owner.account).name == shop.name
 
 
-def test_a_viewer_sees_no_way_to_change_anything(owner: Membership, shop: ApiClient) -> None:
+def test_a_viewer_cannot_change_anything(owner: Membership, shop: ApiClient) -> None:
     viewer = browser_of(make_member(owner.account, Role.VIEWER))
     page = viewer.get(f"/merchant/clients/{shop.pk}/").content.decode()
     assert "Issue a key" not in page

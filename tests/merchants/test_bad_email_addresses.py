@@ -1,5 +1,5 @@
-"""An address that cannot stand in a letter, or be a log-in, is refused when it is typed; a letter
-that cannot be written holds up no other."""
+"""An address that no email header or username can hold is refused in the form. An email that
+cannot be written does not hold up others."""
 
 import pytest
 from django.core import mail
@@ -20,12 +20,12 @@ LABEL = "b" * 60
 @pytest.mark.parametrize(
     "odd",
     [
-        '"a\x0bbcc:x@y.z"@shop.example',  # ends the line for what writes heads of letters
+        '"a\x0bbcc:x@y.z"@shop.example',  # the header writer takes it for the end of a line
         '"\x1c"@shop.example',
         f"{'a' * 60}@{LABEL}.{LABEL}.example",  # longer than a username
     ],
 )
-def test_it_is_refused_by_the_page_and_at_the_desk(odd: str) -> None:
+def test_the_address_is_refused_on_both_sites(odd: str) -> None:
     owner = make_member()
 
     page = browser_of(owner).post("/merchant/people/invite/", {"email": odd, "role": "viewer"})
@@ -38,7 +38,7 @@ def test_it_is_refused_by_the_page_and_at_the_desk(odd: str) -> None:
         invite_person(account=owner.account, email=odd, role=Role.OWNER, invited_by=owner.user)
 
 
-def test_a_letter_that_cannot_be_written_holds_up_no_other() -> None:
+def test_an_email_that_cannot_be_written_does_not_hold_up_others() -> None:
     account = make_account()
     facts = {"account": account.name, "balance": "1.00 USD", "level": "2.00 USD"}
     bad = Email.objects.create(
@@ -48,7 +48,7 @@ def test_a_letter_that_cannot_be_written_holds_up_no_other() -> None:
 
     assert sweep_emails() == {"due": 2, "sent": 1}
 
-    assert [letter.to for letter in mail.outbox] == [["owner@shop.example"]]
+    assert [message.to for message in mail.outbox] == [["owner@shop.example"]]
     bad.refresh_from_db()
     assert (bad.sent_at, bad.attempts) == (None, 1)
     assert bad.due_at > timezone.now()

@@ -1,4 +1,4 @@
-"""A low balance is written about once for each time that it falls below the level."""
+"""The owners get one email each time the balance falls below the level."""
 
 import threading
 from decimal import Decimal
@@ -39,11 +39,11 @@ def make_alert(balance: str = "100.00", level: str = "50.00") -> tuple[Account, 
     return account, owner
 
 
-def letters() -> list[Email]:
+def emails() -> list[Email]:
     return list(Email.objects.filter(kind=EmailKind.LOW_BALANCE).order_by("pk"))
 
 
-def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
+def test_each_crossing_sends_one_email_to_every_owner() -> None:
     account, owner = make_alert()
     other = make_member(account, Role.OWNER).user
     make_member(account, Role.DEVELOPER)
@@ -52,18 +52,18 @@ def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
     User.objects.filter(pk=gone.pk).update(is_active=False)
 
     sweep_balance_alerts()
-    assert letters() == []
-    move(account, "-50")  # 50: the level itself is not below it
+    assert emails() == []
+    move(account, "-50")  # 50: a balance at the level is not below it
     sweep_balance_alerts()
-    assert letters() == []
+    assert emails() == []
     move(account, "-0.0001")
     for _ in range(3):
         sweep_balance_alerts()
     move(account, "-10")
     sweep_balance_alerts()
 
-    assert {letter.to for letter in letters()} == {owner.email, other.email}
-    assert letters()[0].facts == {
+    assert {email.to for email in emails()} == {owner.email, other.email}
+    assert emails()[0].facts == {
         "account": account.name,
         "balance": "49.9999 USD",
         "level": "50.00 USD",
@@ -73,14 +73,14 @@ def test_each_crossing_is_one_letter_to_every_owner_who_is_there() -> None:
     assert sweep_balance_alerts() == {"told": 0, "armed": 1}
     move(account, "-20")
     assert sweep_balance_alerts() == {"told": 1, "armed": 0}
-    assert len(letters()) == 4
+    assert len(emails()) == 4
 
 
-def test_the_letter_says_what_is_the_matter(mailoutbox: Any) -> None:
+def test_the_email_names_balance_and_level(mailoutbox: Any) -> None:
     account, _ = make_alert(balance="10.00")
     sweep_balance_alerts()
 
-    sending.send_email(email_id=letters()[0].pk)
+    sending.send_email(email_id=emails()[0].pk)
 
     (sent,) = mailoutbox
     assert sent.subject == f"Low balance: {account.name}"
@@ -89,46 +89,48 @@ def test_the_letter_says_what_is_the_matter(mailoutbox: Any) -> None:
     assert "/merchant/wallet/" in sent.body
 
 
-def test_a_new_level_is_a_new_crossing_only_where_it_was_not_low_before() -> None:
+def test_a_new_level_sends_an_email_only_if_the_balance_was_not_low() -> None:
     account, owner = make_alert(balance="100.00", level="120.00")
     sweep_balance_alerts()
-    assert len(letters()) == 1
+    assert len(emails()) == 1
 
-    set_balance_alert(account=account, level=Decimal("150"), actor=owner)  # low before, low now
+    set_balance_alert(
+        account=account, level=Decimal("150"), actor=owner
+    )  # it was low before and is still low
     sweep_balance_alerts()
-    assert len(letters()) == 1
+    assert len(emails()) == 1
     set_balance_alert(account=account, level=Decimal("50"), actor=owner)
     sweep_balance_alerts()
     set_balance_alert(account=account, level=Decimal("130"), actor=owner)
     sweep_balance_alerts()
-    assert len(letters()) == 2
+    assert len(emails()) == 2
 
 
-def test_no_alert_and_no_wallet_are_no_letter() -> None:
+def test_without_alert_or_wallet_no_email_is_sent() -> None:
     account, owner = make_alert(balance="10.00")
     set_balance_alert(account=account, level=None, actor=owner)
     poor = make_account(wallet=False)
     set_balance_alert(account=poor, level=Decimal("1"), actor=make_member(poor).user)
 
     assert sweep_balance_alerts() == {"told": 0, "armed": 0}
-    assert letters() == []
+    assert emails() == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_sweeps_at_once_one_writes() -> None:
+def test_concurrent_sweeps_send_one_email() -> None:
     make_alert(balance="10.00")
 
     told = race([sweep_balance_alerts] * 6)
 
     assert sum(counts["told"] for counts in told) == 1
-    assert len(letters()) == 1
+    assert len(emails()) == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_control_sweeps_that_look_first_and_write_then_write_twice(
+def test_control_sweeps_that_read_before_they_write_send_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the conditional UPDATE prevents does happen without it, in the same race."""
+    """Without the conditional UPDATE, the same race sends two emails."""
     make_alert(balance="10.00")
     both_have_looked = threading.Barrier(2)
 
@@ -143,13 +145,13 @@ def test_control_sweeps_that_look_first_and_write_then_write_twice(
                 Email.objects.create(kind=EmailKind.LOW_BALANCE, to="owner@example.com")
         return True
 
-    monkeypatch.setattr(balance_alerts, "_tell", careless)
+    monkeypatch.setattr(balance_alerts, "_email_owners", careless)
     race([sweep_balance_alerts] * 2)
 
-    assert len(letters()) == 2
+    assert len(emails()) == 2
 
 
-def test_the_crossing_and_its_letters_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_crossing_and_its_emails_commit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     account, _ = make_alert(balance="10.00")
 
     def fail(**_: Any) -> None:
@@ -189,7 +191,7 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
     assert told.facts["facts"] == {"Before": "none", "Now": "25.50 USD"}
 
 
-def test_the_same_level_again_changes_nothing_and_is_not_told() -> None:
+def test_saving_the_same_level_changes_nothing() -> None:
     _, owner = make_alert(level="25.50")
 
     answer = browser_of(owner).post(ALERT, {"level": "25.5"}, follow=True)
@@ -198,7 +200,7 @@ def test_the_same_level_again_changes_nothing_and_is_not_told() -> None:
     assert AuditEntry.objects.filter(action=AuditAction.ALERT_CHANGED).count() == 1
 
 
-def test_an_empty_level_ends_the_alert() -> None:
+def test_an_empty_level_removes_the_alert() -> None:
     _, owner = make_alert()
 
     browser_of(owner).post(ALERT, {"level": ""})
@@ -222,7 +224,7 @@ def test_an_empty_level_ends_the_alert() -> None:
         "1,5",
     ],
 )
-def test_an_odd_level_is_explained(level: str) -> None:
+def test_a_bad_level_is_explained(level: str) -> None:
     account = make_account()
     browser = browser_of(make_member(account))
     body = b"level=" + level.encode("utf-8", "surrogatepass")
@@ -235,7 +237,7 @@ def test_an_odd_level_is_explained(level: str) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
-def test_others_read_the_level_and_cannot_set_it(role: Role) -> None:
+def test_only_owners_can_set_the_level(role: Role) -> None:
     account, _ = make_alert()
     browser = browser_of(make_member(account, role))
 

@@ -1,4 +1,4 @@
-"""Two people who edit an allowlist at once: the later one is told what the earlier one did."""
+"""If two people edit an allowlist at once, the later one sees the earlier one's change."""
 
 import re
 
@@ -28,12 +28,12 @@ def shop(owner: Membership) -> ApiClient:
 
 
 def shown(page: str) -> dict[str, str]:
-    """What the form of this page would send."""
+    """The values that the page's form would send."""
     (networks,) = re.findall(r"<textarea[^>]*>\n?([^<]*)</textarea>", page)
     return {"networks": networks, **dict(re.findall(r'name="(before|sure)" value="([^"]*)"', page))}
 
 
-def test_the_later_one_is_told_and_asked(owner: Membership, shop: ApiClient) -> None:
+def test_the_later_editor_sees_the_change_and_confirms(owner: Membership, shop: ApiClient) -> None:
     path = f"/merchant/clients/{shop.pk}/allowlist/"
     one = browser_of(owner)
     two = browser_of(make_member(owner.account, Role.DEVELOPER))
@@ -49,23 +49,23 @@ def test_the_later_one_is_told_and_asked(owner: Membership, shop: ApiClient) -> 
     asked = two.post(path, second).content.decode()
 
     assert "127.0.0.1 10.0.0.0/8 203.0.113.7" in asked
-    assert "203.0.113.8" in shown(asked)["networks"]  # nothing typed is lost
+    assert "203.0.113.8" in shown(asked)["networks"]  # the form keeps what was typed
     shop.refresh_from_db()
     assert "203.0.113.8" not in shop.allowed_networks
 
-    assert two.post(path, shown(asked)).status_code == 302  # they have seen it now
+    assert two.post(path, shown(asked)).status_code == 302  # the change has been shown
     shop.refresh_from_db()
     assert shop.allowed_networks == ["127.0.0.1", "10.0.0.0/8", "203.0.113.8"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_at_the_same_moment_one_is_refused(owner: Membership, shop: ApiClient) -> None:
+def test_a_change_of_an_outdated_list_is_refused(owner: Membership, shop: ApiClient) -> None:
     before = list(shop.allowed_networks)
     assert change_allowlist(client=shop, networks=["::1"], before=before, actor=owner.user)
-    letters = Email.objects.count()
+    emails = Email.objects.count()
 
     assert not change_allowlist(client=shop, networks=[], before=before, actor=owner.user)
 
     shop.refresh_from_db()
     assert shop.allowed_networks == ["::1"]
-    assert Email.objects.count() == letters
+    assert Email.objects.count() == emails

@@ -1,4 +1,4 @@
-"""The demo shop is made once, and its curl line buys."""
+"""The demo shop is made once, and the curl command that it prints buys a code."""
 
 import io
 import json
@@ -29,13 +29,13 @@ def welcome() -> str:
 
 
 def paste(text: str) -> Any:
-    """Sends what the printed curl line would."""
+    """Sends the request of the printed curl command."""
     headers = dict(re.findall(r"-H '([^:]+): ([^']+)'", text))
     (body,) = re.findall(r"-d '([^']+)'", text)
     return Client().post("/api/v1/orders", body, content_type="application/json", headers=headers)
 
 
-def test_the_printed_line_buys_a_code_and_replays() -> None:
+def test_the_printed_command_buys_a_code_and_replays() -> None:
     text = welcome()
 
     first, again = paste(text), paste(text)
@@ -56,7 +56,7 @@ def test_a_second_run_adds_nothing_and_prints_the_same_key() -> None:
     assert re.findall(r"vk_\w+", again) == re.findall(r"vk_\w+", first)
 
 
-def test_what_it_remembers_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     welcome()
 
     file = tmp_path / "var" / "demo.json"
@@ -64,7 +64,7 @@ def test_what_it_remembers_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["api_key"].startswith("vk_")
 
 
-def test_no_demo_is_loaded_into_production(settings: Settings) -> None:
+def test_the_demo_is_refused_in_production(settings: Settings) -> None:
     settings.HTTPS = True
 
     with pytest.raises(CommandError, match="demo data"):
@@ -73,7 +73,7 @@ def test_no_demo_is_loaded_into_production(settings: Settings) -> None:
     assert not VoucherCode.objects.exists()
 
 
-def test_the_printed_log_in_opens_the_merchants_page() -> None:
+def test_the_printed_password_signs_in_to_the_merchant_site() -> None:
     found = re.search(r"/merchant/   email (\S+), password (\S+)", welcome())
     assert found
     browser = Client()

@@ -1,4 +1,4 @@
-"""The docs' pages: complete, with the reader's own address, and with the programs as they are."""
+"""The docs pages are complete and show this service's address and the example programs."""
 
 import html
 from typing import Any
@@ -29,7 +29,7 @@ def text(browser: Client, path: str) -> str:
     return html.unescape(answer.content.decode())
 
 
-def test_every_code_and_every_reason_of_the_contract_has_its_advice(browser: Client) -> None:
+def test_every_code_and_reason_of_the_contract_has_advice(browser: Client) -> None:
     assert set(CODES) == set(ErrorCode)
     assert set(REASONS) == set(RefusalReason)
     page = text(browser, f"{DOCS}retries/")
@@ -42,22 +42,22 @@ def test_every_code_and_every_reason_of_the_contract_has_its_advice(browser: Cli
         assert advice.act in page
 
 
-def test_no_advice_has_somebody_buy_with_a_new_key() -> None:
-    """What leaves the outcome unknown is answered by the same request with the same key."""
+def test_no_advice_suggests_a_new_key_for_an_unknown_outcome() -> None:
+    """After an unknown outcome, the advice is the same request with the same key."""
     for code in ErrorCode:
         if code.status.value >= 500 or code is ErrorCode.REQUEST_IN_PROGRESS:
             assert CODES[code].charged == "unknown"
             assert "same request with the same key" in CODES[code].act
 
 
-def test_the_pages_show_the_services_own_address(browser: Client, settings: Any) -> None:
+def test_the_pages_show_the_address_of_this_service(browser: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "https://vouchers.example"
 
     for path in PAGES[:2]:
         assert "export VOUCHER_BASE_URL=https://vouchers.example/api/v1\n" in text(browser, path)
 
 
-def test_the_pages_name_the_times_that_are_set(browser: Client, settings: Any) -> None:
+def test_the_pages_show_the_configured_times(browser: Client, settings: Any) -> None:
     settings.IDEMPOTENCY_IN_PROGRESS_SECONDS = 420
     settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS = 9
 
@@ -67,7 +67,7 @@ def test_the_pages_name_the_times_that_are_set(browser: Client, settings: Any) -
     assert "for 9 days" in page
 
 
-def test_each_program_is_on_a_page_and_a_file_to_take(browser: Client) -> None:
+def test_each_program_is_on_a_page_and_can_be_downloaded(browser: Client) -> None:
     assert {path.name for path in SNIPPETS.iterdir() if path.is_file()} == set(SNIPPET_NAMES)
     pages = "".join(text(browser, path) for path in PAGES)
 
@@ -79,12 +79,12 @@ def test_each_program_is_on_a_page_and_a_file_to_take(browser: Client) -> None:
         assert file.headers["Content-Disposition"] == f'attachment; filename="{name}"'
 
 
-@pytest.mark.parametrize("name", ["../recipes.py", "..%2frecipes.py", "x", "%00", "buy.py%00", ""])
-def test_no_other_file_is_to_be_had(browser: Client, name: str) -> None:
+@pytest.mark.parametrize("name", ["../models.py", "..%2fmodels.py", "x", "%00", "buy.py%00", ""])
+def test_no_other_file_can_be_downloaded(browser: Client, name: str) -> None:
     assert browser.get(f"{DOCS}snippets/{name}").status_code == 404
 
 
-def test_every_link_leads_somewhere(browser: Client) -> None:
+def test_every_link_works(browser: Client) -> None:
     for path in PAGES:
         page = browser.get(path).content.decode()
         for part in page.split('href="')[1:]:

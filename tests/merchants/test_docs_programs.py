@@ -1,5 +1,7 @@
-"""The programs of the docs, run as files against the live server, over a network that loses
-answers: one debit whatever happens, and the order in the end."""
+"""Runs the docs' example programs against the live server, over a network that loses answers.
+
+Whatever is lost, there is one debit, and the program gets its order.
+"""
 
 import json
 import os
@@ -43,7 +45,7 @@ ANY_LANGUAGE = pytest.mark.parametrize(
 
 @dataclass(frozen=True)
 class Run:
-    """How a program ended, and what it printed."""
+    """The exit code and the output of a program."""
 
     code: int
     out: str
@@ -51,7 +53,7 @@ class Run:
 
     @property
     def printed(self) -> Any:
-        """The order or the error; curl's program prints them in their envelope."""
+        """The printed order or error, without the envelope that the curl program prints."""
         value = json.loads(self.out, parse_float=Decimal)
         return value.get("data") or value.get("error") or value
 
@@ -89,7 +91,7 @@ def debits() -> list[str | None]:
 @pytest.mark.parametrize(
     "plan", [(), ("lose",), ("half", "gateway", "lose"), ("limit", "lose", "limit")]
 )
-def test_it_buys_once_and_gets_the_codes_whatever_is_lost(
+def test_a_program_buys_once_and_gets_the_codes_whatever_is_lost(
     live: LiveServer, program: list[str], plan: tuple[str, ...]
 ) -> None:
     merchant = make_merchant(balance="100.00")
@@ -107,7 +109,9 @@ def test_it_buys_once_and_gets_the_codes_whatever_is_lost(
 
 
 @ANY_LANGUAGE
-def test_it_tells_an_unknown_outcome_from_a_refusal(live: LiveServer, program: list[str]) -> None:
+def test_a_program_tells_an_unknown_outcome_from_a_refusal(
+    live: LiveServer, program: list[str]
+) -> None:
     merchant = make_merchant(balance="100.00")
     product = make_product(price="9.99", codes=5)
 
@@ -123,7 +127,7 @@ def test_it_tells_an_unknown_outcome_from_a_refusal(live: LiveServer, program: l
 
 
 @ANY_LANGUAGE
-def test_it_reads_an_abandoned_order_and_does_not_buy_again(
+def test_a_program_reads_an_abandoned_order_and_does_not_buy_again(
     live: LiveServer, program: list[str]
 ) -> None:
     merchant = make_merchant(balance="100.00")
@@ -133,7 +137,7 @@ def test_it_reads_an_abandoned_order_and_does_not_buy_again(
         response=None, started_at=timezone.now() - timedelta(minutes=10)
     )
 
-    with bad_network(live.port, "pass", "lose") as network:  # the first reading is lost as well
+    with bad_network(live.port, "pass", "lose") as network:  # the first read is lost too
         done = buy(program, network, merchant, product_id=product.pk, quantity=1)
 
     assert done.code == 0, done
@@ -145,11 +149,13 @@ def test_it_reads_an_abandoned_order_and_does_not_buy_again(
 
 
 @ANY_LANGUAGE
-def test_it_waits_while_the_first_request_runs(live: LiveServer, program: list[str]) -> None:
+def test_a_program_waits_while_the_first_request_runs(live: LiveServer, program: list[str]) -> None:
     merchant = make_merchant(balance="100.00")
     product = make_product(price="9.99", codes=5)
     merchant.buy("order-4711", product_id=product.pk, quantity=1)
-    IdempotencyRecord.objects.update(response=None, order_reference=None)  # as before its commit
+    IdempotencyRecord.objects.update(
+        response=None, order_reference=None
+    )  # as if it had not committed yet
 
     with bad_network(live.port) as network:
         done = buy(program, network, merchant, product_id=product.pk, quantity=1)
@@ -169,7 +175,7 @@ def test_it_waits_while_the_first_request_runs(live: LiveServer, program: list[s
         ({"merchant_reference": "x"}, "product_reference_ambiguous", None),
     ],
 )
-def test_it_stops_at_a_refusal_at_once(
+def test_a_program_stops_at_a_refusal(
     live: LiveServer, program: list[str], change: dict[str, Any], code: str, reason: str | None
 ) -> None:
     merchant = make_merchant(balance="1000000.00")
@@ -188,7 +194,7 @@ def test_it_stops_at_a_refusal_at_once(
 
 
 @ANY_LANGUAGE
-def test_it_stops_where_it_did_not_reach_the_api(live: LiveServer, program: list[str]) -> None:
+def test_a_program_stops_if_it_did_not_reach_the_api(live: LiveServer, program: list[str]) -> None:
     done = run(
         program,
         json.dumps({"product_id": 1, "quantity": 1}),
@@ -201,7 +207,7 @@ def test_it_stops_where_it_did_not_reach_the_api(live: LiveServer, program: list
 
 
 @ANY_LANGUAGE
-def test_it_buys_a_top_up_too(live: LiveServer, program: list[str]) -> None:
+def test_a_program_buys_a_top_up(live: LiveServer, program: list[str]) -> None:
     merchant = make_merchant(balance="100.00")
     package = make_topup_product(price="4.99")
 
@@ -220,7 +226,7 @@ def test_it_buys_a_top_up_too(live: LiveServer, program: list[str]) -> None:
     assert debits() == [done.printed["reference"]]
 
 
-def test_the_first_calls_answer(live: LiveServer) -> None:
+def test_the_first_calls_work(live: LiveServer) -> None:
     merchant = make_merchant(balance="12.34")
     make_product(name="Card", codes=1)
     make_topup_product(name="Gems")
@@ -240,7 +246,7 @@ def test_the_first_calls_answer(live: LiveServer) -> None:
 @pytest.mark.parametrize(
     ("move", "status"), [(Move.COMPLETE, "completed"), (Move.REJECT, "failed")]
 )
-def test_a_top_up_is_waited_for_until_it_has_ended(
+def test_the_waiting_program_waits_until_the_top_up_has_ended(
     live: LiveServer, move: Move, status: str
 ) -> None:
     merchant = make_merchant(balance="100.00")

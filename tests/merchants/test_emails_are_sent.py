@@ -1,4 +1,4 @@
-"""A letter that is due arrives: over real SMTP, and whatever is down meanwhile."""
+"""Emails that are due arrive over real SMTP, even if the mail server or the broker was down."""
 
 import socket
 import threading
@@ -27,19 +27,19 @@ from tests.merchants.people import make_member
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-class PostOffice(MessageHandler):
-    """Keeps what it is given."""
+class MailServer(MessageHandler):
+    """Keeps the messages that it receives."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.letters: list[Message] = []
+        self.messages: list[Message] = []
 
     def handle_message(self, message: Message) -> None:
-        self.letters.append(message)
+        self.messages.append(message)
 
 
 class Refusing:
-    """A server that takes no recipient."""
+    """A mail server that refuses every recipient."""
 
     async def handle_RCPT(self, *arguments: Any) -> str:  # the name aiosmtpd calls
         return "550 nobody of that name"
@@ -47,7 +47,7 @@ class Refusing:
 
 @pytest.fixture
 def smtp(settings: Settings) -> None:
-    """Letters go out by SMTP, to a port where nobody listens until somebody does."""
+    """Sends emails by SMTP to a free port, where `listen` may start a server."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         settings.EMAIL_PORT = free.getsockname()[1]
@@ -63,19 +63,19 @@ def listen(settings: Settings, handler: Any) -> Controller:
 
 
 @pytest.fixture
-def office(smtp: None, settings: Settings) -> Iterator[PostOffice]:
-    office = PostOffice()
-    controller = listen(settings, office)
-    yield office
+def server(smtp: None, settings: Settings) -> Iterator[MailServer]:
+    server = MailServer()
+    controller = listen(settings, server)
+    yield server
     controller.stop()
 
 
 def due_now() -> None:
-    """As if the pause were over."""
+    """Ends the pause after a failure."""
     Email.objects.update(due_at=timezone.now())
 
 
-def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Settings) -> None:
+def test_an_invitation_arrives_with_its_link(server: MailServer, settings: Settings) -> None:
     settings.PUBLIC_URL = "https://shop.example"
     owner = make_member()
     owner.account.name = "Käse & Söhne\r\nBcc: evil@b.example"
@@ -85,9 +85,9 @@ def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Setti
     )
     sweep_emails()
 
-    (letter,) = (one for one in office.letters if one["To"] == "new@b.example")
-    assert letter["Bcc"] is None
-    payload = letter.get_payload(decode=True)
+    (message,) = (one for one in server.messages if one["To"] == "new@b.example")
+    assert message["Bcc"] is None
+    payload = message.get_payload(decode=True)
     assert isinstance(payload, bytes)
     body = payload.decode()
     assert "Käse & Söhne" in body
@@ -97,53 +97,53 @@ def test_an_invitation_arrives_with_its_link(office: PostOffice, settings: Setti
     assert token not in str(row.facts)
 
 
-def test_while_the_mail_server_is_down_letters_wait(smtp: None, settings: Settings) -> None:
+def test_emails_wait_while_the_mail_server_is_down(smtp: None, settings: Settings) -> None:
     member = make_member()
-    letter = write_email(kind=EmailKind.PASSWORD_RESET, to=member.user.email, about=member.user.pk)
+    email = write_email(kind=EmailKind.PASSWORD_RESET, to=member.user.email, about=member.user.pk)
 
-    assert send_email(email_id=letter.pk) is False
-    letter.refresh_from_db()
-    assert (letter.attempts, letter.sent_at) == (1, None)
-    assert letter.due_at > timezone.now() + timedelta(seconds=50)
+    assert send_email(email_id=email.pk) is False
+    email.refresh_from_db()
+    assert (email.attempts, email.sent_at) == (1, None)
+    assert email.due_at > timezone.now() + timedelta(seconds=50)
     assert sweep_emails() == {"due": 0, "sent": 0}  # not yet
 
-    office = PostOffice()
-    controller = listen(settings, office)
+    server = MailServer()
+    controller = listen(settings, server)
     try:
         due_now()
         assert sweep_emails() == {"due": 1, "sent": 1}
         assert sweep_emails() == {"due": 0, "sent": 0}
     finally:
         controller.stop()
-    assert len(office.letters) == 1
+    assert len(server.messages) == 1
 
 
-def test_a_server_that_refuses_is_given_up_in_the_end(smtp: None, settings: Settings) -> None:
-    letter = write_email(kind=EmailKind.CHANGE, to="gone@b.example", facts={"change": "x"})
+def test_a_refused_email_is_given_up_in_the_end(smtp: None, settings: Settings) -> None:
+    email = write_email(kind=EmailKind.CHANGE, to="gone@b.example", facts={"change": "x"})
     controller = listen(settings, Refusing())
     try:
         for _ in range(MAX_ATTEMPTS):
             due_now()
-            assert send_email(email_id=letter.pk) is False
+            assert send_email(email_id=email.pk) is False
     finally:
         controller.stop()
-    letter.refresh_from_db()
-    assert letter.given_up_at is not None
+    email.refresh_from_db()
+    assert email.given_up_at is not None
     due_now()
     assert sweep_emails() == {"due": 0, "sent": 0}
 
 
-def test_one_bad_letter_does_not_hold_up_the_others(office: PostOffice) -> None:
-    write_email(kind=EmailKind.PASSWORD_RESET, to="a@b.example", about=10**9)  # of nobody
+def test_a_bad_email_does_not_hold_up_the_others(server: MailServer) -> None:
+    write_email(kind=EmailKind.PASSWORD_RESET, to="a@b.example", about=10**9)  # no such user
     write_email(kind=EmailKind.CHANGE, to="b@b.example", facts={"change": "x"})
 
     sweep_emails()
 
-    assert [letter["To"] for letter in office.letters] == ["b@b.example"]
+    assert [message["To"] for message in server.messages] == ["b@b.example"]
 
 
-def test_a_broker_that_is_down_delays_a_letter_and_fails_nothing(
-    office: PostOffice, monkeypatch: pytest.MonkeyPatch
+def test_a_broken_broker_only_delays_an_email(
+    server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*arguments: Any, **options: Any) -> None:
         raise OSError("no broker")
@@ -153,12 +153,12 @@ def test_a_broker_that_is_down_delays_a_letter_and_fails_nothing(
     with transaction.atomic():
         tell_owners(account=owner.account, change="Something changed", actor=owner.user)
 
-    assert office.letters == []
+    assert server.messages == []
     assert sweep_emails() == {"due": 1, "sent": 1}
-    assert len(office.letters) == 1
+    assert len(server.messages) == 1
 
 
-def test_what_was_rolled_back_is_never_told(office: PostOffice) -> None:
+def test_a_rolled_back_change_sends_no_email(server: MailServer) -> None:
     owner = make_member()
     with transaction.atomic():
         tell_owners(account=owner.account, change="Never happened", actor=owner.user)
@@ -167,21 +167,21 @@ def test_what_was_rolled_back_is_never_told(office: PostOffice) -> None:
     assert sweep_emails() == {"due": 0, "sent": 0}
 
 
-def test_two_workers_send_a_letter_once(office: PostOffice) -> None:
-    letter = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
+def test_two_workers_send_an_email_once(server: MailServer) -> None:
+    email = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
 
-    sent = race([lambda: send_email(email_id=letter.pk)] * 4)
+    sent = race([lambda: send_email(email_id=email.pk)] * 4)
 
     assert sorted(sent) == [False, False, False, True]
-    assert len(office.letters) == 1
+    assert len(server.messages) == 1
 
 
-def test_control_without_the_lease_both_send_it(
-    office: PostOffice, monkeypatch: pytest.MonkeyPatch
+def test_control_without_the_lease_both_workers_send_it(
+    server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same where taking a letter leaves it due."""
+    """The same race, but taking an email leaves it due."""
     monkeypatch.setattr(sending, "LEASE", timedelta(seconds=-1))
-    letter = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
+    email = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
     compose, gate = sending._compose, threading.Barrier(2)
 
     def compose_together(row: Email) -> mail.EmailMessage:
@@ -189,6 +189,6 @@ def test_control_without_the_lease_both_send_it(
         return compose(row)
 
     monkeypatch.setattr(sending, "_compose", compose_together)
-    race([lambda: send_email(email_id=letter.pk)] * 2)
+    race([lambda: send_email(email_id=email.pk)] * 2)
 
-    assert len(office.letters) == 2
+    assert len(server.messages) == 2

@@ -1,4 +1,4 @@
-"""What goes wrong is said on a page of the merchants' own, and gives nothing away."""
+"""Errors on the merchant site are pages of the site that reveal no details."""
 
 from collections.abc import Generator
 from typing import Any
@@ -20,12 +20,12 @@ def heading(answer: Any) -> str:
     return text.partition("<h1>")[2].partition("</h1>")[0]
 
 
-def test_an_unknown_page() -> None:
+def test_an_unknown_path_gets_a_page() -> None:
     answer = Client().get("/merchant/nowhere/")
     assert (answer.status_code, heading(answer)) == (404, "Page not found")
 
 
-def test_too_many_wrong_passwords(settings: Settings) -> None:
+def test_a_lockout_gets_a_page(settings: Settings) -> None:
     settings.AXES_FAILURE_LIMIT = 2
     for name in (make_member().user.email, "nobody@merchant.example"):
         for password in ("wrong", "wrong", PASSWORD):
@@ -33,7 +33,7 @@ def test_too_many_wrong_passwords(settings: Settings) -> None:
         assert (answer.status_code, heading(answer)) == (429, "Too many wrong passwords")
 
 
-def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_error_gets_a_page_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise RuntimeError("a secret detail")
 
@@ -46,14 +46,14 @@ def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no-store" in answer["Cache-Control"]
 
 
-def test_a_request_that_cannot_be_read() -> None:
+def test_an_unreadable_request_gets_a_page() -> None:
     fields = {f"field{number}": "1" for number in range(1001)}
     answer = browser_of(make_member()).post("/merchant/people/invite/", fields)
     assert (answer.status_code, heading(answer)) == (400, "Bad request")
 
 
 @pytest.mark.parametrize("odd", ["a\x00b", "x" * 5000, "\ud800", "🙂@example.com", "a@b"])
-def test_odd_words_are_refused_in_the_form(odd: str) -> None:
+def test_odd_values_are_refused_in_the_form(odd: str) -> None:
     sent = odd.encode("utf-8", "surrogatepass")
     owner = make_member()
     fields = ("username", "password", "email", "role", "code", "old_password", "new_password1")
@@ -75,7 +75,7 @@ def test_odd_words_are_refused_in_the_form(odd: str) -> None:
             assert answer.status_code in (200, 302, 410), path
 
 
-def test_a_file_that_breaks_off_is_in_the_log(
+def test_a_broken_download_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def parts() -> Generator[bytes]:

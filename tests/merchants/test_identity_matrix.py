@@ -1,6 +1,6 @@
-"""Every page and form of the merchants' page, whoever may be asking.
+"""Every path of the merchant site, requested by every kind of person.
 
-A new path of merchants/urls.py needs a row here, or the first test fails.
+Each path of merchants/urls.py needs a row here; the first test fails for a path without one.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,8 +31,10 @@ READ, FORM, DO = "only GET", "GET and POST", "only POST"
 
 @dataclass(frozen=True)
 class Row:
-    """Who may use a page at least (None: anybody), how, and what its path names: rows of the
-    account, and words that are the same for everybody."""
+    """One path: the least role (None: anybody), its methods, and the arguments of its path.
+
+    `names` are ids of the account's rows in World.ids; `words` are fixed arguments.
+    """
 
     least: Role | None
     how: str
@@ -93,7 +95,7 @@ ROWS = {
 
 @dataclass
 class World:
-    """An account with one of everything that paths name."""
+    """An account with a row for every id that paths contain."""
 
     account: Account
     ids: dict[str, Any]
@@ -126,7 +128,7 @@ def make_world() -> World:
 
 
 def session_of(user: User) -> int:
-    """Another session of this person."""
+    """Makes another session of this person, and returns its id."""
     browser = browser_of(user)
     browser.get("/merchant/")
     return MemberSession.objects.get(session_id=browser.session.session_key).pk
@@ -151,7 +153,7 @@ def _switched_off(world: World) -> User:
 
 
 def _without_factor(world: World) -> User:
-    """An owner who enrolled a second factor, and has not shown it."""
+    """An owner who has a second factor but has not entered its code."""
     user = make_member(world.account).user
     TOTPDevice.objects.create(user=user, confirmed=True)
     return user
@@ -182,7 +184,7 @@ ALLOWED = {"200", "302"}
 
 
 def expected(name: str, method: str, identity: str) -> set[str]:
-    """The answers that are right, by the rules of the page."""
+    """The statuses that are right for this path, method and person."""
     row = ROWS[name]
     exempt = row.least is None or name == "two_factor"
     if identity == "owner without their second factor" and not exempt:
@@ -216,7 +218,7 @@ def text(answer: Any) -> str:
 
 
 def said(answer: Any, name: str, identity: str) -> str:
-    """The status, and where people are sent who have to sign in first."""
+    """The status, with the target of a redirect to the sign-in or second factor page."""
     place = str(answer.headers.get("Location", "")).partition("?")[0]
     away = f"302 {place}"
     own = ROWS[name].least is None
@@ -225,7 +227,7 @@ def said(answer: Any, name: str, identity: str) -> str:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What happens inside never did; what must be a transaction of its own takes it for one."""
+    """Rolls back everything inside. Durable transactions accept it as the test's own block."""
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]
     with block:
@@ -234,7 +236,7 @@ def undone() -> Iterator[None]:
 
 
 def traces() -> tuple[int, int]:
-    """What every change leaves."""
+    """The numbers of audit entries and emails, one of which grows with every change."""
     return AuditEntry.objects.count(), Email.objects.count()
 
 
@@ -243,7 +245,7 @@ def test_every_path_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("identity", IDENTITIES)
-def test_each_page_answers_each_person_as_it_should(identity: str, world: World) -> None:
+def test_every_person_gets_the_expected_answer(identity: str, world: World) -> None:
     user = IDENTITIES[identity](world)
     ids = dict(world.ids)
     if identity in MEMBERS and identity != "owner of another account":
@@ -262,7 +264,7 @@ def test_each_page_answers_each_person_as_it_should(identity: str, world: World)
     assert wrong == []
 
 
-def test_what_is_another_accounts_looks_like_what_is_not_there(world: World) -> None:
+def test_another_accounts_row_is_a_404_like_an_unknown_one(world: World) -> None:
     stranger = make_member().user
     for name in (name for name, row in ROWS.items() if row.names):
         for odd in (10**9, 0, 10**30):
@@ -287,7 +289,7 @@ def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None
             assert [secret for secret in secrets if secret in page] == [], name
 
 
-def test_no_form_is_taken_from_another_site(world: World) -> None:
+def test_a_form_without_a_csrf_token_is_refused(world: World) -> None:
     owner: Membership = make_member(world.account)
     for name, row in ROWS.items():
         if row.how != READ:
@@ -296,7 +298,7 @@ def test_no_form_is_taken_from_another_site(world: World) -> None:
             assert "This form has expired" in answer.content.decode(), name
 
 
-def test_no_page_is_kept_by_a_browser_or_a_proxy(world: World) -> None:
+def test_no_page_is_cached(world: World) -> None:
     owner: Membership = make_member(world.account)
     for name in ROWS:
         answer = ask(owner.user, "GET", name, world.ids)

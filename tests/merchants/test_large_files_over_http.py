@@ -1,4 +1,4 @@
-"""A statement of any size over real HTTP: whole, and broken off without a trace."""
+"""A large statement over real HTTP arrives whole, and a broken download leaves nothing locked."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ PATH = "/merchant/wallet/statement.json"
 
 @pytest.fixture
 def cookie() -> str:
-    """Of somebody whose account has much history."""
+    """The session cookie of a member whose account has a long history."""
     account = make_account(balance="0")
     book_many(account, NUMBER, apart=timedelta(seconds=1))
     session = browser_of(make_member(account)).cookies[settings.SESSION_COOKIE_NAME].value
@@ -47,7 +47,7 @@ def test_a_large_statement_arrives_whole(live: LiveServer, cookie: str) -> None:
     assert [entry["id"] for entry in entries] == sorted(entry["id"] for entry in entries)
 
 
-def test_whoever_breaks_off_may_ask_again(live: LiveServer, cookie: str) -> None:
+def test_a_broken_download_can_be_repeated(live: LiveServer, cookie: str) -> None:
     with socket.create_connection((HOST, live.port)) as reader:
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         request = f"GET {PATH} HTTP/1.1\r\nHost: {HOST}\r\nCookie: {cookie}\r\n\r\n"

@@ -1,4 +1,4 @@
-"""An account keeps an owner, whatever two people do at the same moment."""
+"""An account keeps an owner, whatever two people do at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(params=["guarded", "control"])
 def guarded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """As a control: the guard gone, rows are read without a lock."""
+    """Runs a test twice: with the lock, and without it as a control."""
     if request.param == "control":
         monkeypatch.setattr(QuerySet, "select_for_update", lambda rows, **options: rows)
     return bool(request.param == "guarded")
@@ -51,7 +51,7 @@ def test_two_owners_cannot_remove_each_other(guarded: bool) -> None:
     assert owners_of(one) == (1 if guarded else 0)
 
 
-def test_one_steps_down_while_the_other_is_removed(guarded: bool) -> None:
+def test_an_owner_cannot_step_down_while_the_other_is_removed(guarded: bool) -> None:
     one = make_member()
     two = make_member(one.account)
 
@@ -78,7 +78,7 @@ def test_one_steps_down_while_the_other_is_removed(guarded: bool) -> None:
     assert owners_of(one) == (1 if guarded else 0)
 
 
-def test_the_page_says_why() -> None:
+def test_the_page_says_why_it_refuses() -> None:
     owner = make_member()
     make_member(owner.account, Role.DEVELOPER)
     browser = browser_of(owner)

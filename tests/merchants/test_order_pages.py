@@ -1,4 +1,4 @@
-"""The orders' pages: all clients of the account, no other's, and never a code."""
+"""The order pages show all orders of the account, no other account's, and never a code."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -62,7 +62,7 @@ def listed(account: Account, **filters: Any) -> list[str]:
 
 
 def date_back(reference: str, moment: datetime) -> None:
-    """Orders and entries are records; only a test moves one in time."""
+    """Changes the time of an order and its entries. The triggers forbid it, so they are off."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for table, column in (
@@ -77,7 +77,7 @@ def date_back(reference: str, moment: datetime) -> None:
         cursor.execute("SET LOCAL session_replication_role = origin")
 
 
-def test_orders_of_all_clients_are_there_newest_first_and_nobody_elses() -> None:
+def test_the_list_shows_all_orders_of_the_account_newest_first() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=9)
     bought = [buy(merchant, product) for merchant in (one, two, one, two)]
@@ -90,7 +90,7 @@ def test_orders_of_all_clients_are_there_newest_first_and_nobody_elses() -> None
     assert shown(answer) == bought[::-1]
 
 
-def test_they_can_be_chosen_by_client_status_and_day() -> None:
+def test_orders_are_filtered_by_client_status_and_day() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=9)
     voucher, old, other = buy(one, product), buy(one, product), buy(two, product)
@@ -117,7 +117,7 @@ def test_they_can_be_chosen_by_client_status_and_day() -> None:
     assert shown(browser.get(ORDERS, {"until": "2026-01-01"})) == []
 
 
-def test_days_are_found_by_every_filter() -> None:
+def test_a_day_filter_works_with_every_other_filter() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=9)
     start = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -140,7 +140,7 @@ def test_days_are_found_by_every_filter() -> None:
     assert listed(account, client=make_client(account), **period) == []
 
 
-def test_pages_meet_without_gap_or_repetition() -> None:
+def test_pages_have_no_gaps_or_repetitions() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=100)
     bought = [buy((one, two)[n % 2], product) for n in range(55)]
@@ -158,14 +158,14 @@ def test_pages_meet_without_gap_or_repetition() -> None:
     "query",
     ["client=0", "client=" + "9" * 30, "client=x", "client=%00", "status=lost", "since=x"],
 )
-def test_an_odd_filter_is_explained(query: str) -> None:
+def test_a_bad_filter_is_explained(query: str) -> None:
     answer = viewer_of(make_account()).get(f"{ORDERS}?{query}")
 
     assert answer.status_code == 200
     assert 'aria-invalid="true"' in answer.content.decode()
 
 
-def test_anothers_client_is_no_choice() -> None:
+def test_another_accounts_client_cannot_be_chosen() -> None:
     _, one, _ = two_clients()
     browser = viewer_of(make_account())
 
@@ -176,7 +176,7 @@ def test_anothers_client_is_no_choice() -> None:
     assert foreign.context["filters"].errors == unknown.context["filters"].errors != {}
 
 
-def test_no_page_shows_or_even_reads_a_code() -> None:
+def test_no_page_shows_or_reads_a_code() -> None:
     account, one, _ = two_clients()
     product = make_product(price="1.00", codes=3)
     reference = buy(one, product, quantity=3)
@@ -200,7 +200,7 @@ def test_no_page_shows_or_even_reads_a_code() -> None:
     assert reference in pages[1]
 
 
-def test_a_voucher_order_is_shown_as_it_was_sold() -> None:
+def test_a_voucher_order_is_shown() -> None:
     account, one, _ = two_clients()
     variation = make_variation(make_product(), price="9.00", codes=6, quantity_step=3)
     link(account, "my-own-name", variation.shelf)
@@ -224,7 +224,7 @@ def test_a_voucher_order_is_shown_as_it_was_sold() -> None:
         assert part in page, part
 
 
-def test_a_top_up_is_shown_with_its_fulfilment_and_refund() -> None:
+def test_a_top_up_order_is_shown_with_fulfilment_and_refund() -> None:
     account, one, _ = two_clients()
     reference = buy_topup(one, make_topup_product(price="4.99"), player_id="0012345")
     browser = viewer_of(account)
@@ -249,7 +249,7 @@ def test_a_top_up_is_shown_with_its_fulfilment_and_refund() -> None:
 
 
 @pytest.mark.parametrize("odd", ["A" * 26, "a" * 26, "x", "%00" * 26, "0" * 500, "%F0%9F%92%A9"])
-def test_an_unknown_order_and_anothers_answer_the_same(odd: str) -> None:
+def test_another_accounts_order_is_a_404_like_an_unknown_one(odd: str) -> None:
     _, one, _ = two_clients()
     reference = buy(one, make_product(price="1.00", codes=1))
     browser = viewer_of(make_account())
@@ -261,7 +261,7 @@ def test_an_unknown_order_and_anothers_answer_the_same(odd: str) -> None:
     assert foreign.content == unknown.content
 
 
-def test_many_orders_cost_as_many_queries_as_one() -> None:
+def test_many_orders_take_no_more_queries_than_one() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=30)
     variation = make_variation(product, price="1.00", codes=30)
@@ -287,14 +287,14 @@ def test_many_orders_cost_as_many_queries_as_one() -> None:
     assert Order.objects.count() == 30
 
 
-def test_a_client_of_another_account_is_refused_by_the_selector_too() -> None:
+def test_the_selector_refuses_another_accounts_client() -> None:
     account, _, _ = two_clients()
 
     with pytest.raises(ValueError, match="another account"):
         list_account_orders(account, client=make_client(make_account()))
 
 
-def test_own_shelf_orders_name_their_product() -> None:
+def test_an_order_from_a_products_own_shelf_names_the_product() -> None:
     account, one, _ = two_clients()
     product = make_product(price="1.00", codes=1)
     assert own_shelf(product).variation is None

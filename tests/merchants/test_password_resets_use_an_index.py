@@ -1,4 +1,4 @@
-"""Anybody may ask for a new password: counting the letters of before reads only that person's."""
+"""Anybody may ask for a reset, so counting the earlier ones must stay cheap."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.merchants.people import make_member
 pytestmark = pytest.mark.django_db
 
 
-def test_old_letters_are_not_looked_at() -> None:
+def test_the_count_does_not_scan_old_emails() -> None:
     user = make_member().user
     Email.objects.bulk_create(
         Email(kind=kind, to=user.email, about=user.pk + number)

@@ -1,4 +1,4 @@
-"""An account's own names for shelves, in place and by file."""
+"""Merchant references are set one by one or by a CSV file."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ def browser(owner: Membership) -> Client:
 
 
 def names(owner: Membership) -> dict[int, str]:
-    """Names by shelf id."""
+    """The account's references by shelf id."""
     links = ReferenceLink.objects.filter(account=owner.account)
     return dict(links.values_list("shelf_id", "reference"))
 
@@ -42,9 +42,7 @@ def send(browser: Client, text: str | bytes) -> str:
     return answer.content.decode()
 
 
-def test_a_shelf_is_named_in_its_line_and_the_api_knows_it(
-    owner: Membership, browser: Client
-) -> None:
+def test_a_reference_is_set_and_removed(owner: Membership, browser: Client) -> None:
     product = make_product(codes=1)
     shelf = make_variation(product, codes=1).shelf
     answer = browser.post(
@@ -73,7 +71,7 @@ def test_a_shelf_is_named_in_its_line_and_the_api_knows_it(
         ("a💶", "character 2 is 💶"),
     ],
 )
-def test_the_rule_that_is_broken_is_named(
+def test_the_broken_rule_is_explained(
     owner: Membership, browser: Client, typed: str, said: str
 ) -> None:
     product = make_product()
@@ -84,9 +82,7 @@ def test_the_rule_that_is_broken_is_named(
     assert names(owner) == {}
 
 
-def test_a_name_leaves_another_shelf_only_after_a_question(
-    owner: Membership, browser: Client
-) -> None:
+def test_moving_a_reference_needs_a_confirmation(owner: Membership, browser: Client) -> None:
     old, new = make_product(), make_product()
     link(owner.account, "gift", own_shelf(old))
     asked = browser.post(NAME, {"product": new.pk, "reference": "gift", "page": 1, "search": "P"})
@@ -99,7 +95,9 @@ def test_a_name_leaves_another_shelf_only_after_a_question(
     assert names(owner) == {own_shelf(new).pk: "gift"}
 
 
-def test_a_yes_is_for_the_shelf_that_was_asked_about(owner: Membership, browser: Client) -> None:
+def test_a_confirmation_counts_only_for_the_shelf_it_named(
+    owner: Membership, browser: Client
+) -> None:
     asked_about, meanwhile, new = (own_shelf(make_product()) for _ in range(3))
     link(owner.account, "gift", meanwhile)
     answer = browser.post(
@@ -109,7 +107,7 @@ def test_a_yes_is_for_the_shelf_that_was_asked_about(owner: Membership, browser:
     assert names(owner) == {meanwhile.pk: "gift"}
 
 
-def test_a_file_may_take_a_name_from_what_is_not_on_sale_any_more(
+def test_a_file_may_move_a_reference_from_a_shelf_off_sale(
     owner: Membership, browser: Client
 ) -> None:
     gone, new = own_shelf(make_product(active=False)), own_shelf(make_product())
@@ -119,7 +117,7 @@ def test_a_file_may_take_a_name_from_what_is_not_on_sale_any_more(
     assert names(owner) == {new.pk: "gift"}
 
 
-def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: Client) -> None:
+def test_a_hidden_shelf_cannot_get_a_reference(owner: Membership, browser: Client) -> None:
     hidden = [
         make_product(active=False).pk,
         make_product(category=make_category(active=False)).pk,
@@ -139,10 +137,10 @@ def test_what_the_api_does_not_show_cannot_be_named(owner: Membership, browser: 
     assert names(owner) == {}
 
 
-def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
+def test_an_export_can_be_imported(owner: Membership, browser: Client) -> None:
     product = make_product(name="=HYPERLINK()")
     variation = make_variation(product)
-    link(owner.account, "one ", own_shelf(product))  # the contract lets a name end so
+    link(owner.account, "one ", own_shelf(product))  # the contract allows a space at the end
     answer: Any = browser.get("/merchant/references/export/")
     text = answer.content.decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -152,12 +150,12 @@ def test_an_export_can_be_sent_back(owner: Membership, browser: Client) -> None:
         (str(product.pk), "", "one "),
         (str(product.pk), str(variation.pk), ""),
     ]
-    assert rows[0]["product"] == "'=HYPERLINK()"  # no formula
+    assert rows[0]["product"] == "'=HYPERLINK()"  # not a formula
     assert "References set: 0. References removed: 0." in send(browser, text)
     assert names(owner) == {own_shelf(product).pk: "one "}
 
 
-def test_a_file_sets_exchanges_and_takes_off_names(owner: Membership, browser: Client) -> None:
+def test_a_file_sets_swaps_and_removes_references(owner: Membership, browser: Client) -> None:
     a, b, c = (own_shelf(make_product()) for _ in range(3))
     link(owner.account, "A", a)
     link(owner.account, "B", b)
@@ -170,7 +168,7 @@ def test_a_file_sets_exchanges_and_takes_off_names(owner: Membership, browser: C
     assert names(owner) == {a.pk: "B", c.pk: "A"}
 
 
-def test_a_file_with_a_mistake_changes_nothing_and_names_the_line(
+def test_a_file_with_a_mistake_changes_nothing_and_reports_the_line(
     owner: Membership, browser: Client
 ) -> None:
     a, b = (own_shelf(make_product()) for _ in range(2))
@@ -194,14 +192,14 @@ def test_a_file_with_a_mistake_changes_nothing_and_names_the_line(
     assert names(owner) == {b.pk: "taken"}
 
 
-def test_names_of_other_accounts_do_not_matter(owner: Membership, browser: Client) -> None:
+def test_references_of_other_accounts_do_not_collide(owner: Membership, browser: Client) -> None:
     shelf, other = own_shelf(make_product()), make_member()
     link(other.account, "gift", shelf)
     browser.post(NAME, {"product": shelf.product_id, "reference": "gift"})
     assert names(owner) == names(other) == {shelf.pk: "gift"}
 
 
-def test_a_viewer_reads_the_names_only(owner: Membership) -> None:
+def test_a_viewer_only_reads_references(owner: Membership) -> None:
     product = make_product(name="Card")
     link(owner.account, "their name", own_shelf(product))
     viewer = browser_of(make_member(owner.account, Role.VIEWER))
@@ -211,7 +209,7 @@ def test_a_viewer_reads_the_names_only(owner: Membership) -> None:
     assert viewer.post(NAME, {"product": product.pk, "reference": "x"}).status_code == 403
 
 
-def test_the_list_has_pages_and_odd_queries_do_no_harm(browser: Client) -> None:
+def test_the_list_has_pages_and_tolerates_bad_queries(browser: Client) -> None:
     for _ in range(51):
         make_product()
     assert "Page 1 of 2, 51 products" in browser.get("/merchant/references/").content.decode()

@@ -1,4 +1,4 @@
-"""A member who enrolled a second factor sees nothing of the page without it."""
+"""A member with a second factor sees no page of the site before entering its code."""
 
 import re
 
@@ -35,13 +35,13 @@ def sign_in(member: Membership) -> Client:
 
 
 def code_now() -> str:
-    """What the app shows; as if half a minute had passed since the last one."""
+    """The code that the app shows now. It counts as new, although it may have been used."""
     TOTPDevice.objects.update(last_t=-1)
     return f"{totp(TOTPDevice.objects.get().bin_key):06d}"
 
 
 def enrol(browser: Client) -> list[str]:
-    """Scans, types the code, and returns the backup codes."""
+    """Turns the second factor on, and returns the backup codes."""
     assert "data:image/svg" in browser.get(ON).content.decode()
     answer = browser.post(ON, {"code": code_now()})
     assert "no-store" in answer["Cache-Control"]
@@ -100,7 +100,7 @@ def test_wrong_codes_are_throttled(member: Membership) -> None:
     assert not sees_the_page(browser)
 
 
-def test_it_is_turned_off_by_a_code_and_only_by_that(member: Membership) -> None:
+def test_turning_it_off_needs_a_code(member: Membership) -> None:
     browser = sign_in(member)
     codes = enrol(browser)
 
@@ -115,7 +115,7 @@ def test_it_is_turned_off_by_a_code_and_only_by_that(member: Membership) -> None
     assert sees_the_page(sign_in(member))
 
 
-def test_a_session_that_showed_no_factor_can_only_show_it_or_leave(member: Membership) -> None:
+def test_a_session_without_the_code_can_only_enter_it_or_sign_out(member: Membership) -> None:
     enrol(sign_in(member))
     browser = sign_in(member)
 
@@ -124,9 +124,9 @@ def test_a_session_that_showed_no_factor_can_only_show_it_or_leave(member: Membe
     assert browser.post("/merchant/sign-out/")["Location"] == "/merchant/sign-in/"
 
 
-def test_the_owners_read_of_it(member: Membership) -> None:
+def test_the_owners_get_an_email(member: Membership) -> None:
     enrol(sign_in(member))
 
     sweep_emails()
-    (letter,) = mail.outbox
-    assert letter.subject == f"Second factor turned on: {member.account}"
+    (message,) = mail.outbox
+    assert message.subject == f"Second factor turned on: {member.account}"

@@ -1,4 +1,4 @@
-"""Nothing that somebody does makes a session last longer, and none that is dead is listed."""
+"""A session ends at a fixed time, and the account page lists no ended session."""
 
 from datetime import datetime, timedelta
 
@@ -29,7 +29,7 @@ def ends_at(browser: Client) -> datetime:
 
 
 @pytest.mark.parametrize("page", ["/merchant/join/?token=x", "/merchant/password/new/?token=x"])
-def test_a_link_does_not_prolong_it(page: str) -> None:
+def test_opening_a_link_does_not_prolong_the_session(page: str) -> None:
     browser = sign_in(make_member().user.email)
     before = ends_at(browser)
 
@@ -38,7 +38,7 @@ def test_a_link_does_not_prolong_it(page: str) -> None:
     assert ends_at(browser) == before
 
 
-def test_a_new_password_does_not_prolong_it() -> None:
+def test_a_new_password_does_not_prolong_the_session() -> None:
     browser = sign_in(make_member().user.email)
     before = ends_at(browser)
 
@@ -55,7 +55,7 @@ def test_after_a_new_password_only_this_session_is_listed() -> None:
     browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
 
     page = browser.get("/merchant/account/").content.decode()
-    assert page.count("this one") == 1
+    assert page.count("this session") == 1
     assert MemberSession.objects.filter(user=member.user).count() == 1
 
 

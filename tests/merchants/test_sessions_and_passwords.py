@@ -1,4 +1,4 @@
-"""A person sees where they are signed in, ends sessions, and changes the password."""
+"""Members see their sessions, end them, and change their password."""
 
 from datetime import timedelta
 
@@ -58,7 +58,7 @@ def test_one_session_is_ended() -> None:
     assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 404
 
 
-def test_nobody_ends_sessions_of_others() -> None:
+def test_a_member_cannot_end_sessions_of_others() -> None:
     owner = make_member()
     colleague = sign_in(make_member(owner.account))
     stranger = sign_in(make_member())
@@ -73,7 +73,7 @@ def test_nobody_ends_sessions_of_others() -> None:
     assert is_in(stranger)
 
 
-def test_all_others_are_ended_at_once() -> None:
+def test_all_other_sessions_are_ended_at_once() -> None:
     member = make_member()
     others = [sign_in(member) for _ in range(3)]
     browser = sign_in(member)
@@ -98,7 +98,7 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions() -> None:
     assert not is_in(other)
 
 
-def test_whoever_guesses_the_old_password_is_locked_out(settings: Settings) -> None:
+def test_guessing_the_old_password_leads_to_a_lockout(settings: Settings) -> None:
     settings.AXES_FAILURE_LIMIT = 3
     member = make_member()
     other, browser = sign_in(member), sign_in(member)
@@ -117,7 +117,7 @@ def test_whoever_guesses_the_old_password_is_locked_out(settings: Settings) -> N
     assert is_in(other)
 
 
-def test_a_session_ends_by_itself_and_takes_its_visit_along(settings: Settings) -> None:
+def test_an_expired_session_is_deleted_with_its_member_session(settings: Settings) -> None:
     member = make_member()
     browser = sign_in(member)
     session = Session.objects.get(pk=browser.session.session_key)
@@ -129,7 +129,7 @@ def test_a_session_ends_by_itself_and_takes_its_visit_along(settings: Settings) 
     assert not MemberSession.objects.exists()
 
 
-def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Settings) -> None:
+def test_cookies_are_hidden_from_scripts_and_other_sites(settings: Settings) -> None:
     member, browser = make_member(), Client()
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     browser.get("/merchant/sign-in/")
@@ -141,20 +141,19 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Settings)
     assert (csrf["secure"], csrf["samesite"]) == (True, "Lax")
 
 
-def test_seeing_a_page_again_writes_nothing(
+def test_opening_a_page_again_writes_nothing(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     browser = sign_in(make_member())
 
-    with django_assert_max_num_queries(
-        6
-    ) as queries:  # session, person, 2 of the factor, member, session
-        browser.get("/merchant/docs/")  # which itself reads nothing
+    # The session, the user, two for the second factor, the membership, the member session.
+    with django_assert_max_num_queries(6) as queries:
+        browser.get("/merchant/docs/")  # this page itself reads nothing
 
     assert [one for one in queries.captured_queries if not one["sql"].startswith("SELECT")] == []
 
 
-def test_expired_sessions_are_forgotten_with_their_visits() -> None:
+def test_clear_sessions_deletes_expired_member_sessions() -> None:
     gone, kept = browser_of(make_member()), browser_of(make_member())
     for browser in (gone, kept):
         assert browser.get("/merchant/").status_code == 200

@@ -1,4 +1,4 @@
-"""Signing in, joining by invitation, and forgotten passwords."""
+"""Signing in, joining by invitation, and resetting a forgotten password."""
 
 import re
 from datetime import timedelta
@@ -23,15 +23,15 @@ pytestmark = pytest.mark.django_db
 NEW_PASSWORD = "another horse, another staple"
 
 
-def letters() -> list[mail.EmailMessage]:
-    """What has been sent; the worker's part is done by the sweep."""
+def emails() -> list[mail.EmailMessage]:
+    """The emails sent so far. The sweep sends them in place of a worker."""
     sweep_emails()
     return list(mail.outbox)
 
 
-def link_in(letter: mail.EmailMessage) -> str:
-    """The path and query of the link in a letter."""
-    (found,) = re.findall(r"https?://\S+", str(letter.body))
+def link_in(message: mail.EmailMessage) -> str:
+    """The path and query of the link in an email."""
+    (found,) = re.findall(r"https?://\S+", str(message.body))
     parts = urlsplit(found)
     return f"{parts.path}?{parts.query}"
 
@@ -41,7 +41,7 @@ def sign_in(browser: Client, email: str, password: str = PASSWORD) -> int:
     return answer.status_code
 
 
-def test_a_member_signs_in_by_e_mail_and_out_again() -> None:
+def test_a_member_signs_in_by_email_and_out_again() -> None:
     member, browser = make_member(), Client()
     assert sign_in(browser, member.user.email.upper()) == 302
     page = browser.get("/merchant/")
@@ -51,7 +51,7 @@ def test_a_member_signs_in_by_e_mail_and_out_again() -> None:
     assert browser.get("/merchant/")["Location"] == "/merchant/sign-in/?next=%2Fmerchant%2F"
 
 
-def test_every_wrong_log_in_gets_the_same_answer() -> None:
+def test_every_failed_sign_in_gets_the_same_answer() -> None:
     member, staff = make_member(), make_staff()
     staff.set_password(PASSWORD)
     staff.email = staff.username = "staff@service.example"
@@ -72,7 +72,7 @@ def test_every_wrong_log_in_gets_the_same_answer() -> None:
     assert said(off.user.email, PASSWORD) == wrong
 
 
-def test_the_way_back_never_leads_elsewhere() -> None:
+def test_next_never_leads_to_another_site() -> None:
     member = make_member()
     for wanted, given in (
         ("/merchant/people/", "/merchant/people/"),
@@ -87,18 +87,18 @@ def test_the_way_back_never_leads_elsewhere() -> None:
         assert answer["Location"] == given
 
 
-def test_an_invited_person_joins_by_the_link_in_the_letter() -> None:
+def test_an_invited_person_joins_with_the_link_in_the_email() -> None:
     owner = make_member()
     answer = browser_of(owner).post(
         "/merchant/people/invite/", {"email": "New@Merchant.example", "role": "developer"}
     )
     assert answer.status_code == 302
-    invited = [one for one in letters() if one.to == ["new@merchant.example"]]
-    (letter,) = invited
-    assert letter.subject == f"Invitation to {owner.account}"
+    invited = [one for one in emails() if one.to == ["new@merchant.example"]]
+    (message,) = invited
+    assert message.subject == f"Invitation to {owner.account}"
 
     browser = Client()
-    shown = browser.get(link_in(letter), follow=True)
+    shown = browser.get(link_in(message), follow=True)
     assert shown.redirect_chain == [("/merchant/join/", 302)]  # the token is out of the address
     joined = browser.post(
         "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
@@ -110,30 +110,30 @@ def test_an_invited_person_joins_by_the_link_in_the_letter() -> None:
     assert sign_in(Client(), "new@merchant.example", NEW_PASSWORD) == 302
     assert AuditEntry.objects.filter(action=AuditAction.MEMBER_JOINED).count() == 1
 
-    assert Client().get(link_in(letter), follow=True).status_code == 410  # a link is used once
+    assert Client().get(link_in(message), follow=True).status_code == 410  # a link is used once
 
 
-def test_a_weak_password_joins_nobody() -> None:
+def test_a_weak_password_is_refused() -> None:
     owner = make_member()
     invite_person(
         account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
     )
     browser = Client()
-    browser.get(link_in(letters()[-2]))
+    browser.get(link_in(emails()[-2]))
     answer = browser.post("/merchant/join/", {"new_password1": "short", "new_password2": "short"})
     assert "too short" in answer.content.decode()
     assert not User.objects.filter(username="a@b.example").exists()
 
 
-def test_links_that_ended_lead_nowhere() -> None:
+def test_ended_invitations_answer_410() -> None:
     owner = make_member()
 
     def invite(email: str) -> tuple[Invitation, str]:
         invitation = invite_person(
             account=owner.account, email=email, role=Role.VIEWER, invited_by=owner.user
         )
-        (letter,) = (one for one in letters() if one.to == [email])
-        return invitation, link_in(letter)
+        (message,) = (one for one in emails() if one.to == [email])
+        return invitation, link_in(message)
 
     withdrawn, first = invite("one@b.example")
     assert withdraw_invitation(invitation=withdrawn, actor=owner.user)
@@ -148,15 +148,15 @@ def test_links_that_ended_lead_nowhere() -> None:
         assert Client().get(link, follow=True).status_code == 410, link
 
 
-def test_an_address_in_use_elsewhere_is_told_only_to_its_holder() -> None:
+def test_only_the_holder_learns_that_an_address_is_in_use() -> None:
     owner, other = make_member(), make_member()
     answer = browser_of(owner).post(
         "/merchant/people/invite/", {"email": other.user.email, "role": "viewer"}, follow=True
     )
     assert "The invitation is being sent" in answer.content.decode()
-    (letter,) = (one for one in letters() if one.to == [other.user.email])
+    (message,) = (one for one in emails() if one.to == [other.user.email])
     browser = Client()
-    browser.get(link_in(letter))
+    browser.get(link_in(message))
     said = browser.post(
         "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     )
@@ -166,7 +166,7 @@ def test_an_address_in_use_elsewhere_is_told_only_to_its_holder() -> None:
     assert sign_in(Client(), other.user.email) == 302  # the password is the old one
 
 
-def test_somebody_who_was_removed_comes_back_by_another_invitation() -> None:
+def test_a_removed_member_returns_by_a_new_invitation() -> None:
     owner = make_member()
     gone = make_member(owner.account, Role.DEVELOPER)
     browser = browser_of(gone)
@@ -177,24 +177,24 @@ def test_somebody_who_was_removed_comes_back_by_another_invitation() -> None:
     invite_person(
         account=owner.account, email=gone.user.email, role=Role.VIEWER, invited_by=owner.user
     )
-    (letter,) = (
-        one for one in letters() if one.to == [gone.user.email] and "Invitation to" in one.subject
+    (message,) = (
+        one for one in emails() if one.to == [gone.user.email] and "Invitation to" in one.subject
     )
     back = Client()
-    back.get(link_in(letter))
+    back.get(link_in(message))
     back.post("/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD})
     assert back.get("/merchant/").status_code == 200
     gone.refresh_from_db()
     assert gone.role == Role.VIEWER
 
 
-def test_a_forgotten_password_is_set_by_letter_once() -> None:
+def test_a_reset_link_works_once() -> None:
     member = make_member()
     signed_in_elsewhere = browser_of(member)
     asking = Client().post("/merchant/password/forgotten/", {"email": member.user.email.upper()})
     assert asking["Location"] == "/merchant/sign-in/"
-    (letter,) = letters()
-    link = link_in(letter)
+    (message,) = emails()
+    link = link_in(message)
 
     browser = Client()
     assert browser.get(link, follow=True).redirect_chain == [("/merchant/password/new/", 302)]
@@ -208,7 +208,7 @@ def test_a_forgotten_password_is_set_by_letter_once() -> None:
     assert Client().get(link, follow=True).status_code == 410
 
 
-def test_who_asks_for_a_letter_learns_nothing_and_cannot_flood() -> None:
+def test_asking_for_a_reset_reveals_nothing_and_is_limited() -> None:
     member, staff = make_member(), make_staff()
     staff.username = staff.email = "staff@service.example"
     staff.save()
@@ -222,20 +222,20 @@ def test_who_asks_for_a_letter_learns_nothing_and_cannot_flood() -> None:
     }
     assert len(said) == 1
     assert Email.objects.count() == 3
-    assert {one.to[0] for one in letters()} == {member.user.email}
+    assert {one.to[0] for one in emails()} == {member.user.email}
 
 
-def test_a_link_is_not_in_the_database_and_dies_of_age(settings: pytest.FixtureRequest) -> None:
+def test_a_reset_link_is_not_stored_and_expires(settings: pytest.FixtureRequest) -> None:
     member = make_member()
     Client().post("/merchant/password/forgotten/", {"email": member.user.email})
-    (letter,) = letters()
+    (message,) = emails()
     row = Email.objects.get()
     assert (row.facts, row.about) == ({}, member.user.pk)
     settings.PASSWORD_RESET_TIMEOUT = -1  # type: ignore[attr-defined]
-    assert Client().get(link_in(letter), follow=True).status_code == 410
+    assert Client().get(link_in(message), follow=True).status_code == 410
 
 
-def test_ten_wrong_passwords_close_the_door_for_a_while() -> None:
+def test_ten_wrong_passwords_lock_the_sign_in() -> None:
     member = make_member()
     for _ in range(10):
         last = Client().post(
@@ -245,7 +245,7 @@ def test_ten_wrong_passwords_close_the_door_for_a_while() -> None:
     assert sign_in(Client(), member.user.email) == 429
 
 
-def test_an_account_that_is_switched_off_can_only_be_read() -> None:
+def test_a_disabled_account_is_read_only() -> None:
     owner = make_member(make_account())
     owner.account.enabled = False
     owner.account.save()
@@ -254,7 +254,7 @@ def test_an_account_that_is_switched_off_can_only_be_read() -> None:
     assert browser.get("/merchant/people/invite/").status_code == 403
 
 
-def test_an_invitation_is_signed_for_a_week_only() -> None:
+def test_an_invitation_expires_after_seven_days() -> None:
     owner = make_member()
     invitation = invite_person(
         account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
@@ -263,16 +263,16 @@ def test_an_invitation_is_signed_for_a_week_only() -> None:
     assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
 
 
-def test_who_is_removed_leaves_no_open_invitation() -> None:
+def test_removing_a_member_withdraws_their_invitations() -> None:
     owner = make_member()
     gone = make_member(owner.account)
     invite_person(account=owner.account, email="a@b.example", role=Role.OWNER, invited_by=gone.user)
-    (letter,) = (one for one in letters() if one.to == ["a@b.example"])
+    (message,) = (one for one in emails() if one.to == ["a@b.example"])
     browser_of(owner).post(f"/merchant/people/{gone.pk}/remove/")
-    assert Client().get(link_in(letter), follow=True).status_code == 410
+    assert Client().get(link_in(message), follow=True).status_code == 410
 
 
-def test_nobody_sends_megabytes_before_they_are_known() -> None:
+def test_a_large_body_is_refused_before_sign_in() -> None:
     answer = Client().generic(
         "POST", "/merchant/sign-in/", b"x", CONTENT_LENGTH="5000000", content_type="text/plain"
     )

@@ -1,4 +1,4 @@
-"""IPv6 lets a host add a zone to an address of its own link; no column takes it."""
+"""A link-local IPv6 address may carry a zone, which must not reach the database column."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 LINK_LOCAL = "fe80::1111:2222:3333:4444"
 
 
-def test_people_sign_in_from_there() -> None:
+def test_a_zoned_address_can_sign_in() -> None:
     email = make_member().user.email
     browser = Client(REMOTE_ADDR=f"{LINK_LOCAL}%an-interface-with-a-long-name")
     wrong = browser.post("/merchant/sign-in/", {"username": email, "password": "wrong"})

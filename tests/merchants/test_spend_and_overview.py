@@ -1,4 +1,4 @@
-"""The first page, and what was spent by day and by product."""
+"""The overview, and the spend by day and by product."""
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ def account_of(merchant: Merchant) -> Account:
     return merchant.client.account
 
 
-def test_spend_is_added_up_by_day_and_product() -> None:
+def test_spend_is_summed_by_day_and_product() -> None:
     account = make_account(balance="1000.00")
     one, two = Merchant(make_client(account)), Merchant(make_client(account))
     product = make_product(name="Card", price="10.00", codes=9)
@@ -65,7 +65,7 @@ def test_spend_is_added_up_by_day_and_product() -> None:
     assert "Card / EU" in page
 
 
-def test_the_chart_is_drawn_without_styles_or_scripts_and_its_bars_fit() -> None:
+def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     merchant = make_merchant(balance="1000.00")
     product = make_product(name='<b>"Card"</b>', price="10.00", codes=9)
     for days in (0, 3, 3, 29):
@@ -84,7 +84,7 @@ def test_the_chart_is_drawn_without_styles_or_scripts_and_its_bars_fit() -> None
     assert all(int(bar.attrib["x"]) + 16 <= width for bar in bars)
 
 
-def test_every_day_has_a_place_and_the_least_spend_is_seen() -> None:
+def test_every_day_has_a_position_and_small_amounts_are_visible() -> None:
     today = datetime.now(UTC).date()
     spent = [
         Spend(today, "dear", 1, Decimal("1000000")),
@@ -97,7 +97,7 @@ def test_every_day_has_a_place_and_the_least_spend_is_seen() -> None:
     assert [bar.length for bar in chart.bars[-3:]] == [0, 1, 160]
 
 
-def test_many_products_are_the_ten_dearest_and_the_others() -> None:
+def test_only_the_ten_highest_products_have_their_own_bar() -> None:
     today = datetime.now(UTC).date()
     spent = [Spend(today, f"product {n}", n, Decimal(n)) for n in range(1, 15)]
 
@@ -108,7 +108,7 @@ def test_many_products_are_the_ten_dearest_and_the_others() -> None:
     assert len(bars) == 11
 
 
-def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_sum_is_reported_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     merchant = make_merchant()
     browser = viewer_of(account_of(merchant))
 
@@ -125,11 +125,11 @@ def test_what_takes_too_long_is_said_and_no_fault(monkeypatch: pytest.MonkeyPatc
         endless()
 
 
-def test_nothing_bought_is_said() -> None:
+def test_an_account_without_orders_gets_a_message() -> None:
     assert "There are no orders" in viewer_of(make_account()).get(SPEND).content.decode()
 
 
-def test_a_new_merchant_is_led_to_the_first_order() -> None:
+def test_the_overview_leads_a_new_merchant_to_the_first_order() -> None:
     account = make_account(balance="0")
     browser = browser_of(make_member(account))
 
@@ -146,7 +146,7 @@ def test_a_new_merchant_is_led_to_the_first_order() -> None:
     assert done() == []
 
 
-def test_the_first_page_shows_what_matters() -> None:
+def test_the_overview_shows_balance_spend_and_orders() -> None:
     merchant = make_merchant(balance="100.00")
     buy(merchant, make_product(codes=1, price="1.25"))
     buy_topup(merchant, make_topup_product(price="2.50"))
@@ -163,7 +163,7 @@ def test_the_first_page_shows_what_matters() -> None:
     assert "93.25 USD" in answer.content.decode()
 
 
-def test_an_account_without_a_wallet_has_a_first_page() -> None:
+def test_the_overview_works_without_a_wallet() -> None:
     answer = browser_of(make_member(make_account(wallet=False), Role.VIEWER)).get("/merchant/")
 
     assert "no wallet yet" in answer.content.decode()

@@ -1,4 +1,4 @@
-"""Staff invite the first people of an account, in the back office."""
+"""Staff invite an account's first owner in the back office."""
 
 import pytest
 from django.core import mail
@@ -41,7 +41,7 @@ def test_staff_invite_an_owner() -> None:
     assert invitation.state == "withdrawn"
 
 
-def test_a_mistake_is_told_and_invites_nobody() -> None:
+def test_a_bad_invitation_is_refused_with_an_error() -> None:
     member = make_member()
     for email, said in ((member.user.email, "is a member"), ("nonsense", "valid email")):
         answer = signed_in().post(
@@ -51,7 +51,7 @@ def test_a_mistake_is_told_and_invites_nobody() -> None:
     assert not Email.objects.exists()
 
 
-def test_without_the_permission_nobody_is_invited() -> None:
+def test_inviting_needs_the_permission() -> None:
     account = make_account()
     browser = Client()
     browser.force_login(

@@ -1,4 +1,4 @@
-"""The wallet page: the balance, and every entry that led to it, by pages, filters and files."""
+"""The wallet page: the balance and its entries, with pages, filters and files."""
 
 import csv
 import io
@@ -53,7 +53,7 @@ def downloaded(answer: Any) -> str:
 
 
 def walk(browser: Client, path: str, link: str) -> Iterator[Any]:
-    """The pages from this one on, by their links to older or newer ones."""
+    """Yields this page and the pages after it, following the links to older or newer ones."""
     while True:
         answer = browser.get(path)
         yield answer
@@ -63,7 +63,7 @@ def walk(browser: Client, path: str, link: str) -> Iterator[Any]:
         path = f"{WALLET}?{query}"
 
 
-def test_it_shows_balance_amounts_and_running_balance_exactly(merchant: Merchant) -> None:
+def test_balance_and_amounts_are_exact(merchant: Merchant) -> None:
     account = account_of(merchant)
     adjust(account=account, amount=Decimal("-0.0725"), actor="admin:anna", note="internal remark")
     product = make_product(price="9.99", codes=1)
@@ -82,7 +82,7 @@ def test_it_shows_balance_amounts_and_running_balance_exactly(merchant: Merchant
     assert f'href="/merchant/orders/{order["reference"]}/"' in page
 
 
-def test_what_staff_wrote_for_themselves_is_not_shown(merchant: Merchant) -> None:
+def test_notes_of_staff_are_not_shown(merchant: Merchant) -> None:
     account = account_of(merchant)
     adjust(account=account, amount=Decimal("1"), actor="admin:anna", note="internal remark")
     browser = viewer_of(account)
@@ -96,7 +96,7 @@ def test_what_staff_wrote_for_themselves_is_not_shown(merchant: Merchant) -> Non
         assert "internal remark" not in shown
 
 
-def test_pages_meet_without_gap_or_repetition_both_ways() -> None:
+def test_pages_have_no_gaps_or_repetitions_in_both_directions() -> None:
     account = make_account(balance="0")
     book_many(account, 120)
     book_many(make_account(), 60)
@@ -113,7 +113,7 @@ def test_pages_meet_without_gap_or_repetition_both_ways() -> None:
 
 
 @pytest.mark.parametrize("kind", EntryKind)
-def test_it_can_show_one_kind(merchant: Merchant, kind: EntryKind) -> None:
+def test_entries_are_filtered_by_kind(merchant: Merchant, kind: EntryKind) -> None:
     account = account_of(merchant)
     buy_topup(merchant)
     adjust(account=account, amount=Decimal("1"), actor="test", note="")
@@ -123,7 +123,7 @@ def test_it_can_show_one_kind(merchant: Merchant, kind: EntryKind) -> None:
     assert shown == list(LedgerEntry.objects.filter(wallet=account.pk, kind=kind))
 
 
-def test_it_can_show_some_days_both_included() -> None:
+def test_entries_are_filtered_by_day_with_both_ends_included() -> None:
     account = make_account(balance="0")
     book_many(account, 24 * 60, apart=timedelta(minutes=10))  # ten days
     days = {"since": "2026-01-03", "until": "2026-01-04"}
@@ -138,9 +138,11 @@ def test_it_can_show_some_days_both_included() -> None:
     assert len(file.splitlines()) == 1 + len(moments)
 
 
-def test_an_entry_is_found_by_its_day_though_it_waited_for_its_turn() -> None:
-    """A transaction that began before midnight may come to its turn at the wallet after others
-    that began later: its id is higher than theirs, its time earlier."""
+def test_an_entry_that_waited_for_the_wallet_is_found_by_its_day() -> None:
+    """A transaction that began before midnight may get the wallet's lock after later ones.
+
+    Its entry then has a higher id than theirs but an earlier time.
+    """
     account = make_account(balance="0")
     midnight = datetime(2026, 2, 2, tzinfo=UTC)
     book_many(account, 500, begin=midnight - timedelta(minutes=250))
@@ -158,7 +160,7 @@ def test_an_entry_is_found_by_its_day_though_it_waited_for_its_turn() -> None:
 
 @pytest.mark.parametrize("since", [None, "2025-12-01", "2026-01-01", "2026-06-01", "2199-12-31"])
 @pytest.mark.parametrize("until", [None, "2000-01-01", "2026-01-01", "2026-06-01", "2199-12-31"])
-def test_days_outside_of_history_are_no_fault(since: str | None, until: str | None) -> None:
+def test_days_outside_the_history_are_accepted(since: str | None, until: str | None) -> None:
     account = make_account(balance="0")
     book_many(account, 3)
     first, last = (day and datetime.fromisoformat(f"{day}T00:00Z") for day in (since, until))
@@ -187,7 +189,7 @@ def test_days_outside_of_history_are_no_fault(since: str | None, until: str | No
         "since=" + "9" * 5000,
     ],
 )
-def test_an_odd_filter_is_explained_and_nothing_is_exported(query: str) -> None:
+def test_a_bad_filter_is_explained_and_exports_nothing(query: str) -> None:
     browser = viewer_of(make_account())
 
     answer = browser.get(f"{WALLET}?{query}")
@@ -203,18 +205,18 @@ def test_an_odd_filter_is_explained_and_nothing_is_exported(query: str) -> None:
     "query",
     ["before=-1", "before=0", "after=" + "9" * 30, "before=x", "after=%00", "before=" + "9" * 5000],
 )
-def test_an_odd_place_is_the_first_page(query: str) -> None:
+def test_a_bad_position_shows_the_first_page(query: str) -> None:
     assert len(rows(viewer_of(make_account()).get(f"{WALLET}?{query}"))) == 1
 
 
-def test_an_account_without_a_wallet_is_told_so() -> None:
+def test_an_account_without_a_wallet_gets_a_message() -> None:
     browser = viewer_of(make_account(wallet=False))
 
     assert "no wallet" in browser.get(WALLET).content.decode()
     assert len(downloaded(browser.get(CSV)).splitlines()) == 1
 
 
-def test_the_files_hold_every_entry_oldest_first_and_exactly(merchant: Merchant) -> None:
+def test_the_files_hold_every_entry_exactly_and_oldest_first(merchant: Merchant) -> None:
     account = account_of(merchant)
     adjust(account=account, amount=Decimal("-0.0725"), actor="test", note="")
     reference = buy_topup(merchant)
@@ -240,7 +242,7 @@ def test_the_files_hold_every_entry_oldest_first_and_exactly(merchant: Merchant)
     assert lines[3]["amount"] == "12345678901234.0001"
 
 
-def test_the_files_are_attachments_that_nobody_keeps() -> None:
+def test_the_files_are_attachments_that_are_not_cached() -> None:
     browser = viewer_of(make_account())
 
     for path, kind in ((CSV, "text/csv; charset=utf-8"), (JSON, "application/json")):
@@ -250,7 +252,7 @@ def test_the_files_are_attachments_that_nobody_keeps() -> None:
         assert "no-store" in answer.headers["Cache-Control"]
 
 
-def test_a_file_keeps_to_what_was_there_when_it_began() -> None:
+def test_a_file_leaves_out_entries_made_after_it_began() -> None:
     account = make_account(balance="0")
     book_many(account, 1500)
 
@@ -263,7 +265,7 @@ def test_a_file_keeps_to_what_was_there_when_it_began() -> None:
     assert read == sorted(read)
 
 
-def test_a_hundred_thousand_entries_are_streamed_in_little_memory() -> None:
+def test_many_entries_are_streamed_in_little_memory() -> None:
     account = make_account(balance="0")
     book_many(account, 100_000, apart=timedelta(seconds=1))
     browser = viewer_of(account)
@@ -289,10 +291,10 @@ def test_a_hundred_thousand_entries_are_streamed_in_little_memory() -> None:
         assert peak < 12_000_000, f"{path}: {peak} bytes"
 
 
-def test_only_one_large_file_of_an_account_is_sent_at_a_time(
+def test_an_account_gets_one_large_file_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each holds a web process for as long as somebody reads."""
+    """Each large file occupies a thread of the web process until it has been read."""
     monkeypatch.setattr(downloads, "WHOLE_BYTES", 10_000)
     account = make_account(balance="0")
     book_many(account, 500)
@@ -312,7 +314,7 @@ def test_only_one_large_file_of_an_account_is_sent_at_a_time(
     assert len(downloaded(browser.get(CSV)).splitlines()) == 501
 
 
-def test_without_the_cache_files_are_sent_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_sent_without_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "WHOLE_BYTES", 10_000)
     monkeypatch.setattr(downloads, "cache", None)
     account = make_account(balance="0")
@@ -323,7 +325,7 @@ def test_without_the_cache_files_are_sent_all_the_same(monkeypatch: pytest.Monke
     assert len(downloaded(answer).splitlines()) == 501
 
 
-def test_a_page_costs_the_same_deep_in_history() -> None:
+def test_a_page_deep_in_history_reads_as_few_rows() -> None:
     account = make_account(balance="0")
     book_many(account, 20_000)
     adjust(account=account, amount=Decimal("1"), actor="test", note="")
@@ -341,21 +343,21 @@ def test_a_page_costs_the_same_deep_in_history() -> None:
             assert _rows_read(place.order_by("-pk")[:51]) <= 250, filters
 
 
-def test_a_page_takes_a_handful_of_queries() -> None:
+def test_a_page_takes_few_queries() -> None:
     account = make_account(balance="0")
     book_many(account, 200)
     browser = viewer_of(account)
     oldest = LedgerEntry.objects.filter(wallet=account.pk).earliest("pk").pk
 
     for query in ("", f"?before={oldest + 60}", "?since=2026-01-01&until=2026-01-02"):
-        browser.get(WALLET)  # the first of a session is noted
+        browser.get(WALLET)  # the first request of a session is recorded
         with CaptureQueriesContext(connection) as queries:
             browser.get(WALLET + query)
-        assert len(queries) <= 11, query  # six of them are every page's
+        assert len(queries) <= 11, query  # six of them occur on every page
 
 
 def _rows_read(entries: Any) -> int:
-    """How many rows the database looked at for these."""
+    """The number of rows that the database read for this query."""
     plan = json.loads(entries.explain(format="json", analyze=True))
 
     def looked_at(node: Any) -> int:
