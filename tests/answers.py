@@ -1,7 +1,7 @@
-"""Every API answer a test receives is held against the served OpenAPI document.
+"""Checks every API answer that a test receives against the served OpenAPI document.
 
-Nobody has to remember it: `CheckedClient` is what `Merchant` and the `client` fixture call with,
-and `tests.live.LiveHttp` checks the same way over a real network.
+`Merchant` and the `client` fixture use `CheckedClient`, which checks by itself.
+`tests.live.LiveHttp` does the same over a real network.
 """
 
 import copy
@@ -27,11 +27,11 @@ Headers = Mapping[str, str] | HTTPMessage
 
 
 class WrongAnswer(AssertionError):
-    """The answer is not what the document promises."""
+    """The answer differs from the OpenAPI document."""
 
 
 def check_answer(method: str, path: str, *, status: int, headers: Headers, body: bytes) -> None:
-    """Raises WrongAnswer unless the answer is as documented. Paths outside the API pass."""
+    """Raises WrongAnswer unless the answer is as documented. Ignores paths outside the API."""
     if not path.startswith("/api/") or path == DOCUMENT_PATH:
         return
     where = f"{method} {path} -> {status}"
@@ -56,7 +56,7 @@ def check_answer(method: str, path: str, *, status: int, headers: Headers, body:
 
 
 def read_json(body: bytes, where: str = "body") -> Any:
-    """Parses as a careful merchant would: exact decimals, and no liberties."""
+    """Parses JSON strictly, with amounts as decimals. Refuses constants and repeated names."""
     try:
         return json.loads(
             body.decode("utf-8"),
@@ -69,7 +69,7 @@ def read_json(body: bytes, where: str = "body") -> Any:
 
 
 class CheckedClient(Client):
-    """Django's test client; each API answer is checked before the test sees it."""
+    """Django's test client. It checks each API answer before the test sees it."""
 
     def request(self, **request: Any) -> Any:
         response = super().request(**request)
@@ -86,7 +86,7 @@ class CheckedClient(Client):
 
 @cache
 def served_document() -> dict[str, Any]:
-    """The document as the service serves it."""
+    """The OpenAPI document that the service serves."""
     response = Client().get(DOCUMENT_PATH)
     assert response.status_code == 200, response.content
     document: dict[str, Any] = response.json()
@@ -94,14 +94,14 @@ def served_document() -> dict[str, Any]:
 
 
 def operations(document: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
-    """Each operation as (method, path below the version prefix, operation)."""
+    """Yields each operation as (method, path below the version prefix, operation)."""
     for path, item in document["paths"].items():
         for method, operation in item.items():
             yield method.upper(), path, operation
 
 
 def documented_codes(operation: dict[str, Any], status: int) -> set[str]:
-    """The error codes an operation may answer with under a status."""
+    """The error codes that the operation may answer with for this status."""
     content = operation["responses"][str(status)]["content"]["application/json"]
     return {
         example["value"]["error"]["code"]
@@ -147,7 +147,7 @@ def _routes() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
 
 
 def _path_pattern(path: str, item: dict[str, Any]) -> str:
-    """Only an integer can stand where the document says integer."""
+    """A pattern for the path. An integer parameter matches only digits."""
     parameters = {
         parameter["name"]: "[0-9]+" if parameter["schema"]["type"] == "integer" else "[^/]+"
         for operation in item.values()
@@ -167,7 +167,7 @@ def _operation(method: str, path: str) -> dict[str, Any] | None:
 
 @cache
 def _closed_document() -> dict[str, Any]:
-    """The document, with a member that it does not name being an error."""
+    """The document, changed so that members it does not name are errors."""
     document = copy.deepcopy(served_document())
     for schema in document["components"]["schemas"].values():
         if "properties" in schema:

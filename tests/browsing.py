@@ -1,7 +1,7 @@
 """A real browser for tests of pages: Debian's Chromium, driven by Playwright.
 
-Tests that use it carry the marker `browser`. Where no browser is installed they are left out, and
-the run says so; with CI=true that is an error instead.
+Tests that use it have the marker `browser`. Without a browser they are skipped, and the run reports
+that; with CI=true it is an error.
 """
 
 import os
@@ -24,7 +24,7 @@ PASSWORD = "correct horse battery staple"
 
 
 def find_browser() -> str | None:
-    """Where Chromium is, if it is."""
+    """The path of Chromium; None if it is not installed."""
     return (
         os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     )
@@ -32,7 +32,7 @@ def find_browser() -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A browser without a past."""
+    """Opens a browser with a new profile."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         yield browser
@@ -40,7 +40,7 @@ def open_browser() -> Iterator[Browser]:
 
 
 def sign_in(page: Page, username: str) -> None:
-    """Logs a member of staff in, as a person does."""
+    """Logs a member of staff in through the log-in page."""
     page.goto("/admin/")
     page.fill("[name=username]", username)
     page.fill("[name=password]", PASSWORD)

@@ -1,4 +1,4 @@
-"""Runs management commands as a shell does: words in, one JSON object or one line out."""
+"""Runs management commands as a shell does: arguments in, one JSON object or one line out."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 
 def run(*words: object) -> dict[str, Any]:
-    """What the command printed, which must be one JSON object; amounts as exact decimals."""
+    """The one JSON object that the command printed, with amounts as decimals."""
     out = io.StringIO()
     call_command(*map(str, words), stdout=out, stderr=io.StringIO())
     answer: dict[str, Any] = json.loads(out.getvalue(), parse_float=Decimal)
@@ -18,7 +18,7 @@ def run(*words: object) -> dict[str, Any]:
 
 
 def refusal(*words: object) -> str:
-    """The one line that the command failed with; it printed nothing else."""
+    """The one line of the command's error. Checks that it printed nothing else."""
     out = io.StringIO()
     with pytest.raises(CommandError) as refused:
         call_command(*map(str, words), stdout=out, stderr=io.StringIO())

@@ -1,4 +1,4 @@
-"""Small makers of what a test needs; each returns what it made and hides nothing."""
+"""Small functions that make what a test needs. Each returns what it made."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ def make_client(account: Account | None = None, **fields: Any) -> ApiClient:
 
 
 def make_product(*, price: str | None = "9.99", codes: int = 0, **fields: Any) -> Product:
-    """A product, its own shelf priced and stocked. `quantity_step` goes to the shelf."""
+    """A product whose own shelf has a price and codes. `quantity_step` goes to the shelf."""
     step = fields.pop("quantity_step", 1)
     fields = {"name": f"Product {next(_numbers)}", "currency": "USD", **fields}
     product = Product.objects.create(**fields)
@@ -65,7 +65,7 @@ def link(account: Account, reference: str, shelf: Shelf) -> ReferenceLink:
 
 
 def add_codes(shelf: Shelf, number: int) -> list[str]:
-    """Puts codes on a shelf, some with serial and pin; returns them in the order of sale."""
+    """Puts codes on a shelf, some with serial number and PIN. Returns them in the order of sale."""
     codes = [f"CODE-{next(_numbers):06d}" for _ in range(number)]
     rows = [(line, Code(code, f"SN-{code}", "1234")) for line, code in enumerate(codes, start=1)]
     stock_codes(shelf=shelf, rows=rows)
@@ -81,7 +81,7 @@ def _fill(shelf: Shelf, *, price: str | None, step: int, codes: int) -> None:
 
 
 class Merchant:
-    """A merchant's program: calls the API with its key, and knows how to buy."""
+    """A merchant's program, which calls the API with its key."""
 
     def __init__(self, client: ApiClient, http: Any = None) -> None:
         self.client = client
@@ -92,7 +92,7 @@ class Merchant:
         return self.http.get(f"/api/v1{path}", query, headers=self._headers())
 
     def buy(self, key: str | None = None, **body: Any) -> Any:
-        """POST /orders with a JSON body and an Idempotency-Key (a new one unless given)."""
+        """Sends POST /orders with a JSON body and an Idempotency-Key, a new one unless given."""
         return self.post(json.dumps(body), key=key or f"key-{next(_numbers)}")
 
     def post(self, body: str | bytes, *, key: str | None, **headers: str) -> Any:
@@ -114,7 +114,7 @@ def make_merchant(*, balance: str = "100.00", **fields: Any) -> Merchant:
 
 
 def make_topup_product(*, price: str = "4.99", **fields: Any) -> TopUpProduct:
-    """A top-up package that can be bought; stock is not counted unless given."""
+    """A top-up product that can be bought. Its stock is not counted unless given."""
     fields = {"name": f"Gems {next(_numbers)}", "currency": "USD", **fields}
     return TopUpProduct.objects.create(price=Decimal(price), **fields)
 
@@ -133,7 +133,7 @@ def make_field(product: TopUpProduct, type: str = "text", **fields: Any) -> TopU
 def make_operator(
     *, senior: bool = False, channel: Channel = Channel.ADMIN, **fields: Any
 ) -> Operator:
-    """A member of staff with the fulfilment permission, and the channel they act through."""
+    """An operator with the permission to move fulfilments, acting through a channel."""
     fields = {"username": f"operator{next(_numbers)}", "is_staff": True, **fields}
     user = User.objects.create_user(**fields)
     names = ["fulfil", "decide_review"] if senior else ["fulfil"]
@@ -143,7 +143,7 @@ def make_operator(
 
 
 def buy_topup(merchant: Merchant, product: TopUpProduct | None = None, **body: Any) -> str:
-    """Buys a top-up over the API; returns its reference."""
+    """Buys a top-up by the API and returns the order's reference."""
     product = product or make_topup_product()
     body = {"player_id": "0012345", **body}
     answer = merchant.buy(delivery_type="top_up", system_product_id=product.pk, **body)

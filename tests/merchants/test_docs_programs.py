@@ -209,7 +209,7 @@ def test_a_program_stops_if_it_did_not_reach_the_api(live: LiveServer, program: 
 @ANY_LANGUAGE
 def test_a_program_buys_a_top_up(live: LiveServer, program: list[str]) -> None:
     merchant = make_merchant(balance="100.00")
-    package = make_topup_product(price="4.99")
+    topup_product = make_topup_product(price="4.99")
 
     with bad_network(live.port, "lose") as network:
         done = buy(
@@ -217,7 +217,7 @@ def test_a_program_buys_a_top_up(live: LiveServer, program: list[str]) -> None:
             network,
             merchant,
             delivery_type="top_up",
-            system_product_id=package.pk,
+            system_product_id=topup_product.pk,
             player_id="0012345",
         )
 
@@ -233,14 +233,14 @@ def test_the_first_calls_work(live: LiveServer) -> None:
 
     done = run(["sh", "first_calls.sh"], base_url=f"{live.base_url}/api/v1", key=merchant.key)
 
-    ping, balance, products, packages = (
+    ping, balance, products, topup_products = (
         json.loads(line, parse_float=Decimal)["data"] for line in done.out.splitlines()
     )
     assert done.code == 0, done
     assert ping["client"] == merchant.client.name
     assert balance["balance"] == Decimal("12.34")
     assert [item["name"] for item in products["items"]] == ["Card"]
-    assert [item["name"] for item in packages["items"]] == ["Gems"]
+    assert [item["name"] for item in topup_products["items"]] == ["Gems"]
 
 
 @pytest.mark.parametrize(

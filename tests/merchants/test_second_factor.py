@@ -57,7 +57,7 @@ def sees_the_page(browser: Client) -> bool:
     return answer.status_code == 200
 
 
-def test_a_password_is_enough_until_a_factor_is_enrolled(member: Membership) -> None:
+def test_a_password_is_enough_without_a_second_factor(member: Membership) -> None:
     browser = sign_in(member)
     assert sees_the_page(browser)
 
@@ -66,7 +66,7 @@ def test_a_password_is_enough_until_a_factor_is_enrolled(member: Membership) -> 
     assert not sees_the_page(sign_in(member))
 
 
-def test_the_code_of_the_app_opens_the_session(member: Membership) -> None:
+def test_the_apps_code_opens_the_session(member: Membership) -> None:
     enrol(sign_in(member))
     browser = sign_in(member)
 

@@ -42,7 +42,7 @@ def test_spend_is_summed_by_day_and_product() -> None:
     one, two = Merchant(make_client(account)), Merchant(make_client(account))
     product = make_product(name="Card", price="10.00", codes=9)
     variation = make_variation(product, name="EU", price="9.00", codes=9)
-    package = make_topup_product(name="Gems", price="4.99")
+    topup_product = make_topup_product(name="Gems", price="4.99")
     stranger = make_merchant()
     buy(stranger, product)
     today = datetime.now(UTC)
@@ -51,7 +51,7 @@ def test_spend_is_summed_by_day_and_product() -> None:
     date_back(buy(two, product, quantity=2), week_ago)
     date_back(buy(one, product), today - timedelta(days=40))
     buy(one, product, variation_id=variation.pk)
-    buy_topup(two, package)
+    buy_topup(two, topup_product)
 
     spent = spend_of_account(account, since=today - timedelta(days=29))
 

@@ -1,4 +1,4 @@
-"""What the tests of the back office share: staff, and a service with some of everything."""
+"""Shared by the tests of the back office: staff, and rows of every model."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class World:
     keys: list[str] = field(default_factory=list)
 
     def grow(self, number: int) -> None:
-        """Adds merchants, each with its own of everything, so that nothing is shared by rows."""
+        """Adds merchants, each with its own rows of everything, so that no two rows share one."""
         for _ in range(number):
             merchant = make_merchant()
             self.keys.append(merchant.key)
@@ -52,8 +52,8 @@ class World:
             account = merchant.client.account
             assert account is not None
             link(account, "their own name", shelf)
-            package = make_topup_product(announce=True)
-            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, package))
+            product = make_topup_product(announce=True)
+            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, product))
             announced = fulfilment.pk
             Announcement.objects.create(
                 fulfilment=fulfilment,
@@ -62,7 +62,7 @@ class World:
                 message_id=announced,
                 announced_at=timezone.now(),
             )
-            AnnouncementRoute.objects.create(product=package, chat_id=-1001)
+            AnnouncementRoute.objects.create(product=product, chat_id=-1001)
             link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
@@ -80,7 +80,7 @@ class World:
 
 
 def make_staff(*permissions: str, superuser: bool = False) -> User:
-    """A member of staff who may do these, such as `catalogue.view_product`."""
+    """A member of staff with these permissions, such as `catalogue.view_product`."""
     name = f"staff-{next(_numbers)}"
     user = User.objects.create_user(name, password=None, is_staff=True, is_superuser=superuser)
     for permission in permissions:
@@ -92,7 +92,7 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
 
 
 def signed_in(user: User | None = None) -> Client:
-    """The browser of this person, who is a superuser unless given."""
+    """A browser in which this person is signed in, or a superuser if none is given."""
     browser = Client()
     browser.force_login(user or make_staff(superuser=True))
     return browser
@@ -114,7 +114,7 @@ def url(obj: Model, page: str = "change") -> str:
 
 
 def form_of(browser: Client, address: str) -> dict[str, Any]:
-    """What the page's form would send as it stands, inlines included."""
+    """The data that the page's form would send unchanged, including its inlines."""
     context = browser.get(address).context
     forms = [context["adminform"].form]
     data: dict[str, Any] = {}

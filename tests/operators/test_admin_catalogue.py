@@ -1,4 +1,4 @@
-"""Products get their prices at a desk, and no mistake there can break the API."""
+"""Staff create and price products, and no mistake of theirs can break the API."""
 
 from decimal import Decimal
 from typing import Any
@@ -45,7 +45,7 @@ def price_of(product: Product) -> Any:
     return answer.json()["data"]["price"]
 
 
-def test_a_product_is_made_named_and_priced(browser: Client) -> None:
+def test_a_product_is_created_and_priced(browser: Client) -> None:
     category = make_category()
     data = {"name": "Card 10", "currency": "USD", "active": "on", "category": category.pk}
     empty = {"variations-TOTAL_FORMS": "1", "variations-INITIAL_FORMS": "0"}
@@ -65,7 +65,7 @@ def test_a_product_is_made_named_and_priced(browser: Client) -> None:
 
 @pytest.mark.parametrize("page", ["product", "shelf"])
 @pytest.mark.parametrize("price", GOOD_PRICES)
-def test_a_price_is_kept_exactly(browser: Client, page: str, price: str) -> None:
+def test_a_price_is_saved_exactly(browser: Client, page: str, price: str) -> None:
     product = make_product(price="1.00")
     shelf = own_shelf(product)
 
@@ -99,7 +99,7 @@ def test_an_impossible_price_or_step_is_refused(browser: Client, page: str, name
 
 
 @pytest.mark.parametrize("page", ["product", "shelf"])
-def test_saving_leaves_what_others_did_meanwhile(browser: Client, page: str) -> None:
+def test_saving_keeps_concurrent_changes(browser: Client, page: str) -> None:
     product = make_product(codes=5)
     target: Any = own_shelf(product) if page == "shelf" else product
     form = form_of(browser, url(target))
@@ -107,7 +107,7 @@ def test_saving_leaves_what_others_did_meanwhile(browser: Client, page: str) -> 
     def others(instance: Shelf, **kwargs: Any) -> None:
         Shelf.objects.filter(pk=instance.pk).update(available_stock=2, quantity_step=3)
 
-    # A sale and a colleague, after the page read the shelf and before it writes.
+    # A sale and a colleague's change, after the page read the shelf and before it saves.
     pre_save.connect(others, sender=Shelf)
     try:
         changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
@@ -119,7 +119,7 @@ def test_saving_leaves_what_others_did_meanwhile(browser: Client, page: str) -> 
     assert (shelf.price, shelf.available_stock, shelf.quantity_step) == (Decimal(3), 2, 3)
 
 
-def test_stock_cannot_be_typed(browser: Client) -> None:
+def test_stock_cannot_be_edited(browser: Client) -> None:
     product = make_product(codes=5)
 
     save(browser, own_shelf(product), available_stock="99", price="3")
@@ -141,7 +141,7 @@ def test_stock_levels_are_filtered(browser: Client, choice: str, names: list[str
     assert sorted(row.product.name for row in rows) == sorted(names)
 
 
-def test_the_currency_of_a_sold_product_stays(browser: Client) -> None:
+def test_the_currency_of_a_sold_product_is_fixed(browser: Client) -> None:
     product = make_product(codes=1)
     save(browser, product, currency="EUR")
     assert Product.objects.get().currency == "EUR"
@@ -154,7 +154,7 @@ def test_the_currency_of_a_sold_product_stays(browser: Client) -> None:
     assert (product.name, product.currency) == ("Renamed", "USD")
 
 
-def test_a_product_that_nothing_refers_to_may_go(browser: Client) -> None:
+def test_an_unused_product_can_be_deleted(browser: Client) -> None:
     product = make_product()
     make_variation(product)
     kept = make_product()
@@ -168,7 +168,7 @@ def test_a_product_that_nothing_refers_to_may_go(browser: Client) -> None:
 
 
 @pytest.mark.parametrize("held", ["codes", "orders", "reference links", "codes of a variation"])
-def test_a_product_with_a_past_stays(browser: Client, held: str) -> None:
+def test_a_used_product_cannot_be_deleted(browser: Client, held: str) -> None:
     product = make_product()
     shelf = own_shelf(product)
     match held:
@@ -190,7 +190,7 @@ def test_a_product_with_a_past_stays(browser: Client, held: str) -> None:
     assert Product.objects.filter(pk=product.pk).exists()
 
 
-def test_a_category_with_products_stays(browser: Client) -> None:
+def test_a_category_with_products_cannot_be_deleted(browser: Client) -> None:
     category = make_category()
     make_product(category=category)
 
@@ -200,7 +200,7 @@ def test_a_category_with_products_stays(browser: Client) -> None:
     category.refresh_from_db()
 
 
-def test_a_variation_is_switched_off_not_deleted(browser: Client) -> None:
+def test_a_variation_is_switched_off_instead_of_deleted(browser: Client) -> None:
     variation = make_variation(make_product())
 
     save(browser, variation.product, **{"variations-0-DELETE": "on", "variations-0-active": None})
@@ -209,7 +209,7 @@ def test_a_variation_is_switched_off_not_deleted(browser: Client) -> None:
     assert not variation.active
 
 
-def test_a_reference_is_checked(browser: Client) -> None:
+def test_a_bad_reference_is_refused(browser: Client) -> None:
     account, product = make_account(), make_product()
     address = reverse("admin:catalogue_referencelink_add")
     data = {"account": account.pk, "shelf": own_shelf(product).pk}

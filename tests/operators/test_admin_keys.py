@@ -1,4 +1,4 @@
-"""Keys are issued, rotated and revoked at a desk, each shown once and told to the audit trail."""
+"""Staff issue, rotate and revoke keys. Each key is shown once, and each change is audited."""
 
 import html
 import logging
@@ -54,7 +54,7 @@ def test_a_new_key_is_shown_once_and_works(merchant: Merchant) -> None:
     assert key not in browser.get(url(merchant.client)).content.decode()
 
 
-def test_rotation_ends_the_other_keys_after_the_overlap(merchant: Merchant) -> None:
+def test_rotation_ends_the_old_keys_after_the_overlap(merchant: Merchant) -> None:
     shown = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": "2"})
 
     assert works(merchant.client, key_on(shown))
@@ -65,7 +65,7 @@ def test_rotation_ends_the_other_keys_after_the_overlap(merchant: Merchant) -> N
     assert AuditEntry.objects.get().action == "key_rotated"
 
 
-def test_rotation_without_overlap_ends_them_at_once(merchant: Merchant) -> None:
+def test_rotation_without_overlap_ends_the_old_keys_at_once(merchant: Merchant) -> None:
     shown = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": "0"})
 
     assert works(merchant.client, key_on(shown))
@@ -73,7 +73,7 @@ def test_rotation_without_overlap_ends_them_at_once(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("hours", ["", "-1", "x", "1e3", "99999999999"])
-def test_an_odd_overlap_changes_nothing(merchant: Merchant, hours: str) -> None:
+def test_a_bad_overlap_is_refused(merchant: Merchant, hours: str) -> None:
     answer = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": hours})
 
     assert answer.status_code == 200
@@ -97,7 +97,7 @@ def test_a_revoked_key_stops_at_once(merchant: Merchant) -> None:
     assert (entry.action, entry.reference) == ("key_revoked", key.prefix)
 
 
-def test_revoking_twice_is_said_and_told_once(merchant: Merchant) -> None:
+def test_revoking_twice_is_reported_and_recorded_once(merchant: Merchant) -> None:
     key = merchant.client.keys.get()
     browser = signed_in()
     browser.post(revoke_url(key))
@@ -108,7 +108,7 @@ def test_revoking_twice_is_said_and_told_once(merchant: Merchant) -> None:
     assert AuditEntry.objects.count() == 1
 
 
-def test_a_key_is_revoked_on_the_page_of_its_own_client_only(merchant: Merchant) -> None:
+def test_a_key_is_revoked_only_on_its_own_clients_page(merchant: Merchant) -> None:
     key = make_merchant().client.keys.get()
     foreign = reverse("admin:accounts_apiclient_revoke_key", args=[merchant.client.pk, key.pk])
 
@@ -124,7 +124,7 @@ def test_a_key_is_revoked_on_the_page_of_its_own_client_only(merchant: Merchant)
         ("revoke", {SEE, "accounts.change_apikey"}),
     ],
 )
-def test_each_needs_its_permissions(merchant: Merchant, page: str, enough: set[str]) -> None:
+def test_each_page_needs_its_permissions(merchant: Merchant, page: str, enough: set[str]) -> None:
     key = merchant.client.keys.get()
     address = revoke_url(key) if page == "revoke" else url(merchant.client, page)
     for lacking in enough:
@@ -139,7 +139,7 @@ def test_each_needs_its_permissions(merchant: Merchant, page: str, enough: set[s
 
 
 @pytest.mark.parametrize("page", ["issue", "rotate", "revoke"])
-def test_a_foreign_page_cannot_do_it(merchant: Merchant, page: str) -> None:
+def test_key_pages_refuse_forms_without_a_csrf_token(merchant: Merchant, page: str) -> None:
     key = merchant.client.keys.get()
     address = revoke_url(key) if page == "revoke" else url(merchant.client, page)
     browser = Client(enforce_csrf_checks=True)
@@ -150,7 +150,7 @@ def test_a_foreign_page_cannot_do_it(merchant: Merchant, page: str) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_a_new_key_enters_no_log(merchant: Merchant, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_key_is_never_logged(merchant: Merchant, caplog: pytest.LogCaptureFixture) -> None:
     browser = signed_in()
 
     with caplog.at_level(logging.DEBUG):

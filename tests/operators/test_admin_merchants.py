@@ -1,4 +1,4 @@
-"""Accounts and clients are kept at a desk, and no mistake there can break the API."""
+"""Staff edit accounts and clients, and no mistake of theirs can break the API."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_an_account_opens_with_an_empty_wallet(browser: Client) -> None:
     assert wallet.balance == 0
 
 
-def test_an_account_may_get_its_wallet_later(browser: Client) -> None:
+def test_an_account_can_get_its_wallet_later(browser: Client) -> None:
     browser.post(NEW_ACCOUNT, {"name": "Shop", "currency": "EUR", "enabled": "on"})
     account = Account.objects.get()
     assert not Wallet.objects.exists()
@@ -50,7 +50,7 @@ def test_an_account_may_get_its_wallet_later(browser: Client) -> None:
 
 
 @pytest.mark.parametrize("currency", ["", "usd", "US", "USDT", "U$D", "USD\n"])
-def test_a_currency_is_three_capitals(browser: Client, currency: str) -> None:
+def test_a_currency_is_three_capital_letters(browser: Client, currency: str) -> None:
     answer = browser.post(NEW_ACCOUNT, {"name": "Shop", "currency": currency, "enabled": "on"})
 
     if currency.strip() != "USD":
@@ -58,7 +58,7 @@ def test_a_currency_is_three_capitals(browser: Client, currency: str) -> None:
     assert set(Account.objects.values_list("currency", flat=True)) <= {"USD"}
 
 
-def test_the_currency_stays(browser: Client) -> None:
+def test_the_currency_cannot_be_changed(browser: Client) -> None:
     account = make_account(currency="USD")
 
     assert save(browser, account, currency="EUR", name="Renamed").status_code == 302
@@ -67,9 +67,7 @@ def test_the_currency_stays(browser: Client) -> None:
 
 
 @pytest.mark.parametrize("page", ["account", "client"])
-def test_switching_off_and_on_is_felt_at_once(
-    browser: Client, merchant: Merchant, page: str
-) -> None:
+def test_switching_off_and_on_works_at_once(browser: Client, merchant: Merchant, page: str) -> None:
     target: Any = merchant.client if page == "client" else merchant.client.account
 
     save(browser, target, enabled=None)
@@ -92,7 +90,7 @@ def test_switching_off_and_on_is_felt_at_once(
         ("0.0.0.0/0", ["0.0.0.0/0"]),
     ],
 )
-def test_networks_are_kept_as_the_service_reads_them(
+def test_networks_are_stored_in_standard_form(
     browser: Client, merchant: Merchant, typed: str, kept: list[str]
 ) -> None:
     assert save(browser, merchant.client, allowed_networks=typed).status_code == 302
@@ -129,15 +127,13 @@ def test_a_mistyped_network_is_refused(browser: Client, merchant: Merchant, type
 
 
 @pytest.mark.parametrize("limit", ["", "0", "-1", "x", "1.5", "9999999999"])
-def test_a_rate_limit_is_a_number_above_zero(
-    browser: Client, merchant: Merchant, limit: str
-) -> None:
+def test_a_rate_limit_is_above_zero(browser: Client, merchant: Merchant, limit: str) -> None:
     answer = save(browser, merchant.client, rate_limit_per_minute=limit)
 
     assert "rate_limit_per_minute" in errors(answer)
 
 
-def test_a_client_needs_no_account_and_then_keeps_the_one_it_gets(browser: Client) -> None:
+def test_a_client_may_lack_an_account_but_keeps_its_first_one(browser: Client) -> None:
     first, second = make_account(), make_account()
     browser.post(NEW_CLIENT, {**form_of(browser, NEW_CLIENT), "name": "App"})
     client = ApiClient.objects.get()
@@ -151,14 +147,16 @@ def test_a_client_needs_no_account_and_then_keeps_the_one_it_gets(browser: Clien
 
 
 @pytest.mark.parametrize("page", ["account", "client"])
-def test_neither_is_deleted(browser: Client, merchant: Merchant, page: str) -> None:
+def test_accounts_and_clients_cannot_be_deleted(
+    browser: Client, merchant: Merchant, page: str
+) -> None:
     target: Any = merchant.client if page == "client" else merchant.client.account
 
     assert browser.post(url(target, "delete"), {"post": "yes"}).status_code == 403
     assert "/delete/" not in browser.get(url(target)).content.decode()
 
 
-def test_a_wallet_is_opened_by_those_who_may(db: None) -> None:
+def test_opening_a_wallet_needs_the_permission(db: None) -> None:
     browser = signed_in(make_staff("accounts.add_account", "accounts.view_account"))
     data = {"name": "Shop", "currency": "EUR", "enabled": "on", "open_wallet": "on"}
 

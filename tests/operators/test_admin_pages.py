@@ -1,4 +1,4 @@
-"""Every page of the back office answers, whatever is asked, and shows no secret."""
+"""Every page of the back office answers every query and shows no secret."""
 
 import hashlib
 import html
@@ -39,9 +39,9 @@ MODELS = pytest.mark.parametrize("model", LISTED, ids=lambda model: model._meta.
 def queries_for_few(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[dict[Any, int]]:
-    """A service with many rows of everything, and what each list cost while there were few.
+    """The number of queries of each list while it had few rows. Then adds many rows.
 
-    It is made once for this module, in a transaction around those of the tests.
+    The rows are made once for this module, in a transaction around those of the tests.
     """
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]
@@ -72,7 +72,9 @@ def browser(queries_for_few: dict[Any, int], db: None) -> Client:
 
 
 @MODELS
-def test_there_is_enough_to_show(model: Any, queries_for_few: dict[Any, int], db: None) -> None:
+def test_every_model_has_rows_to_show(
+    model: Any, queries_for_few: dict[Any, int], db: None
+) -> None:
     assert model.objects.count() >= MANY, f"World.grow makes no {model._meta.verbose_name_plural}"
 
 
@@ -90,37 +92,37 @@ def test_a_long_list_costs_no_more_queries_than_a_short_one(
 
 
 @MODELS
-def test_any_search_is_answered(model: Any, browser: Client) -> None:
+def test_any_search_works(model: Any, browser: Client) -> None:
     for term in ODD_TERMS:
         assert browser.get(list_url(model, q=term)).status_code == 200, term
 
 
 @MODELS
-def test_an_object_has_a_page_without_secrets(model: Any, browser: Client) -> None:
+def test_no_object_page_shows_a_secret(model: Any, browser: Client) -> None:
     for page in (list_url(model), url(model.objects.latest("pk"))):
         answer = browser.get(page)
 
         assert answer.status_code == 200
         shown = answer.content.decode()
         assert [secret for secret in SECRETS if secret in shown] == []
-        assert "b&#x27;" not in shown  # raw bytes
+        assert "b&#x27;" not in shown  # bytes as Python writes them
 
 
 @MODELS
-def test_an_unknown_object_leads_back(model: Any, browser: Client) -> None:
+def test_an_unknown_object_redirects(model: Any, browser: Client) -> None:
     folder = list_url(model)
     for odd in ODD_IDS:
         assert browser.get(f"{folder}{odd}/change/").status_code == 302, odd
 
 
 @MODELS
-def test_an_odd_address_of_a_list_leads_to_a_list(model: Any, browser: Client) -> None:
+def test_a_bad_query_of_a_list_shows_a_list(model: Any, browser: Client) -> None:
     for query in ({"p": "999999"}, {"p": "x"}, {"o": "99.x"}, {"nonsense": "1"}):
         assert browser.get(list_url(model, **query), follow=True).status_code == 200, query
 
 
 @MODELS
-def test_each_link_of_a_page_leads_somewhere(model: Any, browser: Client) -> None:
+def test_each_link_of_a_page_works(model: Any, browser: Client) -> None:
     page = browser.get(url(model.objects.latest("pk"))).content.decode()
     row = browser.get(list_url(model)).content.decode().partition("<tbody")[2][:10_000]
 
@@ -131,7 +133,7 @@ def test_each_link_of_a_page_leads_somewhere(model: Any, browser: Client) -> Non
 
 
 @MODELS
-def test_each_filter_is_answered(model: Any, browser: Client) -> None:
+def test_each_filter_works(model: Any, browser: Client) -> None:
     for spec in browser.get(list_url(model)).context["cl"].filter_specs:
         for parameter in spec.expected_parameters():
             for value in ("1", "none", "2026-11-21", "9" * 30):
@@ -151,7 +153,7 @@ def test_each_filter_is_answered(model: Any, browser: Client) -> None:
     ],
     ids=lambda chooser: f"{chooser['model_name']}.{chooser['field_name']}",
 )
-def test_choosing_costs_few_queries_whatever_is_typed(
+def test_autocompletion_takes_few_queries(
     chooser: dict[str, str],
     browser: Client,
     django_assert_max_num_queries: DjangoAssertNumQueries,
@@ -164,7 +166,7 @@ def test_choosing_costs_few_queries_whatever_is_typed(
         assert len(answer.json()["results"]) == 20 or term
 
 
-def test_the_first_page_is_answered(
+def test_the_first_page_works(
     browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_max_num_queries(10):

@@ -1,4 +1,4 @@
-"""What staff see follows from their permissions."""
+"""Staff see only what their permissions allow."""
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -31,7 +31,7 @@ def test_the_menu_shows_what_a_person_may_see(db: None) -> None:
     assert menu_of(signed_in(make_staff("orders.view_order"))) == {"Orders": ["Orders"]}
 
 
-def test_nobody_else_gets_in(db: None) -> None:
+def test_only_staff_get_in(db: None) -> None:
     user = User.objects.create_user("customer", password=None)
     browser = Client()
     browser.force_login(user)
@@ -41,11 +41,11 @@ def test_nobody_else_gets_in(db: None) -> None:
 
 
 @pytest.mark.parametrize("model", shown_models(), ids=lambda model: model._meta.label_lower)
-def test_without_the_permission_a_list_is_closed(model: type, db: None) -> None:
+def test_a_list_needs_the_view_permission(model: type, db: None) -> None:
     assert signed_in(make_staff()).get(list_url(model)).status_code == 403
 
 
-def test_those_who_may_only_look_cannot_write(db: None) -> None:
+def test_the_view_permission_does_not_allow_changes(db: None) -> None:
     product = make_product(price="9.99", codes=1)
     browser = signed_in(make_staff(*VIEW_ALL))
 
@@ -57,7 +57,7 @@ def test_those_who_may_only_look_cannot_write(db: None) -> None:
         assert browser.post(url(target), {"name": "x", "price": "1"}).status_code == 403
 
 
-def test_only_superusers_hand_out_rights(db: None) -> None:
+def test_only_superusers_grant_rights(db: None) -> None:
     clerk = make_staff("auth.view_user", "auth.change_user", "auth.view_group", "auth.change_group")
     browser = signed_in(clerk)
     form = form_of(browser, url(clerk))
@@ -73,7 +73,7 @@ def test_only_superusers_hand_out_rights(db: None) -> None:
     assert browser.post(password, {"password1": "x", "password2": "x"}).status_code == 403
 
 
-def test_staff_are_never_deleted(db: None) -> None:
+def test_staff_cannot_be_deleted(db: None) -> None:
     person = make_staff()
 
     assert signed_in().post(url(person, "delete"), {"post": "yes"}).status_code == 403
@@ -82,8 +82,8 @@ def test_staff_are_never_deleted(db: None) -> None:
 @pytest.mark.parametrize(
     "role", [Role.OPERATOR, Role.SENIOR_OPERATOR, Role.PLATFORM_MANAGER, Role.FINANCE]
 )
-def test_each_role_may_use_every_filter_it_is_offered(role: Role, db: None) -> None:
-    """A filter that searches asks for the permission to see what it searches."""
+def test_each_role_can_use_every_filter_it_sees(role: Role, db: None) -> None:
+    """A filter that searches a model needs the permission to view that model."""
     staff = make_staff()
     staff.groups.add(Group.objects.get(name=role.value))
     browser = signed_in(staff)
@@ -100,7 +100,7 @@ def test_each_role_may_use_every_filter_it_is_offered(role: Role, db: None) -> N
 
 
 @pytest.mark.parametrize("sent", ["²", "1\x00", "9" * 30, "-1", "x", ""])
-def test_an_odd_choice_of_another_row_is_refused_in_the_form(sent: str, db: None) -> None:
+def test_a_bad_choice_of_another_row_is_refused(sent: str, db: None) -> None:
     answer = signed_in().post(
         reverse("admin:topups_topupproduct_add"), {"name": "Gems", "category": sent}
     )

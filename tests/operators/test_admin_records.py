@@ -1,4 +1,4 @@
-"""Records of money, sales and codes are read, and written by nobody at a desk."""
+"""Records of money, sales and codes are read-only in the back office."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ NEWEST_FIRST: list[Any] = [
     Membership,
     Email,
 ]
-# The desk moves its orders by its own buttons, and shows the oldest first.
+# The desk has buttons of its own, and shows the oldest first.
 ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]
 RECORDS = pytest.mark.parametrize("model", NEWEST_FIRST)
 
@@ -60,7 +60,7 @@ def test_a_superuser_cannot_add_change_or_delete(model: Any, browser: Client) ->
 
 
 @RECORDS
-def test_a_page_counts_no_further_than_the_cap(
+def test_a_page_counts_only_up_to_the_cap(
     model: Any, browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CappedPaginator, "cap", 5)
@@ -75,7 +75,7 @@ def test_a_page_counts_no_further_than_the_cap(
 
 
 @RECORDS
-def test_newest_first(model: Any, browser: Client) -> None:
+def test_records_are_listed_newest_first(model: Any, browser: Client) -> None:
     World().grow(2)
 
     rows = browser.get(list_url(model)).context["cl"].result_list
@@ -94,7 +94,7 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.product",
         "catalogue.referencelink",
         "catalogue.shelf",
-        "merchants.invitation",  # sent, and taken back; tests/merchants/test_staff_invite.py
+        "merchants.invitation",  # can be withdrawn; see tests/merchants/test_staff_invite.py
         "operators.announcementroute",
         "operators.platformsettings",
         "operators.telegramlink",
@@ -117,7 +117,7 @@ def test_the_database_refuses_to_change_the_audit_trail(sql: str, browser: Clien
         cursor.execute(sql)
 
 
-def test_an_order_is_found_by_reference_and_by_merchant(browser: Client) -> None:
+def test_an_order_is_found_by_reference_and_by_name(browser: Client) -> None:
     World().grow(2)
     order = Order.objects.select_related("client__account").latest("pk")
     assert order.client.account is not None
@@ -139,7 +139,7 @@ def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str)
     assert ("/reveal/" in page) == (kind == "voucher")
 
 
-def test_a_code_is_found_by_the_order_that_took_it(browser: Client) -> None:
+def test_a_code_is_found_by_its_order(browser: Client) -> None:
     order = Order.objects.latest("pk")
 
     found = browser.get(list_url(VoucherCode, q=order.reference)).context["cl"].result_list
@@ -148,7 +148,7 @@ def test_a_code_is_found_by_the_order_that_took_it(browser: Client) -> None:
     assert len(found) == 2
 
 
-def test_the_ledger_is_found_by_order(browser: Client) -> None:
+def test_a_ledger_entry_is_found_by_its_order(browser: Client) -> None:
     World().grow(1)
     order = Order.objects.latest("pk")
 

@@ -1,4 +1,4 @@
-"""A code is shown to one person, on one page, once the audit trail says so."""
+"""A code is shown on one page only, after the audit trail has recorded who sees it."""
 
 import logging
 from typing import Any
@@ -27,7 +27,7 @@ def sold(db: None) -> tuple[Order, list[str]]:
     return Order.objects.get(), codes
 
 
-def test_a_code_is_asked_about_and_then_shown(sold: tuple[Order, list[str]]) -> None:
+def test_a_code_is_shown_after_a_confirmation(sold: tuple[Order, list[str]]) -> None:
     order, codes = sold
     user = make_staff(*SEE_CODES, REVEAL)
     browser = signed_in(user)
@@ -47,7 +47,7 @@ def test_a_code_is_asked_about_and_then_shown(sold: tuple[Order, list[str]]) -> 
     assert (entry.reference, entry.request_id) == (order.reference, shown["X-Request-Id"])
 
 
-def test_the_codes_of_an_order_leave_an_entry_each(sold: tuple[Order, list[str]]) -> None:
+def test_each_revealed_code_has_an_audit_entry(sold: tuple[Order, list[str]]) -> None:
     order, codes = sold
 
     shown = signed_in().post(url(order, "reveal"))
@@ -59,7 +59,7 @@ def test_the_codes_of_an_order_leave_an_entry_each(sold: tuple[Order, list[str]]
 
 
 @pytest.mark.parametrize("page", ["order", "code"])
-def test_without_the_permission_nothing_is_shown(sold: tuple[Order, list[str]], page: str) -> None:
+def test_revealing_needs_the_permission(sold: tuple[Order, list[str]], page: str) -> None:
     order, _ = sold
     target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
     browser = signed_in(make_staff(*SEE_CODES))
@@ -72,7 +72,7 @@ def test_without_the_permission_nothing_is_shown(sold: tuple[Order, list[str]], 
 
 
 @pytest.mark.parametrize("page", ["order", "code"])
-def test_the_permission_alone_opens_no_page(sold: tuple[Order, list[str]], page: str) -> None:
+def test_revealing_also_needs_the_view_permission(sold: tuple[Order, list[str]], page: str) -> None:
     order, _ = sold
     target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
     browser = signed_in(make_staff(REVEAL))
@@ -81,7 +81,7 @@ def test_the_permission_alone_opens_no_page(sold: tuple[Order, list[str]], page:
     assert not AuditEntry.objects.exists()
 
 
-def test_a_foreign_page_cannot_reveal(sold: tuple[Order, list[str]]) -> None:
+def test_revealing_needs_a_csrf_token(sold: tuple[Order, list[str]]) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(make_staff(superuser=True))
 
@@ -91,14 +91,14 @@ def test_a_foreign_page_cannot_reveal(sold: tuple[Order, list[str]]) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_strangers_are_sent_to_the_log_in(sold: tuple[Order, list[str]]) -> None:
+def test_anonymous_visitors_are_sent_to_the_log_in(sold: tuple[Order, list[str]]) -> None:
     answer = Client().post(url(sold[0], "reveal"))
 
     assert answer.status_code == 302
     assert answer["Location"].startswith("/admin/login/")
 
 
-def test_a_code_is_nowhere_but_on_its_page(
+def test_a_code_appears_only_on_its_page(
     sold: tuple[Order, list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     order, codes = sold
@@ -121,7 +121,7 @@ def test_a_code_is_nowhere_but_on_its_page(
     assert [text for text in kept if codes[0] in text or codes[1] in text] == []
 
 
-def test_what_cannot_be_opened_is_said_and_leaves_no_entry(sold: tuple[Order, list[str]]) -> None:
+def test_a_code_that_cannot_be_opened_is_reported(sold: tuple[Order, list[str]]) -> None:
     other = "9:" + "A" * 43
     browser = signed_in()
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_opened_is_said_and_leaves_no_entry(sold: tuple[Order, li
     assert not AuditEntry.objects.exists()
 
 
-def test_an_unsold_code_comes_with_a_warning(db: None) -> None:
+def test_an_unsold_code_has_a_warning(db: None) -> None:
     add_codes(own_shelf(make_product()), 1)
 
     asked = signed_in().get(url(VoucherCode.objects.get(), "reveal"))

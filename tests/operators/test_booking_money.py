@@ -1,4 +1,4 @@
-"""Deposits and adjustments in the back office: confirmed, by those who may, and booked once."""
+"""Deposits and adjustments need the permission and a confirmation, and are booked once."""
 
 from decimal import Decimal
 from typing import Any
@@ -41,7 +41,7 @@ def balance(wallet: Wallet) -> Decimal:
     return wallet.balance
 
 
-def test_a_deposit_shows_what_it_leads_to_and_is_booked_when_confirmed(wallet: Wallet) -> None:
+def test_a_deposit_is_booked_after_a_confirmation(wallet: Wallet) -> None:
     staff = make_staff(*MAY)
     browser, form = signed_in(staff), asked()
 
@@ -67,7 +67,7 @@ def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
     assert balance(wallet) == Decimal("125.50")
 
 
-def test_an_adjustment_cannot_make_a_balance_negative(wallet: Wallet) -> None:
+def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
     browser = signed_in(make_staff(*MAY))
     form = asked(kind="adjustment", amount="-100.01", confirmed="1")
 
@@ -94,14 +94,14 @@ def test_an_adjustment_cannot_make_a_balance_negative(wallet: Wallet) -> None:
         {"booking": "x"},
     ],
 )
-def test_a_mistake_is_told_and_books_nothing(wallet: Wallet, change: dict[str, str]) -> None:
+def test_a_mistake_is_explained_and_books_nothing(wallet: Wallet, change: dict[str, str]) -> None:
     answer = send(signed_in(make_staff(*MAY)), wallet, asked(confirmed="1", **change))
 
     assert answer.status_code == 200
     assert balance(wallet) == 100
 
 
-def test_only_those_with_the_permission_book(wallet: Wallet) -> None:
+def test_booking_needs_the_permission(wallet: Wallet) -> None:
     answer = send(signed_in(make_staff("wallets.view_wallet")), wallet, asked(confirmed="1"))
 
     assert answer.status_code == 403

@@ -1,4 +1,4 @@
-"""The operators' desk: what it shows, what it offers, and that every move keeps the rules."""
+"""The operators' desk: what it shows, what it offers, and the rules of every move."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def bought(merchant: Merchant, **fields: Any) -> Fulfilment:
     return Fulfilment.objects.get(order_reference=buy_topup(merchant, **fields))
 
 
-def test_who_has_only_the_desk_lands_on_it(merchant: Merchant) -> None:
+def test_staff_with_only_the_desk_land_on_it(merchant: Merchant) -> None:
     _, browser = operator_browser()
     senior = signed_in(make_staff(*ROLES[Role.SENIOR_OPERATOR]))
 
@@ -63,7 +63,7 @@ def test_who_has_only_the_desk_lands_on_it(merchant: Merchant) -> None:
     assert signed_in().get("/admin/").status_code == 200
 
 
-def test_the_queue_is_oldest_first_with_all_an_operator_needs(merchant: Merchant) -> None:
+def test_the_queue_is_oldest_first_with_all_details(merchant: Merchant) -> None:
     product = make_topup_product(name="Gems 60")
     field = make_field(product, "dropdown", label="Server", options=["eu"])
     first = buy_topup(merchant, product, player_id="007", fields={str(field.number): "eu"})
@@ -85,7 +85,7 @@ def test_ended_orders_leave_the_queue(merchant: Merchant) -> None:
     assert fulfilment.order_reference in browser.get(QUEUE, {"work": "all"}).content.decode()
 
 
-def test_claiming_is_one_press_and_ending_asks_once_more(merchant: Merchant) -> None:
+def test_claiming_is_one_click_and_ending_needs_a_confirmation(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     user, browser = operator_browser()
 
@@ -119,7 +119,7 @@ def test_a_get_moves_nothing(merchant: Merchant, move: Move) -> None:
     assert fulfilment.events.count() == 1
 
 
-def test_a_rejection_keeps_its_reason_in_the_history_and_makes_the_refund_due(
+def test_a_rejection_records_its_reason_and_makes_the_refund_due(
     merchant: Merchant,
 ) -> None:
     fulfilment = bought(merchant)
@@ -154,7 +154,7 @@ def test_a_rejection_needs_a_reason(merchant: Merchant) -> None:
         ([Move.COMPLETE], True, []),
     ],
 )
-def test_buttons_are_offered_only_where_the_state_allows_them(
+def test_buttons_appear_only_if_the_state_allows_them(
     merchant: Merchant, moves: list[Move], senior: bool, offered: list[str]
 ) -> None:
     operator = make_operator(senior=senior)
@@ -167,7 +167,7 @@ def test_buttons_are_offered_only_where_the_state_allows_them(
     assert [move["url"].split("/")[-2] for move in page.context["moves"]] == offered
 
 
-def test_anothers_claim_offers_nothing(merchant: Merchant) -> None:
+def test_another_operators_claim_offers_no_buttons(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     claim_next(operator=make_operator())
 
@@ -176,7 +176,7 @@ def test_anothers_claim_offers_nothing(merchant: Merchant) -> None:
     assert page.context["moves"] == []
 
 
-def test_the_slower_of_two_is_told_what_happened(merchant: Merchant) -> None:
+def test_the_slower_of_two_operators_sees_what_happened(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     anna, annas = operator_browser(username="anna")
     _, bens = operator_browser(username="ben")
@@ -203,7 +203,7 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
     assert "Nothing waits" in said(answer)
 
 
-def test_a_selection_is_moved_together_and_an_ending_one_is_confirmed(merchant: Merchant) -> None:
+def test_a_selection_moves_together_and_ending_needs_a_confirmation(merchant: Merchant) -> None:
     rows = [bought(merchant) for _ in range(3)]
     _, browser = operator_browser()
     selection: dict[str, Any] = {"_selected_action": [row.pk for row in rows]}
@@ -220,7 +220,7 @@ def test_a_selection_is_moved_together_and_an_ending_one_is_confirmed(merchant: 
     assert {row.status for row in Fulfilment.objects.all()} == {"completed"}
 
 
-def test_a_confirmation_names_those_that_cannot_move_and_leaves_them(merchant: Merchant) -> None:
+def test_a_confirmation_names_orders_that_cannot_move(merchant: Merchant) -> None:
     taken, free = bought(merchant), bought(merchant)
     claim_next(operator=make_operator(username="anna"))
     _, browser = operator_browser()
@@ -237,12 +237,12 @@ def test_a_confirmation_names_those_that_cannot_move_and_leaves_them(merchant: M
     }
 
 
-def test_nothing_ends_unconfirmed_where_a_selection_could_not_move_when_it_was_made(
+def test_nothing_ends_without_a_confirmation(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fulfilment = bought(merchant)
     _, browser = operator_browser()
-    # What the page sees is older than the truth: the order is free again when it would be moved.
+    # The page saw an older state: the order is free again by the time it would be moved.
     monkeypatch.setattr(desk_moves, "may_move", lambda *_: False)
 
     answer = browser.post(
@@ -254,7 +254,7 @@ def test_nothing_ends_unconfirmed_where_a_selection_could_not_move_when_it_was_m
     assert f"not possible now. {fulfilment.order_reference} is Pending." in said(answer)
 
 
-def test_only_actions_that_somebody_may_use_are_offered(merchant: Merchant) -> None:
+def test_only_permitted_actions_are_offered(merchant: Merchant) -> None:
     def offered(browser: Client) -> list[str]:
         form = browser.get(QUEUE).context["action_form"]
         return [name for name, _ in form.fields["action"].choices if name] if form else []
@@ -266,7 +266,7 @@ def test_only_actions_that_somebody_may_use_are_offered(merchant: Merchant) -> N
     assert offered(signed_in(make_staff("topups.view_fulfilment"))) == []
 
 
-def test_one_that_cannot_move_stops_no_other(merchant: Merchant) -> None:
+def test_an_order_that_cannot_move_does_not_stop_others(merchant: Merchant) -> None:
     taken, free = bought(merchant), bought(merchant)
     claim_next(operator=make_operator())
     _, browser = operator_browser()
@@ -282,7 +282,7 @@ def test_one_that_cannot_move_stops_no_other(merchant: Merchant) -> None:
     assert free.status == "processing"
 
 
-def test_a_move_that_is_no_longer_possible_is_not_asked_about(merchant: Merchant) -> None:
+def test_an_impossible_move_asks_for_no_confirmation(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     claim_next(operator=make_operator(username="anna"))
     _, browser = operator_browser()
@@ -294,7 +294,7 @@ def test_a_move_that_is_no_longer_possible_is_not_asked_about(merchant: Merchant
     assert answer.redirect_chain[-1][0] == f"{QUEUE}{fulfilment.pk}/change/"
 
 
-def test_who_may_only_look_is_offered_nothing(merchant: Merchant) -> None:
+def test_the_view_permission_offers_no_buttons(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     browser = signed_in(make_staff("topups.view_fulfilment"))
 
@@ -305,12 +305,12 @@ def test_who_may_only_look_is_offered_nothing(merchant: Merchant) -> None:
     assert fulfilment.status == "pending"
 
 
-def test_nobody_without_permission_sees_the_desk(merchant: Merchant) -> None:
+def test_the_desk_needs_the_permission(merchant: Merchant) -> None:
     assert signed_in(make_staff("catalogue.view_product")).get(QUEUE).status_code == 403
     assert Client().get(QUEUE).status_code == 302
 
 
-def test_the_first_page_tells_the_state_of_the_desk(merchant: Merchant) -> None:
+def test_the_first_page_shows_the_state_of_the_desk(merchant: Merchant) -> None:
     product = make_topup_product(name="Gems 60")
     for move in (None, Move.CLAIM, Move.COMPLETE, Move.REJECT):
         reference = buy_topup(merchant, product)
@@ -328,7 +328,7 @@ def test_the_first_page_tells_the_state_of_the_desk(merchant: Merchant) -> None:
     assert (shown_desk["refunds_due"], shown_desk["refunds_overdue"]) == (1, 0)
 
 
-def test_the_strip_counts_what_came_after_the_page_was_made(merchant: Merchant) -> None:
+def test_the_strip_counts_orders_newer_than_the_page(merchant: Merchant) -> None:
     bought(merchant)
     user, browser = operator_browser()
     page = browser.get(QUEUE)
@@ -348,13 +348,13 @@ def test_the_strip_counts_what_came_after_the_page_was_made(merchant: Merchant) 
 
 
 @pytest.mark.parametrize("after", ["", "x", "-1", "9" * 18, "9" * 6000, "\u0661"])
-def test_the_strip_answers_any_address(after: str) -> None:
+def test_the_strip_answers_any_query(after: str) -> None:
     address = reverse("admin:topups_fulfilment_strip")
     assert operator_browser()[1].get(address, {"after": after}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["dashboard", "glance", "strip"])
-def test_the_numbers_are_for_those_who_see_the_desk(name: str) -> None:
+def test_the_numbers_need_the_desks_permission(name: str) -> None:
     address = reverse(f"admin:topups_fulfilment_{name}")
 
     assert operator_browser()[1].get(address).status_code == 200
@@ -363,7 +363,7 @@ def test_the_numbers_are_for_those_who_see_the_desk(name: str) -> None:
     assert Client().get(address).status_code == 302
 
 
-def test_the_roles_are_there_after_migrate_and_keep_what_was_added() -> None:
+def test_migrate_makes_the_roles_and_keeps_added_permissions() -> None:
     extra = make_staff("orders.view_order").user_permissions.get()
     operator = Group.objects.get(name=Role.OPERATOR.value)
     operator.permissions.clear()

@@ -1,4 +1,4 @@
-"""Guessing a password of the staff ends after a few tries, for the guesser alone."""
+"""After a few wrong passwords of staff, only the guesser is locked out."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def guess(times: int, **where: str) -> list[int]:
     return [log_in("anna", "wrong", **where).status_code for _ in range(times)]
 
 
-def test_the_right_password_no_longer_helps_after_too_many_wrong_ones() -> None:
+def test_the_right_password_fails_after_too_many_wrong_ones() -> None:
     assert guess(LIMIT)[-1] == 429
 
     assert log_in("anna", PASSWORD).status_code == 429
@@ -44,21 +44,21 @@ def test_nobody_else_is_locked_out() -> None:
     assert log_in("anna", PASSWORD, address="203.0.113.6").status_code == 302
 
 
-def test_a_success_in_between_forgives() -> None:
+def test_a_successful_log_in_resets_the_count() -> None:
     guess(LIMIT - 1)
     assert log_in("anna", PASSWORD).status_code == 302
 
     assert 429 not in guess(LIMIT - 1)
 
 
-def test_an_invented_forwarded_address_is_not_believed() -> None:
+def test_a_forged_forwarded_address_is_ignored() -> None:
     for number in range(LIMIT):
         log_in("anna", "wrong", **{"X-Forwarded-For": f"198.51.100.{number}"})
 
     assert log_in("anna", PASSWORD).status_code == 429
 
 
-def test_behind_a_trusted_proxy_the_caller_counts(settings: Settings) -> None:
+def test_behind_a_trusted_proxy_the_callers_address_counts(settings: Settings) -> None:
     settings.TRUSTED_PROXIES = ["203.0.113.0/24"]
     for _ in range(LIMIT):
         log_in("anna", "wrong", **{"X-Forwarded-For": "198.51.100.1"})

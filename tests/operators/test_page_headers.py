@@ -1,4 +1,4 @@
-"""What browsers are told about pages of the back office: load nothing else, keep no copy."""
+"""The headers of back office pages: browsers load nothing from other hosts and cache no page."""
 
 from typing import Any
 
@@ -33,10 +33,10 @@ def is_guarded(answer: Any) -> bool:
     )
 
 
-def test_every_page_of_the_back_office_is_guarded_and_kept_nowhere() -> None:
+def test_every_page_has_security_headers_and_is_not_cached() -> None:
     World().grow(1)
     browser = signed_in()
-    browser.get(list_url(PlatformSettings), follow=True)  # the one row is made when it is shown
+    browser.get(list_url(PlatformSettings), follow=True)  # the page makes the only row
     fulfilment = Fulfilment.objects.latest("pk")
     pages = [reverse(f"admin:{name}") for name in ("index", "login", "password_change")]
     pages += [reverse("two_factor_enrol"), reverse("admin:autocomplete")]
@@ -51,7 +51,7 @@ def test_every_page_of_the_back_office_is_guarded_and_kept_nowhere() -> None:
         assert "no-store" in answer.headers["Cache-Control"], page
 
 
-def test_pages_that_show_a_player_or_a_code_are_kept_nowhere() -> None:
+def test_pages_with_players_or_codes_are_not_cached() -> None:
     merchant = make_merchant()
     reference = buy_topup(merchant, player_id="5550123")
     World().grow(1)
@@ -74,7 +74,7 @@ def test_pages_that_show_a_player_or_a_code_are_kept_nowhere() -> None:
     assert "no-store" in revealed.headers["Cache-Control"]
 
 
-def test_refusals_are_guarded_and_the_api_has_its_own_answers() -> None:
+def test_refusals_have_security_headers_too() -> None:
     assert is_guarded(signed_in().get("/admin/nothing/here/"))
     assert is_guarded(Client().get("/admin/"))
     assert "Content-Security-Policy" not in Client().get("/api/v1/ping").headers

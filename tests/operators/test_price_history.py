@@ -1,4 +1,4 @@
-"""Whoever changes a price, and by whatever way, the change is kept."""
+"""Every price change is recorded, whoever makes it and however."""
 
 import json
 from decimal import Decimal
@@ -18,7 +18,7 @@ from topups.models import TopUpProduct
 pytestmark = pytest.mark.django_db
 
 
-def test_a_shelf_remembers_its_prices_and_shows_them() -> None:
+def test_a_shelf_shows_its_earlier_prices() -> None:
     shelf = own_shelf(make_product(price="9.99"))
     before = shelf.price_changes.count()
     Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("8.50"))
@@ -30,7 +30,7 @@ def test_a_shelf_remembers_its_prices_and_shows_them() -> None:
     assert "8.50" in signed_in().get(url(shelf)).content.decode()
 
 
-def test_a_package_remembers_its_prices_and_shows_them() -> None:
+def test_a_top_up_product_shows_its_earlier_prices() -> None:
     product = make_topup_product(price="4.99")
     TopUpProduct.objects.update(price=Decimal("3.21"))
 
@@ -39,7 +39,7 @@ def test_a_package_remembers_its_prices_and_shows_them() -> None:
     assert "3.21" in signed_in().get(url(product)).content.decode()
 
 
-def test_the_back_office_says_who_changed_a_price(db: None) -> None:
+def test_the_history_names_who_changed_a_price(db: None) -> None:
     staff = make_staff(superuser=True)
     browser, product, topup = signed_in(staff), make_product(), make_topup_product()
 
@@ -60,7 +60,7 @@ def test_the_back_office_says_who_changed_a_price(db: None) -> None:
         assert who in browser.get(url(page)).content.decode()
 
 
-def test_an_import_is_named_and_so_is_a_change_by_sql(db: None, tmp_path: Path) -> None:
+def test_the_history_names_an_import_and_a_change_by_sql(db: None, tmp_path: Path) -> None:
     shelf = own_shelf(make_product(price="9.99"))
     row = {"id": shelf.product.pk, "name": "A", "type": "voucher", "currency": "USD", "price": "2"}
     file = tmp_path / "catalogue.json"
@@ -69,14 +69,14 @@ def test_an_import_is_named_and_so_is_a_change_by_sql(db: None, tmp_path: Path) 
     call_command("import_catalogue", str(file))
     assert shelf.price_changes.latest("pk").changed_by == "command:import_catalogue"
 
-    with connection.cursor() as cursor:  # this test's transaction is the import's: forget its name
+    with connection.cursor() as cursor:  # the test's transaction still has the import's name
         cursor.execute("SELECT set_config('voucher.actor', '', true)")
     Shelf.objects.filter(pk=shelf.pk).update(price=3)
     assert shelf.price_changes.latest("pk").changed_by.startswith("sql:")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_history_stays_as_long_as_what_it_is_of() -> None:
+def test_the_history_is_kept_while_its_shelf_exists() -> None:
     shelf, topup = own_shelf(make_product()), make_topup_product()
     TopUpProduct.objects.update(price=Decimal("3.21"))
 

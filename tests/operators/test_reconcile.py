@@ -1,4 +1,4 @@
-"""`reconcile` is silent about a healthy service, and names whatever was damaged."""
+"""`reconcile` finds nothing in a healthy service, and names whatever is damaged."""
 
 import io
 import json
@@ -30,12 +30,12 @@ def busy() -> Merchant:
     """A merchant who bought codes, a delivered top-up, a refunded one, and one still open."""
     merchant = make_merchant()
     product = make_product(codes=5)
-    package = make_topup_product(available_stock=5)
+    product = make_topup_product(available_stock=5)
     for quantity in (1, 2):
         assert merchant.buy(product_id=product.pk, quantity=quantity).status_code == 201
     operator = make_operator()
     for move in (Move.COMPLETE, Move.REJECT, Move.CLAIM):
-        move_fulfilment(reference=buy_topup(merchant, package), move=move, operator=operator)
+        move_fulfilment(reference=buy_topup(merchant, product), move=move, operator=operator)
     assert sweep_refunds() == 1
     return merchant
 
@@ -44,7 +44,7 @@ FORWARDED = (
     "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, last_error,"
     " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
 )
-# Each check by name: what somebody did to the data behind the service's back.
+# Each check by name, and the damage that it finds.
 DAMAGE = {
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
     "each entry starts where the one before ended": (
@@ -167,7 +167,7 @@ REPAIR = """
 
 
 def execute(statement: str) -> None:
-    """Runs a statement with every guard off, as only a superuser can."""
+    """Runs a statement with all triggers off, as only a superuser can."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute(statement)
@@ -252,7 +252,7 @@ def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
     assert check in found
 
 
-def test_an_overdue_refund_is_a_warning_and_no_finding(busy: Merchant, settings: Settings) -> None:
+def test_an_overdue_refund_is_only_a_warning(busy: Merchant, settings: Settings) -> None:
     reference = buy_topup(busy)
     move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
     assert reconcile()["warnings"] == []

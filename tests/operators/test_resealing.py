@@ -1,4 +1,4 @@
-"""After `reseal`, nothing needs the old encryption key any more."""
+"""After `reseal`, nothing needs the old encryption key."""
 
 import base64
 import os
@@ -19,7 +19,7 @@ def new_key(key_id: int) -> str:
     return f"{key_id}:{base64.urlsafe_b64encode(os.urandom(32)).decode()}"
 
 
-def test_everything_moves_to_the_first_key(merchant: Merchant, settings: Settings) -> None:
+def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings: Settings) -> None:
     product = make_product(codes=3)
     bought = merchant.buy("one", product_id=product.pk, quantity=1)
     settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]

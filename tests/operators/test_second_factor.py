@@ -1,4 +1,4 @@
-"""Whoever enrolled a second factor sees nothing of the back office without it."""
+"""Staff with a second factor see no page of the back office before entering its code."""
 
 import base64
 import re
@@ -37,7 +37,7 @@ def code_now(offset: int = 0) -> str:
 
 
 def enrol(browser: Client) -> list[str]:
-    """Scans, types the code, and returns the backup codes."""
+    """Turns the second factor on, and returns the backup codes."""
     assert "data:image/svg" in browser.get(ENROL).content.decode()
     answer = browser.post(ENROL, {"code": code_now()})
     codes = re.findall(r'value="([a-z0-9]{8})"', answer.content.decode())
@@ -46,7 +46,7 @@ def enrol(browser: Client) -> list[str]:
 
 
 def forget_the_last_code() -> None:
-    """As if half a minute had passed: the same code is not taken twice."""
+    """Lets the app's current code count as new: a code is accepted only once."""
     TOTPDevice.objects.update(last_t=-1)
 
 
@@ -56,7 +56,7 @@ def sees_the_back_office(browser: Client) -> bool:
     return bool(answer.status_code == 200)
 
 
-def test_a_password_is_enough_until_a_factor_is_enrolled(anna: User) -> None:
+def test_a_password_is_enough_without_a_second_factor(anna: User) -> None:
     browser = log_in()
     assert sees_the_back_office(browser)
 
@@ -65,7 +65,7 @@ def test_a_password_is_enough_until_a_factor_is_enrolled(anna: User) -> None:
     assert not sees_the_back_office(log_in())
 
 
-def test_the_code_of_the_app_opens_the_session(anna: User) -> None:
+def test_the_apps_code_opens_the_session(anna: User) -> None:
     enrol(log_in())
     forget_the_last_code()
     browser = log_in()
@@ -101,7 +101,7 @@ def test_a_backup_code_works_once(anna: User) -> None:
     assert not sees_the_back_office(second)
 
 
-def test_a_scan_without_a_right_code_turns_nothing_on(anna: User) -> None:
+def test_scanning_without_a_right_code_does_not_turn_it_on(anna: User) -> None:
     browser = log_in()
     browser.get(ENROL)
     browser.post(ENROL, {"code": "123"})
@@ -109,16 +109,16 @@ def test_a_scan_without_a_right_code_turns_nothing_on(anna: User) -> None:
     assert sees_the_back_office(log_in())
 
 
-def test_a_session_that_showed_no_factor_cannot_enrol_another(anna: User) -> None:
+def test_a_session_without_the_code_cannot_set_up_another(anna: User) -> None:
     enrol(log_in())
 
     assert log_in().get(ENROL).headers["Location"] == CHECK
     assert TOTPDevice.objects.count() == 1
 
 
-def test_the_key_can_be_typed_and_stays_the_same_until_it_is_confirmed(anna: User) -> None:
+def test_the_key_stays_the_same_until_it_is_confirmed(anna: User) -> None:
     browser = log_in()
-    TOTPDevice.objects.create(user=anna, confirmed=False)  # as two pages opened at once leave it
+    TOTPDevice.objects.create(user=anna, confirmed=False)  # as after two requests at once
     TOTPDevice.objects.create(user=anna, confirmed=False)
 
     first, second = (browser.get(ENROL).context["key"] for _ in range(2))
@@ -128,7 +128,7 @@ def test_the_key_can_be_typed_and_stays_the_same_until_it_is_confirmed(anna: Use
     assert base64.b32decode(first.replace(" ", "")) == device.bin_key
 
 
-def test_it_is_asked_for_wherever_the_service_is_mounted(anna: User) -> None:
+def test_the_code_is_asked_for_under_any_url_prefix(anna: User) -> None:
     enrol(log_in())
     browser = log_in()
 
@@ -137,7 +137,7 @@ def test_it_is_asked_for_wherever_the_service_is_mounted(anna: User) -> None:
     assert answer.headers["Location"].endswith("/admin/two-factor/")
 
 
-def test_who_lost_it_is_helped_by_an_administrator(anna: User) -> None:
+def test_an_administrator_can_remove_a_lost_second_factor(anna: User) -> None:
     enrol(log_in())
 
     call_command("forget_second_factors", "anna")
@@ -145,6 +145,6 @@ def test_who_lost_it_is_helped_by_an_administrator(anna: User) -> None:
     assert sees_the_back_office(log_in())
 
 
-def test_strangers_are_sent_to_the_log_in() -> None:
+def test_anonymous_visitors_are_sent_to_the_log_in() -> None:
     for page in (CHECK, ENROL):
         assert Client().get(page).headers["Location"].startswith("/admin/login/")

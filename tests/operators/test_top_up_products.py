@@ -1,4 +1,4 @@
-"""Editing top-up packages in the back office: no mistake reaches a merchant."""
+"""Staff edit top-up products, and no mistake of theirs reaches a merchant."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def save(product: TopUpProduct, **changes: Any) -> Any:
 
 
 def inline(**values: Any) -> dict[str, Any]:
-    """One new field, as the page's inline would send it."""
+    """The form data of one new field, as the page's inline sends it."""
     row = {"name": "server", "label": "Server", "type": "dropdown", "position": 0, **values}
     return {"fields-TOTAL_FORMS": 1} | {f"fields-0-{name}": value for name, value in row.items()}
 
@@ -51,7 +51,9 @@ def test_a_dropdown_with_its_options_reaches_the_api(merchant: Merchant) -> None
         {"name": ""},
     ],
 )
-def test_a_mistake_in_a_field_is_told_and_changes_nothing(db: None, row: dict[str, str]) -> None:
+def test_a_mistake_in_a_field_is_explained_and_changes_nothing(
+    db: None, row: dict[str, str]
+) -> None:
     product = make_topup_product()
 
     answer = save(product, **inline(**{"options": "eu", **row}))
@@ -65,7 +67,7 @@ def test_a_mistake_in_a_field_is_told_and_changes_nothing(db: None, row: dict[st
     "change",
     [{"price": "0"}, {"price": ""}, {"price": "1.00001"}, {"price": "1e15"}, {"stock": "-1"}],
 )
-def test_a_mistake_in_a_package_is_told_and_changes_nothing(
+def test_a_mistake_in_a_product_is_explained_and_changes_nothing(
     db: None, change: dict[str, str]
 ) -> None:
     product = make_topup_product(available_stock=5)
@@ -76,7 +78,7 @@ def test_a_mistake_in_a_package_is_told_and_changes_nothing(
     assert (kept.price, kept.available_stock) == (product.price, 5)
 
 
-def test_an_empty_provider_is_none_and_the_package_stays_for_sale(merchant: Merchant) -> None:
+def test_an_empty_provider_is_saved_as_none(merchant: Merchant) -> None:
     product = make_topup_product()
 
     assert save(product, external_provider="  ").status_code == 302
@@ -84,7 +86,7 @@ def test_an_empty_provider_is_none_and_the_package_stays_for_sale(merchant: Merc
     assert merchant.get(f"/topup-products/{product.pk}").status_code == 200
 
 
-def test_saving_an_old_form_brings_no_sold_package_back(merchant: Merchant) -> None:
+def test_saving_an_old_form_keeps_sold_stock_sold(merchant: Merchant) -> None:
     product = make_topup_product(available_stock=5)
     browser = signed_in()
     data = {**form_of(browser, url(product)), "initial-stock": "5"}
@@ -97,7 +99,7 @@ def test_saving_an_old_form_brings_no_sold_package_back(merchant: Merchant) -> N
     assert (kept.name, kept.available_stock) == ("Renamed", 4)
 
 
-def test_a_field_keeps_its_number_and_a_removed_one_harms_no_order(merchant: Merchant) -> None:
+def test_a_field_keeps_its_number_and_can_be_removed(merchant: Merchant) -> None:
     product = make_topup_product()
     field = make_field(product, "text", number=3)
     reference = buy_topup(merchant, product, fields={"3": "abc"})

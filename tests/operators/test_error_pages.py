@@ -1,4 +1,4 @@
-"""In the back office people read pages; everywhere else programs read JSON."""
+"""Errors are HTML in the back office, and JSON for programs on every other path."""
 
 import pytest
 
@@ -7,14 +7,14 @@ from tests.operators.back_office import make_staff, signed_in
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_missing_in_the_back_office_is_a_page() -> None:
+def test_a_missing_page_of_the_back_office_is_html() -> None:
     answer = signed_in().get("/admin/catalogue/nothing/")
 
     assert answer.status_code == 404
     assert answer["Content-Type"].startswith("text/html")
 
 
-def test_what_is_forbidden_in_the_back_office_is_a_page() -> None:
+def test_a_forbidden_page_of_the_back_office_is_html() -> None:
     answer = signed_in(make_staff("orders.view_order")).get("/admin/catalogue/product/")
 
     assert answer.status_code == 403
@@ -22,7 +22,7 @@ def test_what_is_forbidden_in_the_back_office_is_a_page() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping", "/docs/nothing"])
-def test_elsewhere_it_is_a_message(path: str) -> None:
+def test_other_paths_answer_a_json_message(path: str) -> None:
     answer = signed_in().get(path)
 
     assert answer.status_code == 404
