@@ -53,7 +53,7 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         title="Invite a person",
-        question="Whom do you want to invite?",
+        question="Who do you want to invite?",
         facts=["They get an email with a link that is valid for seven days."],
         form=form,
         button="Invite",
