@@ -109,7 +109,7 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
         )
         return HttpResponseRedirect(reverse("merchants:sign_in"))
     return TemplateResponse(
-        request, "merchants/ask_reset.html", {"title": "Forgotten password", "form": form}
+        request, "merchants/ask_reset.html", {"title": "Reset your password", "form": form}
     )
 
 
