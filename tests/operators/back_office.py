@@ -52,8 +52,8 @@ class World:
             account = merchant.client.account
             assert account is not None
             link(account, "their own name", shelf)
-            product = make_topup_product(announce=True)
-            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, product))
+            topup_product = make_topup_product(announce=True)
+            fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, topup_product))
             announced = fulfilment.pk
             Announcement.objects.create(
                 fulfilment=fulfilment,
@@ -62,7 +62,7 @@ class World:
                 message_id=announced,
                 announced_at=timezone.now(),
             )
-            AnnouncementRoute.objects.create(product=product, chat_id=-1001)
+            AnnouncementRoute.objects.create(product=topup_product, chat_id=-1001)
             link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]

@@ -30,12 +30,12 @@ def busy() -> Merchant:
     """A merchant who bought codes, a delivered top-up, a refunded one, and one still open."""
     merchant = make_merchant()
     product = make_product(codes=5)
-    product = make_topup_product(available_stock=5)
+    topup_product = make_topup_product(available_stock=5)
     for quantity in (1, 2):
         assert merchant.buy(product_id=product.pk, quantity=quantity).status_code == 201
     operator = make_operator()
     for move in (Move.COMPLETE, Move.REJECT, Move.CLAIM):
-        move_fulfilment(reference=buy_topup(merchant, product), move=move, operator=operator)
+        move_fulfilment(reference=buy_topup(merchant, topup_product), move=move, operator=operator)
     assert sweep_refunds() == 1
     return merchant
 
