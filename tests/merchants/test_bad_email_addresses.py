@@ -32,9 +32,9 @@ def test_the_address_is_refused_on_both_sites(odd: str) -> None:
 
     assert page.status_code == 200
     assert not Invitation.objects.exists()
-    with pytest.raises(InputProblem, match="at most 150 characters"):
+    with pytest.raises(InputProblem, match="at most 150 printable characters"):
         check_invitation(account=owner.account, email=odd)
-    with pytest.raises(InputProblem, match="at most 150 characters"):
+    with pytest.raises(InputProblem, match="at most 150 printable characters"):
         invite_person(account=owner.account, email=odd, role=Role.OWNER, invited_by=owner.user)
 
 

@@ -196,7 +196,7 @@ def test_saving_the_same_level_changes_nothing() -> None:
 
     answer = browser_of(owner).post(ALERT, {"level": "25.5"}, follow=True)
 
-    assert "Nothing was changed" in answer.content.decode()
+    assert "The balance alert is unchanged" in answer.content.decode()
     assert AuditEntry.objects.filter(action=AuditAction.ALERT_CHANGED).count() == 1
 
 

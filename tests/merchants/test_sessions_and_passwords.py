@@ -42,7 +42,7 @@ def test_sessions_are_listed_with_device_and_address() -> None:
     assert "2001:db8::7" in page
     assert "Phone &lt;b&gt;" in page
     assert "Somebody else" not in page
-    assert page.count("this one") == 1
+    assert page.count("this session") == 1
     assert str(browser.session.session_key) not in page
 
 

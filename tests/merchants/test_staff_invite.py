@@ -43,7 +43,7 @@ def test_staff_invite_an_owner() -> None:
 
 def test_a_bad_invitation_is_refused_with_an_error() -> None:
     member = make_member()
-    for email, said in ((member.user.email, "is a member"), ("nonsense", "valid email")):
+    for email, said in ((member.user.email, "already a member"), ("nonsense", "valid email")):
         answer = signed_in().post(
             ADD, {"account": member.account_id, "email": email, "role": "owner"}
         )
