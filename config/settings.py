@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.urls import reverse_lazy
 
+from config.api.openapi_settings import OPENAPI_SETTINGS
 from config.env import StrictEnv
 from config.logs import logging_config
 
@@ -269,17 +270,7 @@ REST_FRAMEWORK = {
     "COERCE_DECIMAL_TO_STRING": False,
 }
 SPECTACULAR_SETTINGS = {
-    "TITLE": "Voucher and Player-ID Top-up Purchasing API",
-    "VERSION": "1.1.0",
-    "OAS_VERSION": "3.0.3",
-    "DESCRIPTION": (
-        "Buy voucher codes and game top-ups from a prepaid wallet. Send"
-        " `Authorization: Bearer <API_KEY>` with every request and an `Idempotency-Key` with every"
-        " purchase. A success is `{success: true, data}`. A failure is"
-        " `{success: false, error: {code, message}}`; branch on `error.code`. A request that is"
-        " rejected before it reaches the API (unknown path, wrong method) returns only"
-        " `{message}`. Money values are exact JSON numbers; read them as decimals."
-    ),
+    **OPENAPI_SETTINGS,
     "TAGS": [
         {"name": "ping", "description": "Check that a key works."},
         {"name": "balance", "description": "The wallet balance."},
@@ -287,26 +278,12 @@ SPECTACULAR_SETTINGS = {
         {"name": "topup-products", "description": "The top-up catalogue."},
         {"name": "orders", "description": "Purchases, and the orders they created."},
     ],
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SCHEMA_PATH_PREFIX": r"/api/v1",
-    "SCHEMA_PATH_PREFIX_TRIM": True,
-    "SERVERS": [{"url": "/api/v1"}],
-    "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "OrderStatusEnum": "orders.models.OrderStatus.choices",
         "FulfilmentStatusEnum": "topups.models.FulfilmentStatus.choices",
         "VoucherDeliveryEnum": ["voucher"],
         "TopUpDeliveryEnum": ["top_up"],
     },
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "config.api.openapi.set_success_values",
-        "config.api.openapi.require_bodies",
-    ],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
 }
 
 # Security.

@@ -1,0 +1,34 @@
+"""Settings of drf-spectacular that are the same in every deployment and name no app.
+
+`config.settings` imports this module, so it must not import Django.
+"""
+
+from typing import Any
+
+OPENAPI_SETTINGS: dict[str, Any] = {
+    "TITLE": "Voucher and Player-ID Top-up Purchasing API",
+    "VERSION": "1.1.0",
+    "OAS_VERSION": "3.0.3",
+    "DESCRIPTION": (
+        "Buy voucher codes and game top-ups from a prepaid wallet. Send"
+        " `Authorization: Bearer <API_KEY>` with every request and an `Idempotency-Key` with every"
+        " purchase. A success is `{success: true, data}`. A failure is"
+        " `{success: false, error: {code, message}}`; branch on `error.code`. A request that is"
+        " rejected before it reaches the API (unknown path, wrong method) returns only"
+        " `{message}`. Money values are exact JSON numbers; read them as decimals."
+    ),
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SCHEMA_PATH_PREFIX_TRIM": True,
+    "SERVERS": [{"url": "/api/v1"}],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.api.openapi.set_success_values",
+        "config.api.openapi.require_bodies",
+    ],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
