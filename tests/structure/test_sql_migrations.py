@@ -1,0 +1,41 @@
+"""A migration installs the SQL it was released with, for ever (docs/develop.md)."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from config.database.migrations import InstallSQL, SQLFileChanged, digest_of
+from embedded.environment import PROJECT
+
+# The steps of all migrations that install a file.
+STEPS = [
+    step
+    for migration in MigrationLoader(None).disk_migrations.values()
+    for step in migration.operations
+    if isinstance(step, InstallSQL)
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.path.relative_to(PROJECT)))
+def test_a_migration_installs_the_text_it_was_written_with(step: InstallSQL) -> None:
+    step.check()
+
+
+def test_every_sql_file_is_installed_by_a_migration() -> None:
+    files = {path for path in PROJECT.glob("*/sql/**/*.sql") if path.parts[-3] != "bench"}
+
+    assert files == {step.path for step in STEPS}
+
+
+def test_a_changed_file_is_refused_and_installs_nothing(tmp_path: Path, db: None) -> None:
+    file = tmp_path / "function.sql"
+    file.write_text("CREATE TABLE released (); -- as released")
+    step = InstallSQL(file, digest_of(file))
+    file.write_text("CREATE TABLE changed ();")
+
+    with connection.schema_editor() as editor, pytest.raises(SQLFileChanged, match=r"docs/develop.md"):
+        step.database_forwards("catalogue", editor, None, None)
+
+    assert not {"released", "changed"} & set(connection.introspection.table_names())
