@@ -10,7 +10,7 @@ UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
 # Start no process but the two servers.
-FAST_TESTS := $(addprefix tests/,accounts catalogue contract idempotency orders topups wallets)
+FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
 export UV_PYTHON_DOWNLOADS := never
 # Every process would compile every module again, which takes longer than all else it does.

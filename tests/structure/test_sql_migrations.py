@@ -35,7 +35,10 @@ def test_a_changed_file_is_refused_and_installs_nothing(tmp_path: Path, db: None
     step = InstallSQL(file, digest_of(file))
     file.write_text("CREATE TABLE changed ();")
 
-    with connection.schema_editor() as editor, pytest.raises(SQLFileChanged, match=r"docs/develop.md"):
+    with (
+        connection.schema_editor() as editor,
+        pytest.raises(SQLFileChanged, match=r"docs/develop.md"),
+    ):
         step.database_forwards("catalogue", editor, None, None)
 
     assert not {"released", "changed"} & set(connection.introspection.table_names())
