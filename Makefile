@@ -9,11 +9,11 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Start no process but the two servers.
+# Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
 export UV_PYTHON_DOWNLOADS := never
-# Every process would compile every module again, which takes longer than all else it does.
+# With this variable set, every process would compile every module again, which takes long.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 MAX_ID = 2**63 - 1
-# How much of the unknown names in a body an error repeats.
+# `error.fields` has at most this many unknown names of a body, each cut to this length.
 SHOWN_NAMES, SHOWN_NAME_LENGTH = 20, 64
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: adds the envelope, the errors and the bearer key to drf-spectacular's."""
+"""The OpenAPI document: adds the envelope, the errors and request rules to the generated schema."""
 
 from collections.abc import Iterable
 from functools import cache

@@ -1,6 +1,6 @@
-"""Widths of columns that several apps have, each defined once.
+"""Limits of columns that several apps have: lengths, digits of money, currency codes.
 
-A limit that one app owns is defined in that app's models.
+A limit that only one app uses is defined in the models of that app.
 """
 
 from django.core.validators import RegexValidator
@@ -14,8 +14,8 @@ ORDER_REFERENCE_LENGTH = 26  # a ULID
 MONEY_DIGITS, MONEY_DECIMALS = 20, 4
 
 CURRENCY_LENGTH = 3
-CURRENCY_CODE = rf"^[A-Z]{{{CURRENCY_LENGTH}}}$"  # as PostgreSQL matches it
-# In Python `$` also matches before a newline at the end.
+CURRENCY_CODE = rf"^[A-Z]{{{CURRENCY_LENGTH}}}$"  # for PostgreSQL
+# For Python, whose `$` also matches before a final newline.
 validate_currency = RegexValidator(
     rf"^[A-Z]{{{CURRENCY_LENGTH}}}\Z", "Use three capital letters, such as USD."
 )
