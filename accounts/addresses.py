@@ -1,4 +1,4 @@
-"""Where a request comes from, and whether a client may call from there."""
+"""Where a request comes from, and whether an address is in a list of networks."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def client_address(request: HttpRequest) -> Address | None:
-    """The peer's address, or behind trusted proxies the nearest hop that is not one of them.
+    """The caller's address: the nearest hop that is not a trusted proxy.
 
-    Hops further out were written by that untrusted hop and prove nothing. None where an address
-    on the way cannot be read, and where a trusted proxy does not say for whom it calls.
+    Hops before that one are ignored, because an untrusted hop may write anything. None if an
+    address on the way cannot be parsed, or if a trusted proxy does not name the hop before it.
     """
     address = peer_address(request)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
@@ -26,18 +26,18 @@ def client_address(request: HttpRequest) -> Address | None:
 
 
 def peer_address(request: HttpRequest) -> Address | None:
-    """Whoever opened the connection; None where that cannot be read."""
+    """The address that opened the connection; None if it cannot be parsed."""
     return _parse_address(request.META.get("REMOTE_ADDR", ""))
 
 
 def client_address_text(request: HttpRequest) -> str:
-    """The same as text; empty where it cannot be read."""
+    """`client_address` as text; empty for None."""
     address = client_address(request)
     return "" if address is None else str(address)
 
 
 def is_within(address: Address, networks: Iterable[str]) -> bool:
-    """Whether the address lies in one of the networks, IPv4 or IPv6."""
+    """Whether one of the networks, IPv4 or IPv6, contains the address."""
     return any(address in _parse_network(network) for network in networks)
 
 
@@ -48,7 +48,7 @@ def _parse_address(text: str) -> Address | None:
         return None
     if not isinstance(address, ipaddress.IPv6Address):
         return address
-    if address.scope_id:  # a zone (fe80::1%eth0) is this host's own word; the database knows none
+    if address.scope_id:  # a zone (fe80::1%eth0) names an interface; the database has no zones
         address = ipaddress.IPv6Address(int(address))
     return address.ipv4_mapped or address
 

@@ -1,9 +1,9 @@
-"""The cache that counts requests: Django's Redis cache, counting in one round trip.
+"""The cache backend of the rate limit: Django's Redis cache, counting in one round trip.
 
-django-ratelimit adds a counter and, where it is there already, counts it up. Django's client makes
-three round trips of that: SET, EXISTS, INCR. Here each thread remembers which counters it knows to
-be there, and INCR itself tells when one is not. It counts over a connection of its own: the client
-borrows one for each command, and measures and watches what it does with it.
+django-ratelimit adds a counter and, if it already exists, increments it. Django's client needs
+three round trips for that: SET, EXISTS, INCR. Here each thread remembers the counters that exist,
+and the result of INCR shows when one was lost. Counting uses a connection of its own, because
+redis-py's client takes one from the pool and instruments it for every command.
 """
 
 from functools import cached_property
@@ -19,18 +19,18 @@ MOST_REMEMBERED = 10_000
 
 
 class CountingClient(RedisCacheClient):
-    """Only for counters: `add` may say of one that it is there when it was just lost."""
+    """For counters only: `add` may report a counter that the server has just lost as existing."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._timeouts: dict[str, int] = {}  # of the counters that were there
+        self._timeouts: dict[str, int] = {}  # in seconds, of the counters known to exist
 
     @cached_property
     def _kept(self) -> Any:
         return super().get_client(write=True)
 
     def get_client(self, key: Any = None, *, write: bool = False) -> Any:
-        """Always the same; Django makes one for each command."""
+        """Returns one client for all commands. Django makes one for each command."""
         return self._kept
 
     def add(self, key: Any, value: Any, timeout: Any) -> bool:
@@ -43,7 +43,7 @@ class CountingClient(RedisCacheClient):
         return added
 
     def incr(self, key: Any, delta: int) -> int:
-        """Begins anew where the counter was lost."""
+        """Increments the counter. A counter that was lost starts again at `delta`."""
         count = self._count(key, delta)
         if count == delta:
             self._kept.expire(key, self._timeouts.get(key, 1))
@@ -52,20 +52,20 @@ class CountingClient(RedisCacheClient):
     @cached_property
     def _connection(self) -> Any:
         pool = self._kept.connection_pool
-        return pool.connection_class(**pool.connection_kwargs)  # none of those the pool may lend
+        return pool.connection_class(**pool.connection_kwargs)  # not from the pool
 
     def _count(self, key: Any, delta: int) -> int:
         count: int
         try:
             self._connection.send_command("INCRBY", key, delta)
             count = self._connection.read_response()
-        except ConnectionLost:  # since the last one: it connects anew with the next
+        except ConnectionLost:  # the connection reconnects at the next command
             count = self._kept.incr(key, delta)
         return count
 
 
 class CountingRedisCache(RedisCache):
-    """Redis or Valkey, for counters."""
+    """A cache of counters in Redis or Valkey."""
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)

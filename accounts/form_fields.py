@@ -1,4 +1,4 @@
-"""Form fields that both sites use."""
+"""Form fields shared by the back office and the merchant site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_NETWORKS = 200
 
 
 class NetworksField(forms.CharField):
-    """Addresses or networks, one a line, as a list of what each stands for."""
+    """Addresses and networks, one per line. Cleans to a list of normalized networks."""
 
     widget = forms.Textarea(attrs={"rows": 4})
 
@@ -43,10 +43,10 @@ class NetworksField(forms.CharField):
 
 
 def _network(text: str) -> str:
-    """The network as the service reads it: 10.1.2.3/8 is 10.0.0.0/8; one address stays as it is."""
+    """Normalizes a network: 10.1.2.3/8 becomes 10.0.0.0/8, 10.1.2.3/32 becomes 10.1.2.3."""
     validate_network(text)
     network = ipaddress.ip_network(text, strict=False)
     if network.version == 6 and network.network_address.ipv4_mapped:
-        raise ValidationError(f"Write {text!r} as the IPv4 address that it stands for.")
+        raise ValidationError(f"Write {text!r} as an IPv4 address.")
     single = network.prefixlen == network.max_prefixlen
     return str(network.network_address if single else network)

@@ -1,4 +1,4 @@
-"""Who is believed about how a request came."""
+"""Trust in the headers of proxies."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from accounts.addresses import is_within, peer_address
 
 
 class TrustedProxyMiddleware:
-    """Forgets what anybody but a trusted proxy claims about HTTPS (`X-Forwarded-Proto`)."""
+    """Removes `X-Forwarded-Proto` unless a trusted proxy sent it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

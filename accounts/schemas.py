@@ -1,4 +1,4 @@
-"""What `GET /ping` answers."""
+"""The answer of `GET /ping`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 
 class PingSerializer(serializers.Serializer[Any]):
-    """Who is calling, and how often they may."""
+    """The calling client and its rate limit."""
 
     client = serializers.CharField()
     server_time = serializers.DateTimeField()

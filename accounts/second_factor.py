@@ -1,7 +1,7 @@
-"""A second factor at log-in, for people who enrol one: a code from an app, or a backup code.
+"""The optional second factor at sign-in: a code from an app, or a backup code.
 
-django-otp keeps the devices and throttles wrong codes. The pages belong to each site; what both
-sites need is here.
+django-otp stores the devices and throttles wrong codes. Each site has its own pages; this module
+holds what both share.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ BACKUP_CODES = 10
 
 
 class SecondFactorMiddleware:
-    """Redirects people who have a second factor to the page that asks for it.
+    """Redirects users who must still show their second factor to the page that asks for it.
 
-    Each site subclasses this and says where its pages are. A session that has shown its second
-    factor, and a person who has none, pass.
+    Each site subclasses this and names its views.
     """
 
-    prefix: ClassVar[str]  # the site's paths begin with it
+    prefix: ClassVar[str]  # of the site's paths
     page: ClassVar[str]  # the view that asks for the second factor
-    open_views: ClassVar[frozenset[str]]  # views that answer without it
+    open_views: ClassVar[frozenset[str]]  # views that do not require it
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -41,7 +40,7 @@ class SecondFactorMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
-        if not request.path_info.startswith(self.prefix):  # wherever the service is mounted
+        if not request.path_info.startswith(self.prefix):  # path_info has no mount prefix
             return None
         name = request.resolver_match and request.resolver_match.view_name
         if name == self.page or name in self.open_views or not must_show_factor(request):
@@ -50,7 +49,7 @@ class SecondFactorMiddleware:
 
 
 def must_show_factor(request: HttpRequest) -> bool:
-    """Whether this person has a second factor that this session has not shown."""
+    """Whether the user has a second factor that this session has not shown."""
     user = request.user
     return user.is_authenticated and not is_verified(request) and user_has_device(user)
 
@@ -61,7 +60,7 @@ def is_verified(request: HttpRequest) -> bool:
 
 
 def forget_second_factors(*, user: User) -> int:
-    """For somebody who lost theirs: they log in by password again. Returns how many went."""
+    """Deletes the user's devices, so that a password is enough again. Returns how many."""
     devices = list(devices_for_user(user, confirmed=None))
     for device in devices:
         device.delete()
@@ -69,25 +68,25 @@ def forget_second_factors(*, user: User) -> int:
 
 
 def waiting_device(user: User) -> TOTPDevice:
-    """The one that waits for its first code: a page shown again shows the same key."""
+    """The device that waits for its first code. A reloaded page gets the same device."""
     waiting = TOTPDevice.objects.filter(user=user, confirmed=False).order_by("pk")
     return waiting.first() or TOTPDevice.objects.create(user=user, confirmed=False, name="app")
 
 
 def qr_code(device: TOTPDevice) -> str:
-    """What an app scans, as a data URI."""
+    """The QR code that an app scans, as a data URI."""
     uri: str = segno.make(device.config_url).svg_data_uri(scale=5, border=2, light="#ffffff")
     return uri
 
 
 def typed_key(device: TOTPDevice) -> str:
-    """The same for typing, in groups of four."""
+    """The key of the QR code for typing, in groups of four characters."""
     return " ".join(textwrap.wrap(b32encode(device.bin_key).decode(), 4))
 
 
 @transaction.atomic
 def confirm_device(device: TOTPDevice) -> list[str]:
-    """Turns the factor on; returns the backup codes, which are shown once."""
+    """Turns the second factor on. Returns the backup codes, which cannot be shown again."""
     device.confirmed = True
     device.save()
     backup = StaticDevice.objects.create(user=device.user, name="backup")

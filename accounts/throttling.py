@@ -14,14 +14,14 @@ from accounts.authentication import caller
 from accounts.usage import note_use
 from config.api.errors import ApiError, ErrorCode
 
-if TYPE_CHECKING:  # rest_framework.views imports this module through its settings
+if TYPE_CHECKING:  # rest_framework.views imports this module: its settings name the class
     from rest_framework.views import APIView
 
 logger = structlog.get_logger(__name__)
 
 
 class ClientRateThrottle(BaseThrottle):
-    """Counts in the shared cache; without the cache every request passes and the log says so."""
+    """Counts in the shared cache. If the cache fails, requests pass and the failure is logged."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         """Raises `rate_limited` with `retry_after_seconds`; otherwise True."""
@@ -38,7 +38,7 @@ class ClientRateThrottle(BaseThrottle):
         except (RedisError, OSError) as error:
             logger.error("rate_limit_not_counted", cause=type(error).__name__)
             return True
-        if usage is None or usage["count"] == 0:  # the cache lost the counter meanwhile
+        if usage is None or usage["count"] == 0:  # the cache lost the counter
             return True
         if usage["should_limit"]:
             # At least 1: the window may end within this second.

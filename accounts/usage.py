@@ -1,8 +1,8 @@
-"""When a key was last used, and how often a client has called today: for people who look.
+"""When a key was last used, and how many requests a client made today.
 
-No request pays for it with a round trip: each web process counts in its memory, and writes what it
-has counted every few seconds, all clients at once. A process that ends forgets those seconds;
-nothing but a page for people reads them.
+Only pages for people show these numbers, so they cost requests no round trip: each web process
+counts in memory and writes the counts of all clients every few seconds. A process that ends loses
+its last few seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-if TYPE_CHECKING:  # the web server loads this before Django has loaded the models
+if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the models
     from accounts.models import ApiClient
 
 logger = structlog.get_logger(__name__)
@@ -27,8 +27,8 @@ _requests: Counter[int] = Counter()  # by client
 _last_use: dict[str, datetime] = {}  # by the prefix of a key
 _stop = threading.Event()
 
-# In the order of the ids, so that two processes never wait for each other. A client that is gone is
-# left out.
+# Both statements lock rows in id order, so two processes cannot deadlock. Counts of clients that no
+# longer exist are dropped.
 _ADD_REQUESTS = """
     INSERT INTO accounts_clientuse AS used (client_id, day, requests)
     SELECT client.id, %s, counted.requests
@@ -54,14 +54,14 @@ _SET_LAST_USE = """
 
 
 def note_use(client: ApiClient) -> None:
-    """Counts one request of this client, made by the key it came with."""
+    """Counts one request of the client, made with the key `client.key_prefix`."""
     with _lock:
         _requests[client.pk] += 1
         _last_use[client.key_prefix] = timezone.now()
 
 
 def write_use() -> None:
-    """Writes what this process has counted since the last time; a lost database costs that much."""
+    """Writes the counts since the last call. If the database fails, these counts are lost."""
     with _lock:
         requests, last_use = dict(_requests), dict(_last_use)
         _requests.clear()
@@ -75,14 +75,14 @@ def write_use() -> None:
                 _ADD_REQUESTS, [timezone.now().date(), list(requests), list(requests.values())]
             )
             cursor.execute(_SET_LAST_USE, [list(last_use), list(last_use.values())])
-    except Exception as error:  # of any kind: a thread that ends would count for nobody
+    except Exception as error:  # of any kind: it would end the writing thread
         logger.error("use_not_written", cause=type(error).__name__)
     finally:
-        connection.close()  # this thread needs it every few seconds only
+        connection.close()  # needed only every few seconds
 
 
-def write_now_and_then() -> None:
-    """Has a thread of this process write every USE_WRITTEN_EVERY_SECONDS."""
+def start_writing() -> None:
+    """Starts a thread that writes the counts every USE_WRITTEN_EVERY_SECONDS."""
 
     def write() -> None:
         while not _stop.wait(settings.USE_WRITTEN_EVERY_SECONDS):

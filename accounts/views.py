@@ -1,4 +1,4 @@
-"""GET /ping: does this key work."""
+"""`GET /ping`: confirms that a key works."""
 
 from django.http import HttpResponse
 from django.utils import timezone

@@ -1,4 +1,4 @@
-"""Functions, triggers and storage of this app; each file of `sql/` says what it is for."""
+"""Installs the functions and triggers in `sql/`."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "guards.sql": "938cf1da262c6177ed5e763e24a00679a5f75bcd64063a0b86f7aa176fd608aa",
-            "find_key.sql": "2c7a7dc5191df211a422888f6fba00a8795af5cb767f94b6b8ce2e9559f3ef72",
+            "guards.sql": "0b92b12048ef6b3c9995df20debfbd9b6e9021da7533d8cc39536f384862a583",
+            "find_key.sql": "0b1de9270b2b2f708b09b3406754f060412974d0e1743467fbef5fbaa8ba7000",
         },
     )

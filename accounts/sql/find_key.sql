@@ -1,8 +1,9 @@
--- The live key with this prefix, with its client and account; no row where there is none.
+-- Returns the live key with this prefix, its client and its account; no row if there is none.
+-- "Live" is the rule of ApiKeyQuerySet.live() in accounts/models.py.
 --
--- Asked by every request of the API, so it is a function: PostgreSQL plans a function's query once
--- per connection, and a query that the ORM sends anew each time. Whether the secret is right, and
--- whether this client may call from where it does, is decided in accounts/authentication.py.
+-- Every API request calls this. It is a function because PostgreSQL plans a function's query once
+-- per connection, but plans a query from the ORM every time. accounts/keys.py checks the secret,
+-- and accounts/authentication.py checks the client and its address.
 CREATE OR REPLACE FUNCTION accounts_find_key(p_prefix text)
 RETURNS TABLE (
     digest text,

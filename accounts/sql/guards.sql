@@ -1,4 +1,4 @@
--- The currency of an account gives the numbers in its wallet their meaning.
+-- Refuses to change an account's currency, because the wallet's balance is in it.
 CREATE OR REPLACE FUNCTION accounts_refuse_currency_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the currency of an account never changes' USING ERRCODE = '42501';

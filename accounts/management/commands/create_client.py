@@ -7,18 +7,23 @@ from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):
-    help = "Adds an API client and prints its key, which nothing can show again."
+    help = "Creates an API client and prints its key, which cannot be shown again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--account", type=int, metavar="ID", help="whose wallet it buys from")
+        parser.add_argument(
+            "--account",
+            type=int,
+            metavar="ID",
+            help="the account that pays; without one the client cannot buy",
+        )
         parser.add_argument("--rate-limit", type=int, metavar="N", help="requests per minute")
         parser.add_argument(
             "--allow",
             action="append",
             default=[],
             metavar="CIDR",
-            help="an address or network that may call; repeat it for more; none means any",
+            help="an address or network that may call; may be repeated (default: anywhere)",
         )
 
     def answer(self, **options: Any) -> dict[str, Any]:

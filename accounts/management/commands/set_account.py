@@ -7,7 +7,7 @@ from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):
-    help = "Switches an account with all its clients off or on, and prints it as it is then."
+    help = "Switches an account with all its clients off or on, and prints the account."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("account_id", type=int)

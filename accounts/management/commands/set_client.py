@@ -7,7 +7,7 @@ from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):
-    help = "Changes a client, and prints it as it is then."
+    help = "Changes a client and prints it. Options that are not given change nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("client_id", type=int)
@@ -19,8 +19,8 @@ class Command(JSONCommand):
             "--allow",
             action="append",
             metavar="CIDR",
-            help="may call from here, and from nowhere that was allowed before; repeat it for"
-            " more; 0.0.0.0/0 and ::/0 allow all",
+            help="an address or network that may call; may be repeated. Replaces the allowlist."
+            " 0.0.0.0/0 and ::/0 allow every address",
         )
 
     def answer(self, **options: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Clients are added, limited and switched off from a shell."""
+"""`create_client`, `set_client` and `set_account`: create, limit and switch off clients."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_new_client_gets_a_key_that_works() -> None:
     assert printed["api_key"] not in str(list(ApiKey.objects.values()))
 
 
-def test_a_client_without_an_account_may_only_read() -> None:
+def test_a_client_without_an_account_can_only_read() -> None:
     printed = run("create_client", "Reader")
 
     merchant = Merchant(ApiClient.objects.get(pk=printed["client_id"]))
@@ -29,7 +29,7 @@ def test_a_client_without_an_account_may_only_read() -> None:
     assert merchant.get("/balance").status_code == 409
 
 
-def test_an_allowlist_is_kept_and_replaced(merchant: Merchant) -> None:
+def test_an_allowlist_is_applied_and_replaced(merchant: Merchant) -> None:
     client = merchant.client
 
     run("set_client", client.pk, "--allow", "203.0.113.0/24", "--allow", "2001:db8::/32")
@@ -49,7 +49,7 @@ def test_a_client_is_switched_off_and_on(merchant: Merchant) -> None:
     assert merchant.get("/ping").status_code == 200
 
 
-def test_an_account_is_switched_off_with_all_its_clients(merchant: Merchant) -> None:
+def test_switching_an_account_off_disables_its_clients(merchant: Merchant) -> None:
     assert run("set_account", merchant.client.account_id, "--disable")["enabled"] is False
     assert merchant.get("/ping").json()["error"]["code"] == "client_disabled"
 
@@ -57,7 +57,7 @@ def test_an_account_is_switched_off_with_all_its_clients(merchant: Merchant) -> 
     assert merchant.get("/ping").status_code == 200
 
 
-def test_what_is_not_named_stays(merchant: Merchant) -> None:
+def test_options_that_are_not_given_change_nothing(merchant: Merchant) -> None:
     run("set_client", merchant.client.pk, "--allow", "127.0.0.1", "--rate-limit", 9, "--disable")
 
     assert run("set_client", merchant.client.pk) == {
@@ -106,5 +106,5 @@ def test_a_refused_change_changes_nothing(merchant: Merchant) -> None:
 
 @pytest.mark.parametrize("command", ["set_client", "set_account", "rotate_key"])
 @pytest.mark.parametrize("row", ["0", "-1", "999999", str(2**64)])
-def test_an_id_that_does_not_exist_is_named(db: None, command: str, row: str) -> None:
+def test_an_unknown_id_is_named_in_the_message(db: None, command: str, row: str) -> None:
     assert row in refusal(command, row)
