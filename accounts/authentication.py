@@ -1,4 +1,4 @@
-"""Bearer authentication: who is calling, and may they (contract, "Authentication")."""
+"""Bearer authentication (contract, "Authentication")."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
-from accounts.keys import find_live_key
+from accounts.keys import find_client
 from accounts.models import ApiClient
 from config.api.errors import ApiError, ErrorCode
 
@@ -15,13 +15,13 @@ from config.api.errors import ApiError, ErrorCode
 def caller(request: Request) -> ApiClient:
     """The authenticated client of an API request."""
     client = request.user
-    if not isinstance(client, ApiClient):  # no view of the API is open to anyone else
+    if not isinstance(client, ApiClient):  # every API view requires a client
         raise ApiError(ErrorCode.INVALID_TOKEN)
     return client
 
 
 class BearerAuthentication(BaseAuthentication):
-    """`request.user` becomes the ApiClient."""
+    """Sets `request.user` to the ApiClient whose key the request carries."""
 
     def authenticate(self, request: Request) -> tuple[ApiClient, None]:
         """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`."""
@@ -29,7 +29,7 @@ class BearerAuthentication(BaseAuthentication):
         if header is None:
             raise ApiError(ErrorCode.MISSING_TOKEN)
         scheme, _, token = header.partition(" ")
-        client = find_live_key(token.strip()) if scheme.lower() == "bearer" else None
+        client = find_client(token.strip()) if scheme.lower() == "bearer" else None
         if client is None:
             raise ApiError(ErrorCode.INVALID_TOKEN)
         if not client.enabled or (client.account is not None and not client.account.enabled):

@@ -1,7 +1,13 @@
-"""API keys: made, rotated, revoked and looked up.
+"""API keys: issue, rotate, revoke, and look up.
 
-A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown; the secret has 256
-random bits, so a plain SHA-256 of the whole key is enough to store.
+A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. The secret is 256
+random bits, so a plain SHA-256 of the whole key is safe to store.
+
+`issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change.
+`actor` is the user who asked, and None is a command on the server. A key must be shown only after
+its audit entry is committed. Called outside a transaction, these functions commit before they
+return. A caller that adds to the transaction, or shows the key on a page, wraps the call in
+`transaction.atomic(durable=True)` and shows the key after the block.
 """
 
 import hashlib
@@ -10,57 +16,93 @@ import secrets
 from datetime import timedelta
 from hmac import compare_digest
 
+from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import Account, ApiClient, ApiKey
+from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
+from audit.models import AuditAction
+from audit.services import record_action
 from config.database.functions import query
+from config.inputs import InputProblem
 
-PREFIX_BYTES = 6
-SECRET_BYTES = 32
-KEY_PATTERN = re.compile(r"vk_(?P<prefix>[0-9a-f]{12})_[0-9a-f]{64}")
+MAX_OVERLAP_HOURS = 24 * 90
+SECRET_LENGTH = 64  # hexadecimal digits
+PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
+KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
 
 
-def issue_key(*, client: ApiClient) -> str:
-    """Adds a key to the client and returns its secret, which nothing can show again."""
-    prefix = secrets.token_hex(PREFIX_BYTES)
-    key = f"vk_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
-    ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key))
+def issue_key(*, client: ApiClient, actor: User | None, note: str = "") -> str:
+    """Adds a key to the client and returns it. The key cannot be shown again."""
+    with transaction.atomic():
+        key = _add_key(client)
+        _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
     return key
 
 
-def rotate_key(*, client: ApiClient, overlap: timedelta) -> str:
-    """Issues a new key; the client's other keys end after `overlap` at the latest."""
+def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User | None, note: str = "") -> str:
+    """Adds a key to the client and returns it. The client's other keys expire after the overlap.
+
+    A key that expires sooner keeps its expiry; an overlap of 0 ends the other keys at once. The
+    audit note begins with the overlap. Raises InputProblem for an overlap that is negative or
+    longer than MAX_OVERLAP_HOURS.
+    """
+    if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
+        raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
     with transaction.atomic():
-        # One rotation after another, or neither would see the new key of the other, and both live.
+        # Rotations of one client take turns. Two at once would not see each other's new key, and
+        # both new keys would stay live.
         ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
-        end = timezone.now() + overlap
-        live_keys(client).filter(Q(expires_at=None) | Q(expires_at__gt=end)).update(expires_at=end)
-        return issue_key(client=client)
+        end = timezone.now() + timedelta(hours=overlap_hours)
+        client.keys.live().filter(Q(expires_at=None) | Q(expires_at__gt=end)).update(expires_at=end)
+        key = _add_key(client)
+        note = f"{overlap_hours} h overlap. {note}".strip()
+        _record(AuditAction.KEY_ROTATED, client, prefix_of(key), actor=actor, note=note)
+    return key
 
 
-def revoke_key(*, prefix: str) -> bool:
-    """Ends a key at once. Returns False where no live key has this prefix."""
-    return bool(
-        ApiKey.objects.filter(prefix=prefix, revoked_at=None).update(revoked_at=timezone.now())
-    )
+def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
+    """Ends a key at once. Returns False if it was already revoked.
+
+    In both cases `key.revoked_at` is the time of the revocation afterwards.
+    """
+    with transaction.atomic():
+        unrevoked = ApiKey.objects.filter(pk=key.pk, revoked_at=None)
+        revoked = bool(unrevoked.update(revoked_at=timezone.now()))
+        if revoked:
+            _record(AuditAction.KEY_REVOKED, key.client, key.prefix, actor=actor, note=note)
+    key.refresh_from_db(fields=["revoked_at"])
+    return revoked
+
+
+def find_key(prefix: str) -> ApiKey:
+    """The key with this prefix, live or not.
+
+    Raises InputProblem, which does not repeat the text: it may be a whole key.
+    """
+    if PREFIX_PATTERN.fullmatch(prefix) is None:
+        raise InputProblem(
+            f"A prefix is the {KEY_PREFIX_LENGTH} letters and digits between the underscores of a"
+            " key. Do not type the whole key: it would stay in your shell's history."
+        )
+    key = ApiKey.objects.filter(prefix=prefix).first()
+    if key is None:
+        raise InputProblem("There is no key with this prefix.")
+    return key
 
 
 def prefix_of(key: str) -> str:
-    """The part of a key that may be shown; empty for what is no key."""
+    """The part of a key that may be shown; empty for text that is not a key."""
     match = KEY_PATTERN.fullmatch(key)
     return match["prefix"] if match else ""
 
 
-def live_keys(client: ApiClient) -> QuerySet[ApiKey]:
-    """The keys of a client that work now."""
-    return client.keys.filter(_live())
+def find_client(key: str) -> ApiClient | None:
+    """The client with this live key, with its account; None if there is none.
 
-
-def find_live_key(key: str) -> ApiClient | None:
-    """The client, with its account, of the live key with this secret; one query, and none for
-    junk."""
+    Runs one query, and no query for text that is not a key.
+    """
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
@@ -90,9 +132,17 @@ def find_live_key(key: str) -> ApiClient | None:
     return client
 
 
-def _live() -> Q:
-    now = timezone.now()
-    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+def _add_key(client: ApiClient) -> str:
+    prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
+    key = f"vk_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
+    ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key))
+    return key
+
+
+def _record(
+    action: AuditAction, client: ApiClient, prefix: str, *, actor: User | None, note: str
+) -> None:
+    record_action(actor=actor, action=action, on=client, reference=prefix, note=note)
 
 
 def _digest(key: str) -> str:

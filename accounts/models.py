@@ -1,16 +1,18 @@
-"""Who may call: accounts, their API clients, and the secret keys of a client."""
+"""Who may call the API: accounts, their clients, and the keys of a client."""
 
 from __future__ import annotations
 
 import ipaddress
+from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
 
 from config.database.columns import (
     CURRENCY_CODE,
@@ -19,9 +21,12 @@ from config.database.columns import (
     validate_currency,
 )
 
+NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its prefix length
+KEY_PREFIX_LENGTH = 12  # hexadecimal digits
+
 
 def default_rate_limit() -> int:
-    """Requests per minute of a new client."""
+    """The limit of a new client, in requests per minute."""
     limit: int = settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE
     return limit
 
@@ -35,9 +40,9 @@ def validate_network(text: str) -> None:
 
 
 class Account(models.Model):
-    """A merchant business. Owns at most one wallet, any number of clients, and its references.
+    """A merchant's business. It has at most one wallet, any number of clients, and references.
 
-    The currency never changes (a trigger refuses it): it gives the wallet's numbers their meaning.
+    The currency never changes (a trigger refuses it), because the wallet's balance is in it.
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
@@ -57,10 +62,18 @@ class Account(models.Model):
         return self.name
 
 
-class ApiClient(models.Model):
-    """An API identity: orders, idempotency keys, allowlist and rate limit belong to it.
+class ApiClientQuerySet(models.QuerySet["ApiClient"]):
+    def with_live_keys(self) -> ApiClientQuerySet:
+        """Adds `live_keys` to each client: how many of its keys work now."""
+        keys = ApiKey.objects.live().filter(client=OuterRef("pk")).values("client")
+        count = keys.annotate(count=Count("pk")).values("count")
+        return self.annotate(live_keys=Coalesce(Subquery(count), 0))
 
-    A client without an account is allowed: it can read the catalogue and buy nothing.
+
+class ApiClient(models.Model):
+    """An API identity. Orders, idempotency keys, the allowlist and the rate limit belong to it.
+
+    A client without an account can read the catalogue but cannot buy.
     """
 
     account = models.ForeignKey(
@@ -72,16 +85,18 @@ class ApiClient(models.Model):
         default=default_rate_limit, validators=[MinValueValidator(1)]
     )
     allowed_networks = ArrayField(
-        models.CharField(max_length=49, validators=[validate_network]),
+        models.CharField(max_length=NETWORK_LENGTH, validators=[validate_network]),
         default=list,
         blank=True,
-        help_text="Addresses or networks that may call; empty means any.",
+        help_text="Addresses and networks that may call. Empty: calls are accepted from anywhere.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
-    # DRF asks the user of a request whether it is one.
+    objects = ApiClientQuerySet.as_manager()
+
+    # Django REST framework reads this from `request.user`.
     is_authenticated = True
-    # Of the key by which a request was made; not stored.
+    # The prefix of the key that the request came with. Not stored.
     key_prefix = ""
 
     class Meta:
@@ -96,27 +111,58 @@ class ApiClient(models.Model):
         return self.name
 
 
-class ApiKey(models.Model):
-    """A secret of a client, kept as a lookup prefix and a digest of the whole.
+class KeyState(StrEnum):
+    """Whether a key works: `live` and `ending` keys do, and `ending` keys have an expiry."""
 
-    Several may live at once while a merchant rotates from one to the next.
+    LIVE = "live"
+    ENDING = "ending"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def live(self) -> ApiKeyQuerySet:
+        """Only keys that work now. accounts/sql/find_key.sql applies the same rule to requests."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
+
+
+class ApiKey(models.Model):
+    """A secret of a client, stored as a lookup prefix and a digest of the whole key.
+
+    A client may have several live keys, for example while a merchant rotates them.
     """
 
     client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, related_name="keys")
-    prefix = models.CharField(max_length=16, unique=True)
+    prefix = models.CharField(max_length=KEY_PREFIX_LENGTH, unique=True)
     digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
-    # Within some seconds; see accounts/usage.py.
+    # Written a few seconds late, by accounts/usage.py.
     last_used_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ApiKeyQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.prefix
 
+    @property
+    def state(self) -> KeyState:
+        """The state now, for pages. Queries use `ApiKey.objects.live()`."""
+        if self.revoked_at:
+            return KeyState.REVOKED
+        if self.expires_at is None:
+            return KeyState.LIVE
+        return KeyState.ENDING if self.expires_at > timezone.now() else KeyState.EXPIRED
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the key works now."""
+        return self.state in (KeyState.LIVE, KeyState.ENDING)
+
 
 class ClientUse(models.Model):
-    """How many requests a client has made on its last day of use, in UTC; see accounts/usage.py."""
+    """How many requests a client made on the last day it was used, in UTC (accounts/usage.py)."""
 
     client = models.OneToOneField(
         ApiClient, on_delete=models.CASCADE, primary_key=True, related_name="use"

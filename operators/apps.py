@@ -19,8 +19,6 @@ class OperatorsConfig(AppConfig):
 
     def ready(self) -> None:
         # These modules import models, which Django has loaded only now.
-        from accounts.signals import key_issued, key_revoked, key_rotated  # noqa: PLC0415
-        from operators import disclosure  # noqa: PLC0415
         from operators.roles import make_roles  # noqa: PLC0415
         from operators.telegram.announcement_requests import queue_order  # noqa: PLC0415
         from topups.signals import fulfilment_moved, fulfilment_opened  # noqa: PLC0415
@@ -29,6 +27,3 @@ class OperatorsConfig(AppConfig):
         post_migrate.connect(make_roles, dispatch_uid="operators.make_roles")
         fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
         fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")
-        key_issued.connect(disclosure.record_issued, dispatch_uid="operators.key_issued")
-        key_rotated.connect(disclosure.record_rotated, dispatch_uid="operators.key_rotated")
-        key_revoked.connect(disclosure.record_revoked, dispatch_uid="operators.key_revoked")

@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                         ),
                         blank=True,
                         default=list,
-                        help_text="Addresses or networks that may call; empty means any.",
+                        help_text="Addresses and networks that may call. Empty: calls are accepted from anywhere.",
                         size=None,
                     ),
                 ),
@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("prefix", models.CharField(max_length=16, unique=True)),
+                ("prefix", models.CharField(max_length=12, unique=True)),
                 ("digest", models.CharField(max_length=64)),
                 (
                     "created_at",

@@ -4,11 +4,9 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.addresses import Address, client_address, is_within
-from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
 from config.inputs import InputProblem
 from merchants.api_access import clients
@@ -18,7 +16,8 @@ from merchants.views.forms import AllowlistForm, NameForm, RotateForm
 from merchants.views.pages import confirm, posted, show
 
 ENDED_KEYS_SHOWN = 20
-WHOLE_CONTINENTS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")
+# Prefix lengths that make an allowlist almost useless.
+HUGE_NETWORKS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")
 
 
 @require_safe
@@ -35,18 +34,18 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """One client: its keys, limits and what it has used."""
+    """One client: its limits, its live keys, and the newest of the keys that ended."""
     client = _client(member, client_id)
-    live = live_keys(client).defer("digest").order_by("-pk")
-    ended = client.keys.exclude(pk__in=live).defer("digest").order_by("-pk")
-    keys = [*live, *ended[:ENDED_KEYS_SHOWN]]
+    keys = client.keys.defer("digest").order_by("-pk")
+    live = keys.live()
+    ended = keys.exclude(pk__in=live)[:ENDED_KEYS_SHOWN]
     return show(
         request,
         member,
         "merchants/client.html",
         title=client.name,
         client=client,
-        keys=[{"key": key, "state": _state(key)} for key in keys],
+        keys=[*live, *ended],
         today=clients.requests_today(client),
         own_address=client_address(request),
     )
@@ -55,7 +54,7 @@ def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpRes
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def add_client(request: HttpRequest, member: Member) -> HttpResponse:
-    """A new client; its first key comes next."""
+    """Creates a client. Its first key is issued on the client's page."""
     form = NameForm(posted(request))
     if form.is_valid():
         try:
@@ -65,16 +64,16 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error("name", str(problem))
         else:
-            messages.success(request, f"{client} is there. Issue a key for it now.")
+            messages.success(request, f"{client} was created. Issue a key for it now.")
             return _to(client)
     return confirm(
         request,
         member,
         title="New API client",
-        question="What is the client called?",
+        question="What is the name of the client?",
         facts=[
-            "A client is one program of yours, such as a shop: its orders, its allowlist and its"
-            " limit are its own. No other client sees them."
+            "A client is one of your programs, such as a shop. It has its own orders, allowlist"
+            " and rate limit. Other clients cannot see its orders."
         ],
         form=form,
         button="Create client",
@@ -85,7 +84,7 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """Another name for people; `GET /ping` answers with it."""
+    """Renames the client. `GET /ping` returns the new name."""
     client = _client(member, client_id)
     form = NameForm(posted(request), initial={"name": client.name})
     if form.is_valid():
@@ -94,14 +93,14 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
         except InputProblem as problem:
             form.add_error("name", str(problem))
         else:
-            messages.success(request, "The client has its new name.")
+            messages.success(request, f"The client is now called {client}.")
             return _to(client)
     return confirm(
         request,
         member,
         title="Rename the client",
-        question=f"What is {client.name} to be called?",
-        facts=["Keys and orders stay as they are. GET /ping answers with the new name."],
+        question=f"What is the new name of {client.name}?",
+        facts=["Keys and orders do not change. GET /ping returns the new name."],
         form=form,
         button="Rename",
         back=_url(client),
@@ -111,13 +110,12 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """All calls of a client off, or on again."""
+    """Switches the client off or on."""
     client = _client(member, client_id)
-    said = request.POST.get("enabled")
-    if said in ("on", "off"):  # a form that says neither must not stop a shop
-        wanted = said == "on"
-        if clients.switch_client(client=client, enabled=wanted, actor=member.user):
-            messages.success(request, f"{client} is switched {'on' if wanted else 'off'}.")
+    switch_to = request.POST.get("enabled")
+    if switch_to in ("on", "off"):  # a form without a value must not switch a shop off
+        if clients.switch_client(client=client, enabled=switch_to == "on", actor=member.user):
+            messages.success(request, f"{client} is switched {switch_to}.")
         return _to(client)
     return show(
         request, member, "merchants/switch.html", title="Switch the client", client=client,
@@ -128,7 +126,7 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """One more key, shown once."""
+    """Issues a key and shows it once."""
     client = _client(member, client_id)
     if request.method == "POST":
         try:
@@ -143,8 +141,8 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
         title="Issue a key",
         question=f"Give {client} a new key?",
         facts=[
-            "It is shown once, on the next page: have a safe place for it ready.",
-            f"Keys that work now, and go on working: {live_keys(client).count()}.",
+            "The key is shown once, on the next page. Have a safe place for it ready.",
+            f"Keys that work now and keep working: {client.keys.live().count()}.",
         ],
         button="Issue key",
         back=_url(client),
@@ -154,27 +152,28 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """A new key; those before it end after an overlap."""
+    """Issues a key, shows it once, and ends the other keys after an overlap."""
     client = _client(member, client_id)
     form = RotateForm(posted(request))
     if form.is_valid():
         try:
-            key = clients.rotate_keys(
+            key = clients.rotate_key(
                 client=client, overlap_hours=form.cleaned_data["overlap_hours"], actor=member.user
             )
         except InputProblem as problem:
             messages.error(request, str(problem))
             return _to(client)
         return _secret(request, member, client, key)
-    prefixes = ", ".join(live_keys(client).order_by("pk").values_list("prefix", flat=True))
+    prefixes = ", ".join(client.keys.live().order_by("pk").values_list("prefix", flat=True))
     return confirm(
         request,
         member,
         title="Rotate keys",
-        question=f"Give {client} a new key, and let the present ones end?",
+        question=f"Give {client} a new key and end its other keys?",
         facts=[
-            f"These end after the overlap: {prefixes or 'none works now'}.",
-            "The new key is shown once, on the next page. Orders, references and limits stay.",
+            f"These keys end after the overlap: {prefixes or 'none works now'}.",
+            "The new key is shown once, on the next page.",
+            "Orders, references and limits do not change.",
         ],
         form=form,
         button="Rotate keys",
@@ -192,7 +191,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
         if clients.revoke_key(key=key, actor=member.user):
             messages.success(request, f"Key {key.prefix} is revoked.")
         else:
-            messages.warning(request, f"Key {key.prefix} was revoked before.")
+            messages.warning(request, f"Key {key.prefix} was already revoked.")
         return _to(client)
     used = f"{key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never"
     return confirm(
@@ -201,10 +200,10 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
         title="Revoke a key",
         question=f"Revoke key {key.prefix} of {client}?",
         facts=[
-            "It stops working at once, for good. A purchase that is under way with it ends as it"
-            " would have.",
+            "The key stops working at once and cannot be restored. Purchases that have already"
+            " started will finish.",
             f"Last used: {used}.",
-            *_last_one(client, key),
+            *_warn_of_last_key(client, key),
         ],
         button="Revoke key",
         danger=True,
@@ -215,8 +214,11 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER)
 def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
-    """Where the client may call from. Asks once more before the caller's own address is left out,
-    and before nothing or everything is allowed."""
+    """Changes the addresses that the client may call from.
+
+    Asks for confirmation if the member's own address is missing, if the list becomes empty, and if
+    a network is huge.
+    """
     client = _client(member, client_id)
     own = client_address(request)
     warning = ""
@@ -231,17 +233,17 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
             else:
                 warning = _warn(networks, own, before=before)
                 if request.POST.get("before", _one_line(before)) != _one_line(before):
-                    warning = _changed_meanwhile(before)
+                    warning = _warn_of_change(before)
                 elif not warning or form.cleaned_data["sure"] == warning:
                     if clients.change_allowlist(
                         client=client, networks=networks, before=before, actor=member.user
                     ):
                         messages.success(
-                            request, "The allowlist is changed, from the next call on."
+                            request, "The allowlist is changed. It applies from the next call."
                         )
                         return _to(client)
                     before = _client(member, client_id).allowed_networks
-                    warning = _changed_meanwhile(before)
+                    warning = _warn_of_change(before)
     else:
         form = AllowlistForm(initial={"networks": client.allowed_networks})
     return show(
@@ -259,25 +261,25 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
 
 
 def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str:
-    """What may be wrong with these networks, in words; empty where nothing seems to be."""
+    """What may be wrong with these networks, for the member; empty if nothing is."""
     if before and not networks:
-        return "An empty allowlist lets calls with a key of this client come from anywhere."
+        return "With an empty allowlist, calls with a key of this client may come from anywhere."
     warnings = []
-    huge = [network for network in networks if network.endswith(WHOLE_CONTINENTS)]
+    huge = [network for network in networks if network.endswith(HUGE_NETWORKS)]
     if huge:
-        warnings.append(f"{huge[0]} allows very many addresses: that is hardly an allowlist.")
+        warnings.append(f"{huge[0]} allows very many addresses, so the allowlist protects little.")
     if networks and (own is None or not is_within(own, networks)):
         warnings.append(
-            f"Your own address {own or ''} is not on the list: programs that call from where you"
-            " are now will get ip_not_allowed."
+            f"Your own address {own or ''} is not on the list: programs that call from it will get"
+            " the error ip_not_allowed."
         )
     return " ".join(warnings)
 
 
-def _changed_meanwhile(networks: list[str]) -> str:
-    """Said to whoever would undo unseen what somebody else did while the form was open."""
+def _warn_of_change(networks: list[str]) -> str:
+    """For a member who would overwrite a change that somebody made while the form was open."""
     return (
-        "The allowlist was changed while this form was open. It holds now:"
+        "The allowlist was changed while this form was open. It now holds:"
         f" {clients.shorten(_one_line(networks)) or 'nothing'}."
     )
 
@@ -286,17 +288,9 @@ def _one_line(networks: list[str]) -> str:
     return " ".join(networks)
 
 
-def _last_one(client: ApiClient, key: ApiKey) -> list[str]:
-    others = live_keys(client).exclude(pk=key.pk)
+def _warn_of_last_key(client: ApiClient, key: ApiKey) -> list[str]:
+    others = client.keys.live().exclude(pk=key.pk)
     return [] if others.exists() else ["No other key of this client works: its calls will fail."]
-
-
-def _state(key: ApiKey) -> str:
-    if key.revoked_at:
-        return "revoked"
-    if key.expires_at and key.expires_at <= timezone.now():
-        return "expired"
-    return "ending" if key.expires_at else "live"
 
 
 def _secret(request: HttpRequest, member: Member, client: ApiClient, key: str) -> HttpResponse:

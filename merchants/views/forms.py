@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.form_fields import NetworksField
+from accounts.keys import MAX_OVERLAP_HOURS
 from config.api.fields import MAX_ID
 from config.database.columns import NAME_LENGTH
-from merchants.api_access.clients import MAX_OVERLAP_HOURS
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
 

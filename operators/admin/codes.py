@@ -30,7 +30,7 @@ from operators.admin.base import (
     url_of,
 )
 from operators.admin.merchants import ConfirmForm
-from operators.disclosure import Revealed, reveal_codes
+from operators.code_reveal import Revealed, reveal_codes
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"

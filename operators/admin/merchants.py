@@ -1,18 +1,17 @@
-"""Merchants: their accounts, and the clients and keys by which they call."""
+"""Merchants: their accounts, API clients and keys."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q, QuerySet
+from django.db import transaction
+from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -26,8 +25,8 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import NetworksField
-from accounts.keys import live_keys
-from accounts.models import Account, ApiClient, ApiKey
+from accounts.keys import MAX_OVERLAP_HOURS, issue_key, revoke_key, rotate_key
+from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
 from operators.admin.base import (
     KeptAdmin,
     amount,
@@ -37,14 +36,18 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.disclosure import issue_key, revoke_key, rotate_key
 from orders.models import Order
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet
 
 ISSUE = "accounts.add_apikey"
 REVOKE = "accounts.change_apikey"
-MAX_OVERLAP_HOURS = 24 * 90
+STATE_COLOURS = {
+    KeyState.LIVE: "success",
+    KeyState.ENDING: "warning",
+    KeyState.EXPIRED: "danger",
+    KeyState.REVOKED: "danger",
+}
 
 
 class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -53,7 +56,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
         initial=True,
         label="Open a wallet",
         widget=UnfoldBooleanSwitchWidget,
-        help_text="Without a wallet the account can buy nothing. A new wallet is empty.",
+        help_text="An account without a wallet cannot buy. A new wallet is empty.",
     )
 
     class Meta:
@@ -77,7 +80,7 @@ class AccountAdmin(KeptAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Account | None = None
     ) -> tuple[str, ...]:
-        # The currency gives the wallet's numbers their meaning; the database refuses a change.
+        # The wallet's balance is in this currency. The database refuses a change.
         return (*self.readonly_fields, "currency") if obj else self.readonly_fields
 
     def get_fieldsets(self, request: HttpRequest, obj: Account | None = None) -> Any:
@@ -87,7 +90,7 @@ class AccountAdmin(KeptAdmin):
         if obj is None:
             return [(None, {"fields": main})]
         facts = ["balance", "movements", "clients", "created_at"]
-        return [(None, {"fields": main}), ("What it has", {"fields": facts})]
+        return [(None, {"fields": main}), ("Related", {"fields": facts})]
 
     def save_model(self, request: HttpRequest, obj: Account, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)
@@ -106,7 +109,7 @@ class AccountAdmin(KeptAdmin):
 
     @admin.display(description="ledger")
     def movements(self, account: Account) -> str:
-        return link_to_list(LedgerEntry, "Movements of money", wallet__account__exact=account.pk)
+        return link_to_list(LedgerEntry, "Ledger entries", wallet__account__exact=account.pk)
 
 
 def _may_open_wallet(request: HttpRequest, account: Account | None) -> bool:
@@ -114,7 +117,7 @@ def _may_open_wallet(request: HttpRequest, account: Account | None) -> bool:
 
 
 class KeyInline(TabularInline):
-    """The keys of a client. Neither digest nor secret is ever shown here."""
+    """The keys of a client. The secret is not stored, and the digest is not loaded."""
 
     model = ApiKey
     verbose_name_plural = "keys"
@@ -136,13 +139,13 @@ class KeyInline(TabularInline):
         keys: QuerySet[ApiKey] = super().get_queryset(request)
         return keys.defer("digest")
 
-    @display(description="state", label={"live": "success", "ending": "warning", "ended": "danger"})
+    @display(description="state", label=STATE_COLOURS)
     def state(self, key: ApiKey) -> str:
-        return _state(key)
+        return key.state
 
     @admin.display(description="")
     def end(self, key: ApiKey) -> str:
-        if not self.may_revoke or _state(key) == "ended":
+        if not self.may_revoke or not key.is_live:
             return ""
         url = reverse("admin:accounts_apiclient_revoke_key", args=[key.client_id, key.pk])
         return format_html('<a href="{}" class="text-link">Revoke…</a>', url)
@@ -159,13 +162,13 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ConfirmForm(forms.Form):
-    """What every confirmation asks: why, for the audit trail."""
+    """A confirmation with an optional note for the audit trail."""
 
     note = forms.CharField(
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept in the audit trail. Never write a code or a key here.",
+        help_text="Saved in the audit trail. Never write a code or a key here.",
     )
 
 
@@ -175,7 +178,7 @@ class RotateForm(ConfirmForm):
         max_value=MAX_OVERLAP_HOURS,
         initial=24,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="For so long the present keys work next to the new one; 0 ends them at once.",
+        help_text="How long the other keys keep working. 0 ends them at once.",
     )
     field_order = ["overlap_hours", "note"]
 
@@ -195,31 +198,27 @@ class ApiClientAdmin(KeptAdmin):
     fieldsets = (
         (None, {"fields": ("name", "account", "enabled")}),
         ("Limits", {"fields": ("rate_limit_per_minute", "allowed_networks")}),
-        ("What it has", {"fields": ("purchases", "created_at")}),
+        ("Related", {"fields": ("purchases", "created_at")}),
     )
     actions_detail = ("issue", "rotate")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiClient]:
-        now = timezone.now()
-        live = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
-        clients: QuerySet[ApiClient] = super().get_queryset(request)
-        return clients.annotate(
-            live_key_count=Count("keys__id", filter=live & Q(keys__isnull=False))
-        )
+        clients: ApiClientQuerySet = super().get_queryset(request)
+        return clients.with_live_keys()
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: ApiClient | None = None
     ) -> tuple[str, ...]:
-        # Whose wallet pays does not change under a merchant's running program.
+        # Once set, the account that pays cannot change under a running program.
         fixed = ("account",) if obj and obj.account_id else ()
         return (*self.readonly_fields, *fixed)
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiClient | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
 
-    @admin.display(description="live keys", ordering="live_key_count")
+    @admin.display(description="live keys", ordering="live_keys")
     def live(self, client: ApiClient) -> int:
-        return int(getattr(client, "live_key_count", 0))
+        return int(getattr(client, "live_keys", 0))
 
     @admin.display(description="requests / min", ordering="rate_limit_per_minute")
     def limit(self, client: ApiClient) -> str:
@@ -254,7 +253,8 @@ class ApiClientAdmin(KeptAdmin):
         form = ConfirmForm(posted(request))
         if form.is_valid():
             note = form.cleaned_data["note"]
-            key = issue_key(client=client, actor=staff_of(request), note=note)
+            with transaction.atomic(durable=True):  # committed before anybody sees the key
+                key = issue_key(client=client, actor=staff_of(request), note=note)
             return self._show(request, client, key)
         return page(
             self,
@@ -263,8 +263,8 @@ class ApiClientAdmin(KeptAdmin):
             obj=client,
             title="Issue a key",
             form=form,
-            question=f"Give {client} a new key? It is shown once, on the next page.",
-            facts=[f"Keys that work now, and go on working: {live_keys(client).count()}."],
+            question=f"Issue a new key for {client}? It is shown once, on the next page.",
+            facts=[f"Keys that work now and keep working: {client.keys.live().count()}."],
             button="Issue key",
             back=url_of(client),
         )
@@ -280,15 +280,15 @@ class ApiClientAdmin(KeptAdmin):
         client = self._client(request, object_id)
         form = RotateForm(posted(request))
         if form.is_valid():
-            hours = form.cleaned_data["overlap_hours"]
-            key = rotate_key(
-                client=client,
-                overlap=timedelta(hours=hours),
-                actor=staff_of(request),
-                note=" ".join(filter(None, [f"{hours} h overlap.", form.cleaned_data["note"]])),
-            )
+            with transaction.atomic(durable=True):  # committed before anybody sees the key
+                key = rotate_key(
+                    client=client,
+                    overlap_hours=form.cleaned_data["overlap_hours"],
+                    actor=staff_of(request),
+                    note=form.cleaned_data["note"],
+                )
             return self._show(request, client, key)
-        prefixes = ", ".join(live_keys(client).order_by("id").values_list("prefix", flat=True))
+        prefixes = ", ".join(client.keys.live().order_by("id").values_list("prefix", flat=True))
         return page(
             self,
             request,
@@ -296,8 +296,8 @@ class ApiClientAdmin(KeptAdmin):
             obj=client,
             title="Rotate keys",
             form=form,
-            question=f"Give {client} a new key, and let the present ones end?",
-            facts=[f"These end after the overlap: {prefixes or 'none is live'}."],
+            question=f"Issue a new key for {client} and end its other keys?",
+            facts=[f"These keys end after the overlap: {prefixes or 'none is live'}."],
             button="Rotate keys",
             back=url_of(client),
         )
@@ -315,7 +315,7 @@ class ApiClientAdmin(KeptAdmin):
             if revoke_key(key=key, actor=staff_of(request), note=note):
                 messages.success(request, f"Key {key.prefix} is revoked.")
             else:
-                messages.warning(request, f"Key {key.prefix} was revoked before.")
+                messages.warning(request, f"Key {key.prefix} was already revoked.")
             return HttpResponseRedirect(url_of(client))
         return page(
             self,
@@ -324,8 +324,8 @@ class ApiClientAdmin(KeptAdmin):
             obj=client,
             title="Revoke a key",
             form=form,
-            question=f"Revoke key {key.prefix} of {client}? It stops working at once, for good.",
-            facts=[f"Created {key.created_at:%Y-%m-%d %H:%M} UTC, {_state(key)}."],
+            question=f"Revoke key {key.prefix} of {client}? It stops working at once.",
+            facts=[f"Created {key.created_at:%Y-%m-%d %H:%M} UTC, {key.state}."],
             button="Revoke key",
             danger=True,
             back=url_of(client),
@@ -346,13 +346,7 @@ class ApiClientAdmin(KeptAdmin):
             "admin/secret.html",
             obj=client,
             title=f"New key of {client}",
-            warning="This is the only time it is shown. Hand it over by a safe way, and leave.",
+            warning="This is the only time the key is shown. Send it safely, then leave this page.",
             groups=[{"title": "", "parts": {"API key": key}}],
             back=url_of(client),
         )
-
-
-def _state(key: ApiKey) -> str:
-    if key.revoked_at or (key.expires_at and key.expires_at <= timezone.now()):
-        return "ended"
-    return "ending" if key.expires_at else "live"

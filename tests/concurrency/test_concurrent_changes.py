@@ -1,13 +1,12 @@
 """Concurrent changes of one client, shelf or top-up product do not undo each other."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.db.models import QuerySet
 
-from accounts.keys import live_keys, rotate_key
+from accounts.keys import rotate_key
 from catalogue.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
@@ -39,12 +38,13 @@ def test_two_rotations_without_overlap_leave_one_key(guarded: bool) -> None:
         holding_locks("SELECT FROM accounts_apikey WHERE client_id = %s FOR UPDATE", client.pk),
     ):
         rotations = [
-            start(pool, lambda: rotate_key(client=client, overlap=timedelta())) for _ in range(2)
+            start(pool, lambda: rotate_key(client=client, overlap_hours=0, actor=None))
+            for _ in range(2)
         ]
         wait_for_waiting(2)
 
     assert len({rotation.result() for rotation in rotations}) == 2
-    assert live_keys(client).count() == (1 if guarded else 2)
+    assert client.keys.live().count() == (1 if guarded else 2)
 
 
 def test_an_import_does_not_switch_a_product_on_again(guarded: bool) -> None:

@@ -14,13 +14,12 @@ from django.db import transaction
 from django.urls import reverse
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
 from audit.models import AuditEntry
 from merchants.models import Email, MemberSession, Membership, Role
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
-from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
+from tests.factories import Merchant, buy_topup, make_account, make_client, make_key, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff
 
@@ -110,7 +109,7 @@ def make_world() -> World:
     account = make_account()
     colleague = make_member(account, Role.VIEWER)
     client = make_client(account)
-    issue_key(client=client)
+    make_key(client)
     owner = make_member(account)
     invitation = invite_person(
         account=account, email="new@b.example", role=Role.VIEWER, invited_by=owner.user

@@ -10,7 +10,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.keys import live_keys
 from accounts.models import ApiClient, ApiKey
 from audit.models import AuditEntry
 from tests.factories import Merchant, make_merchant
@@ -72,13 +71,13 @@ def test_rotation_without_overlap_ends_the_old_keys_at_once(merchant: Merchant) 
     assert not works(merchant.client, merchant.key)
 
 
-@pytest.mark.parametrize("hours", ["", "-1", "x", "1e3", "99999999999"])
+@pytest.mark.parametrize("hours", ["", "-1", "x", "1e3", "2161", "99999999999"])
 def test_a_bad_overlap_is_refused(merchant: Merchant, hours: str) -> None:
     answer = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": hours})
 
     assert answer.status_code == 200
     assert not KEY.search(answer.content.decode())
-    assert live_keys(merchant.client).count() == 1
+    assert merchant.client.keys.live().count() == 1
     assert not AuditEntry.objects.exists()
 
 
@@ -104,7 +103,7 @@ def test_revoking_twice_is_reported_and_recorded_once(merchant: Merchant) -> Non
 
     again = browser.post(revoke_url(key), follow=True)
 
-    assert "was revoked before" in again.content.decode()
+    assert "was already revoked" in again.content.decode()
     assert AuditEntry.objects.count() == 1
 
 
@@ -133,7 +132,7 @@ def test_each_page_needs_its_permissions(merchant: Merchant, page: str, enough: 
         assert browser.get(address).status_code == 403, lacking
         assert browser.post(address, {"overlap_hours": "0"}).status_code == 403, lacking
 
-    assert live_keys(merchant.client).count() == 1
+    assert merchant.client.keys.live().count() == 1
     assert not AuditEntry.objects.exists()
     assert signed_in(make_staff(*enough)).get(address).status_code == 200
 

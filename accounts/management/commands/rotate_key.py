@@ -2,12 +2,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from accounts.services import rotate_client_key
+from accounts.keys import MAX_OVERLAP_HOURS, rotate_key
+from accounts.models import ApiClient
 from config.command_line import JSONCommand
+from config.inputs import find_row
 
 
 class Command(JSONCommand):
-    help = "Gives a client a new key; its orders, limits and allowlist stay."
+    help = "Issues a new key for a client, prints it, and ends the other keys after an overlap."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("client_id", type=int)
@@ -16,11 +18,11 @@ class Command(JSONCommand):
             type=int,
             default=24,
             metavar="N",
-            help="how long the keys before it still work (default: 24; 0 ends them now)",
+            help="how long the other keys still work, in hours: 0 ends them now"
+            f" (default: 24, at most {MAX_OVERLAP_HOURS})",
         )
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        key = rotate_client_key(
-            client_id=options["client_id"], overlap_hours=options["overlap_hours"]
-        )
-        return {"client_id": options["client_id"], "api_key": key}
+        client = find_row(ApiClient.objects.all(), options["client_id"])
+        key = rotate_key(client=client, overlap_hours=options["overlap_hours"], actor=None)
+        return {"client_id": client.pk, "api_key": key}

@@ -1,4 +1,4 @@
-"""Last use of a key and today's requests are written by the web server, some seconds later."""
+"""The last use of a key and today's requests: the web server writes them a few seconds late."""
 
 from datetime import timedelta
 from functools import partial
@@ -7,17 +7,16 @@ import pytest
 from django.utils import timezone
 
 from accounts import usage
-from accounts.keys import issue_key
 from accounts.models import ApiClient, ApiKey, ClientUse
 from tests.concurrency.racing import race
-from tests.factories import Merchant, make_client, make_merchant
+from tests.factories import Merchant, make_client, make_key, make_merchant
 from tests.live import live_server
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_web_server_writes_what_it_has_seen() -> None:
+def test_a_web_server_writes_the_requests_it_answered() -> None:
     with live_server({"USE_WRITTEN_EVERY_SECONDS": "1"}) as server:
         merchant = Merchant(make_client(), http=server.http)
         begun = timezone.now()
@@ -42,11 +41,11 @@ def use(client: ApiClient, times: int = 1) -> None:
 def make_caller() -> ApiClient:
     client = make_merchant().client
     client.keys.all().delete()
-    issue_key(client=client)
+    make_key(client)
     return client
 
 
-def test_another_day_begins_at_one() -> None:
+def test_a_new_day_starts_counting_again() -> None:
     client = make_caller()
     use(client, 3)
     yesterday = timezone.now().date() - timedelta(days=1)
@@ -56,14 +55,14 @@ def test_another_day_begins_at_one() -> None:
     assert (row.requests, row.day) == (2, timezone.now().date())
 
 
-def test_a_client_that_is_gone_is_left_out() -> None:
+def test_counts_of_a_deleted_client_are_dropped() -> None:
     gone, client = ApiClient(pk=10**9), make_caller()
     usage.note_use(gone)
     use(client)
     assert list(ClientUse.objects.values_list("client_id", "requests")) == [(client.pk, 1)]
 
 
-def test_processes_that_write_at_once_add_up() -> None:
+def test_counts_of_processes_that_write_at_once_add_up() -> None:
     clients = [make_caller() for _ in range(3)]
 
     def write(place: int) -> None:
@@ -77,7 +76,9 @@ def test_processes_that_write_at_once_add_up() -> None:
     assert {one.requests for one in ClientUse.objects.all()} == {8}
 
 
-def test_a_lost_database_costs_some_seconds_of_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_error_loses_only_the_counts_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     client = make_caller()
     with monkeypatch.context() as broken:
         broken.setattr(usage, "_ADD_REQUESTS", "SELECT 1 / 0, %s, %s, %s")

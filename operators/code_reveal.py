@@ -1,0 +1,41 @@
+"""Show voucher codes to staff."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from audit.models import AuditAction
+from audit.services import record_action
+from catalogue.codes import Code, open_code
+from catalogue.models import VoucherCode
+from orders.models import Order
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """A code and the row it came from."""
+
+    pk: int
+    code: Code
+
+
+def reveal_codes(
+    *, codes: Sequence[VoucherCode], order: Order | None, actor: User, note: str
+) -> list[Revealed]:
+    """Opens the codes and writes one audit entry for each.
+
+    The entries are committed before this returns, so every code that is shown is in the audit
+    trail. Raises sealing.CannotOpen, and writes no entry, if any code cannot be opened.
+    """
+    with transaction.atomic(durable=True):
+        for code in codes:
+            record_action(
+                actor=actor,
+                action=AuditAction.CODE_REVEALED,
+                on=code,
+                reference=order.reference if order else "",
+                note=note,
+            )
+        return [Revealed(code.pk, open_code(code.sealed)) for code in codes]
