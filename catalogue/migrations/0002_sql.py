@@ -14,12 +14,12 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "constraints.sql": "b2a414a6cf3d275f4026fad33f0864c3f39d7347a93d9fff27e5129472bf5860",
-            "shelves.sql": "5413d57490f24a63e297b84745ad093934c622962d92847c5287ff0fdf9d2f1f",
+            "constraints.sql": "129ef62bb3c38cfb96cac8e5e01e471b37d850f577cb4e869a7a595461af0391",
+            "shelves.sql": "a97faae3dabf67ecf97b095684c493b4d6e1d5730970c4d2dabb65ee9673732a",
             "is_on_sale.sql": "214697cadd5a8d1b2ca50c978490e96999abe5e4fc16c0bbbb8f051e0ddf3183",
-            "offer.sql": "f78fbfc21a1f3126dab7da2b05e5fcd02491071b374235c9f470cd7849d56d69",
-            "take_codes.sql": "9283377f04d46c2e6b82e4943fec81dfde6077a522461df14758e995a7d9a589",
-            "price_history.sql": "ec4e83f540e72f63f708c9b47e986b0dc81f15e9032323366b04c47115e6e02e",
-            "storage.sql": "ab2dcb3c45b7446f598ef7d354ccb8f3bc2e7854c46491b65fd41952dce9e5ec",
+            "offer.sql": "fc9a751bdc4b25f9b8f7e42264336cd2e26ffaf63d81603950308fe910ec9fcf",
+            "take_codes.sql": "8295b16b8e8771c5bdaaa5b4ad5f7bd8bd45bf10aaf363147c44eed779cb6c99",
+            "price_history.sql": "5153acdb24406bd0b15ed72712a837621bca27497c9810575354174eb6e86842",
+            "storage.sql": "bfaaa9e7acade2bbac529d91876ec3d4b74790026c4964b31dea168d10e748cd",
         },
     )

@@ -1,10 +1,12 @@
--- Finds the shelf that a purchase names and what it sells for, or refuses.
+-- Finds the shelf that a purchase names, locks it until commit, and returns its price and step.
 --
 -- Refuses with VT001, in this order: product_reference_not_found, product_reference_ambiguous,
--- product_unknown, variation_mismatch, product_inactive, quantity_step, price_unavailable.
+-- product_unknown, variation_mismatch, product_inactive, quantity_step, price_unavailable
+-- (contract, "Voucher purchase body").
 --
--- The statement that finds the shelf locks its row until commit, and the next one reads the offer.
--- So whoever waited for the shelf sells at the price, step and state that were committed meanwhile.
+-- One statement locks the shelf, the next reads price, step and state. A purchase that waited for
+-- the lock therefore uses what was committed in the meantime
+-- (docs/decisions/0018-price-under-the-shelf-lock.md).
 CREATE OR REPLACE FUNCTION catalogue_offer(
     p_account bigint, p_product bigint, p_variation bigint, p_merchant_reference text,
     p_quantity integer,
@@ -68,7 +70,7 @@ BEGIN
     IF p_quantity % quantity_step <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'quantity_step';
     END IF;
-    -- A price in a currency that the wallet does not hold is no price for this merchant.
+    -- The wallet cannot pay a price in another currency.
     IF unit_price IS NULL OR account_currency <> currency THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'price_unavailable';
     END IF;

@@ -1,5 +1,6 @@
--- Every change of a price is kept, whoever made it: back office, import or SQL.
--- Who that was, the transaction says (config/database/functions.py, name_actor); otherwise it is a database user.
+-- Records every change of a shelf's price, whether from the back office, an import or SQL.
+-- changed_by is the actor that the transaction named (name_actor in config/database/functions.py),
+-- or else the database user.
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO catalogue_pricechange (shelf_id, before, after, changed_by)
@@ -13,7 +14,7 @@ CREATE OR REPLACE TRIGGER catalogue_price_is_remembered
     FOR EACH ROW WHEN (NEW.price IS DISTINCT FROM OLD.price)
     EXECUTE FUNCTION catalogue_keep_price();
 
--- The history is append-only; it goes only with what it is the history of.
+-- The history is append-only. Rows are deleted only together with their shelf.
 CREATE OR REPLACE FUNCTION catalogue_guard_price_history() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
@@ -28,7 +29,7 @@ CREATE OR REPLACE TRIGGER catalogue_price_history_is_append_only
     BEFORE UPDATE OR TRUNCATE ON catalogue_pricechange
     FOR EACH STATEMENT EXECUTE FUNCTION catalogue_guard_price_history();
 
--- At commit: rows go first, and what they belong to goes after them.
+-- Checked at commit: Django deletes the history before the shelf.
 DROP TRIGGER IF EXISTS catalogue_price_history_is_kept ON catalogue_pricechange;
 CREATE CONSTRAINT TRIGGER catalogue_price_history_is_kept
     AFTER DELETE ON catalogue_pricechange DEFERRABLE INITIALLY DEFERRED

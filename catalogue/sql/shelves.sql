@@ -1,4 +1,4 @@
--- Every product and every variation has its shelf from the moment it exists.
+-- Every new product and every new variation gets its shelf.
 CREATE OR REPLACE FUNCTION catalogue_add_product_shelf() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO catalogue_shelf (product_id, quantity_step, available_stock)
@@ -21,7 +21,7 @@ CREATE OR REPLACE TRIGGER catalogue_variation_has_a_shelf
     AFTER INSERT ON catalogue_variation
     FOR EACH ROW EXECUTE FUNCTION catalogue_add_variation_shelf();
 
--- Orders name what they sold by the shelf, so a shelf stays what it is.
+-- An order names the shelf it was sold from, so a shelf never changes its product or variation.
 CREATE OR REPLACE FUNCTION catalogue_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'a shelf never moves to another product or variation' USING ERRCODE = '42501';
@@ -36,7 +36,7 @@ CREATE OR REPLACE TRIGGER catalogue_shelf_stays
 -- A sold code stays with its order.
 CREATE OR REPLACE FUNCTION catalogue_refuse_resale() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'code % is sold already', OLD.id USING ERRCODE = '42501';
+    RAISE EXCEPTION 'code % is already sold', OLD.id USING ERRCODE = '42501';
 END $$;
 
 CREATE OR REPLACE TRIGGER catalogue_code_is_sold_once
@@ -56,7 +56,7 @@ CREATE OR REPLACE TRIGGER catalogue_sold_code_is_kept
 
 CREATE OR REPLACE FUNCTION catalogue_refuse_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'among these codes are sold ones: % refused', TG_OP USING ERRCODE = '42501';
+    RAISE EXCEPTION 'the table may hold sold codes: % refused', TG_OP USING ERRCODE = '42501';
 END $$;
 
 CREATE OR REPLACE TRIGGER catalogue_codes_are_kept

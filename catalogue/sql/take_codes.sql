@@ -1,9 +1,9 @@
--- Takes the next codes of a shelf for an order and returns them sealed, in shelf order.
--- Refuses with VT001 insufficient_stock.
+-- Takes the next p_quantity codes of a shelf for an order and returns them sealed, in shelf order
+-- (contract, "Consistency guarantees"). Refuses with VT001 insufficient_stock.
 --
--- The shelf's row is locked first and held until commit. So the purchases of one shelf queue up
--- here, the last code goes to one of them, and whoever waited sees the true stock: codes taken by
--- a purchase that then fails are back before the next one looks.
+-- The UPDATE locks the shelf until commit. Purchases of one shelf follow one another, only one gets
+-- the last code, and a purchase that waited sees the stock after the other committed or rolled
+-- back.
 CREATE OR REPLACE FUNCTION catalogue_take_codes(p_shelf bigint, p_quantity integer, p_order bigint)
 RETURNS bytea[] LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -16,9 +16,10 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';
     END IF;
 
-    -- ORDER BY position, not id: only the index of unsold codes can serve it. By id the planner
-    -- walks the primary key past every code that was ever sold. And by an array, not a join: a plan
-    -- that is kept does not know how few codes p_quantity is, and might join by reading them all.
+    -- ORDER BY position, not id: only the index of unsold codes has that order. With id, the
+    -- planner may walk the primary key past every code ever sold. An array, not a join: the kept
+    -- plan does not know that p_quantity is small, and might join by reading all codes
+    -- (docs/decisions/0008-kept-plans.md).
     WITH taken AS (
         UPDATE catalogue_vouchercode
            SET order_id = p_order

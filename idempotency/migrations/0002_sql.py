@@ -14,10 +14,10 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "claim.sql": "99ebe134ccf64221604056676a3fbfcbc302c724a933f17a8382aa40bda725aa",
-            "stamp.sql": "7a8431bd7bfd3e42d61d8a58e4b22dc99e78a6f9931c9100a645af2385748edc",
-            "store_response.sql": "b86e6a9ce844772d814f04f487c3fe4e36459715c91fdb2806b157afc5ea9ca8",
-            "release.sql": "3a810aacf9973b970dc6b864cf548b1e5e6dd6ac3a7f9aa1120ed79d00948069",
-            "storage.sql": "bd91ef9b7b8c1c2cdfa8443eef7810b3e916c295fa380b05bfe34e45b30c620c",
+            "claim.sql": "03ce80b79419593ef9c39608e6aee2aa5038be75c3363a64fd99d64b39d3995b",
+            "stamp.sql": "dc172042f378ea2f786cf37d2bd870f13c92dc596c6fdcfadc446ce1a6ed3ae2",
+            "store_response.sql": "09ea3987458c4818c1b3e34c7585de1465dee9aa97477439033287e44fbc6922",
+            "release.sql": "8181090f5614807bb5842f65800a97f5c6d28bcee8f509c58553561c1b561746",
+            "storage.sql": "615a569674d81719064837ed43493469ec9755075e6626cb15f6cd6e92723e60",
         },
     )

@@ -1,18 +1,20 @@
--- Claims a key for one attempt, or says what became of the attempt that holds it.
+-- Claims a key for one attempt, or returns the state of the key (contract, "Idempotency record").
 --
 -- outcome      meaning                                                    also returned
 -- claimed      go on with the purchase, as this attempt                   record_id, attempt
 -- reused       the key was used for a different request
--- replay       the stored success                                         response
--- in_progress  the window of the running attempt is not over
--- abandoned    the window is over and a purchase exists                   order_reference
+-- replay       a success is stored                                        response
+-- in_progress  an attempt started less than p_window_seconds ago
+-- abandoned    the last attempt started before that, and bought           order_reference
 --
--- Its commit need not be durable: WAL is sequential, so a purchase that is durable makes its claim
--- durable too. Call it as a transaction of its own.
+-- Call it in a transaction of its own. Its commit is not durable: PostgreSQL writes its log in
+-- order, so the durable commit of the purchase makes the claim durable too
+-- (docs/decisions/0001-one-durable-commit.md).
 --
--- The first attempt's number is a random one. A crash may lose a claim, and with it the step of the
--- sequence that numbered its record: then the next record has the same id, and must not answer to
--- an attempt that outlived the crash behind a connection pooler.
+-- The number of the first attempt is random. A crash may lose a claim together with the id that its
+-- record got from the sequence. The next record then gets the same id, and an old attempt that
+-- survived the crash behind a connection pooler must not pass for the new one
+-- (docs/decisions/0003-attempt-numbers.md).
 CREATE OR REPLACE FUNCTION idempotency_claim(
     p_client bigint, p_key text, p_fingerprint bytea, p_window_seconds integer,
     OUT outcome text, OUT record_id bigint, OUT attempt integer,
@@ -22,14 +24,15 @@ CREATE OR REPLACE FUNCTION idempotency_claim(
 DECLARE
     held idempotency_idempotencyrecord;
 BEGIN
+    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
     PERFORM set_config('synchronous_commit', 'off', true),
-            set_config('enable_seqscan', 'off', true);  -- docs/performance.md, "The young table"
+            set_config('enable_seqscan', 'off', true);
 
-    -- Round again only where the record changed between two of these statements: another request
-    -- wrote it, cleanup deleted it, another retry took it over, or its purchase committed. Each of
-    -- those ends a round.
+    -- Another round is needed only if the record changed between two statements of a round: another
+    -- request inserted it or took it over, cleanup deleted it, or its purchase committed.
     FOR round IN 1..100 LOOP
-        -- To look is cheaper than to try, and a merchant who retries does so more than once.
+        -- A SELECT costs less than a failing INSERT, and merchants who retry do so repeatedly
+        -- (docs/decisions/0013-look-before-claiming.md).
         SELECT * INTO held FROM idempotency_idempotencyrecord
          WHERE client_id = p_client AND key = p_key;
         IF NOT FOUND THEN
@@ -60,8 +63,9 @@ BEGIN
             RETURN;
         END IF;
 
-        -- Take over. Waits for a purchase of the old attempt that is just committing, and then
-        -- finds its order; an old attempt that comes later finds its number gone.
+        -- Take the key over. If the old attempt is committing its purchase, this UPDATE waits, then
+        -- finds the order and changes nothing. If the old attempt comes later, it finds that its
+        -- number is gone.
         UPDATE idempotency_idempotencyrecord AS taken
            SET attempt = taken.attempt + 1, started_at = clock_timestamp()
          WHERE taken.id = held.id AND taken.attempt = held.attempt
@@ -71,5 +75,5 @@ BEGIN
             RETURN;
         END IF;
     END LOOP;
-    RAISE EXCEPTION 'the idempotency record kept changing';
+    RAISE EXCEPTION 'the idempotency record kept changing; gave up after 100 rounds';
 END $$;

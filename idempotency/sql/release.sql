@@ -1,11 +1,13 @@
--- Forgets a key whose purchase was refused, so that the same request can be sent again. Where a
--- crash loses this the key is in progress, and a retry takes it over when the window is past.
+-- Deletes the record of a refused purchase, so that the client can send the same request again. If
+-- a crash loses the delete, the key stays in progress, and a retry takes it over after five
+-- minutes.
 CREATE OR REPLACE FUNCTION idempotency_release(
     p_record bigint, p_attempt integer, OUT released boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
+    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
     PERFORM set_config('synchronous_commit', 'off', true),
-            set_config('enable_seqscan', 'off', true);  -- docs/performance.md, "The young table"
+            set_config('enable_seqscan', 'off', true);
     DELETE FROM idempotency_idempotencyrecord
      WHERE id = p_record AND attempt = p_attempt AND order_reference IS NULL;
     released := FOUND;

@@ -1,7 +1,7 @@
--- Writes the order's reference on the record, inside the purchase's transaction.
+-- Writes the order reference on the record, inside the transaction of the purchase.
 --
--- The fence: an attempt that lost the key to another one, or whose record was cleaned away, is
--- refused here with VT001 attempt_lost, and its purchase rolls back.
+-- Refuses with VT001 attempt_lost if another attempt has taken the key over or cleanup has deleted
+-- the record. The purchase then rolls back (docs/decisions/0003-attempt-numbers.md).
 CREATE OR REPLACE FUNCTION idempotency_stamp(p_record bigint, p_attempt integer, p_reference text)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,11 +1,12 @@
--- Keeps the creation response for replays. Not durable by itself: where a crash loses it, the
--- record is in progress with its order's reference on it, which retries learn as request_abandoned.
+-- Stores the creation response for replays. Its commit is not durable: if a crash loses it, the
+-- record is in progress with the reference of its order, and a retry gets request_abandoned.
 CREATE OR REPLACE FUNCTION idempotency_store_response(
     p_record bigint, p_attempt integer, p_response bytea, OUT stored boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
+    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
     PERFORM set_config('synchronous_commit', 'off', true),
-            set_config('enable_seqscan', 'off', true);  -- docs/performance.md, "The young table"
+            set_config('enable_seqscan', 'off', true);
     UPDATE idempotency_idempotencyrecord
        SET response = p_response
      WHERE id = p_record AND attempt = p_attempt;

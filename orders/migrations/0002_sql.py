@@ -18,12 +18,12 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "constraints.sql": "98d92ea74c92881dd7e84e3c84ee6780b51f7ad9fd61b452205cbb1d93f98706",
-            "add.sql": "44a6b92f3d7218e43b09f3b6cd8c9ab0fe7db98c60789f1df56d059b6cecc504",
-            "purchase_vouchers.sql": "73cd166dd1f46af58717b839db6fe161c1f91651d7f1588f766cfd15a2239720",
-            "purchase_topup.sql": "d7279996907e2b33ffd984661b77b25ef6f70119eb90b8f1123951fcd0526f94",
-            "orders_of.sql": "dd20056b902dbed9742f4cf943ab66af5c844c989f28130166c0b2c41b97eba4",
-            "spend_of_account.sql": "00b9921b17ad789d8938bb25df6d63cdea9222f6a4072b4b16c6b31ac8f571b2",
-            "storage.sql": "a2416381df91a5508a2340e676025fa14f327f305477227cfcc3be0afee1acc6",
+            "constraints.sql": "b86ec1acc98928f50cc4543b21e1947abe4419cd629f9d194cd4ee7b6c245419",
+            "add.sql": "1b1f64a7432619b9f50f26f5e5c57fd44c0861fdf392dea9ea10919a6297d15e",
+            "purchase_vouchers.sql": "6ef97ae76a630f4a156125c88ffe3f439f4c8b6945437f8be41769a5bd3b4ea8",
+            "purchase_topup.sql": "e5e59c9e6266a461a8c7c38c6924d77c6f8e04a74e44c48be39c99a121f67d0b",
+            "orders_of.sql": "f5748bab01091366a680ccb7baf6ecb3bf99fbfcbd0c4852030a92bac8aa362c",
+            "spend_of_account.sql": "e71620f87151f4cfc08fc55cee16c444d78891c4f2f018a56ecdbfc19451be4b",
+            "storage.sql": "f422316d985d00789397a9070ed33f6a08acacee64028e16edf2481bc4e1ac80",
         },
     )

@@ -1,8 +1,8 @@
--- Writes the order of a purchase under the client's next number.
+-- Inserts the order of a purchase under the client's next number.
 --
--- The counter's row is locked until commit: numbers have no gaps, because an order that fails
--- gives its number back. The time is taken under that lock too, not when the purchase began to wait
--- for its shelf or wallet, so a client's orders have it in the order of their numbers.
+-- The counter's row stays locked until commit. Numbers have no gaps, because a purchase that rolls
+-- back also rolls back its number. created_at is read under the same lock, not when the purchase
+-- began, so a client's orders have the same order by time and by number.
 CREATE OR REPLACE FUNCTION orders_add(
     p_id bigint, p_reference text, p_client bigint, p_shelf bigint, p_fulfilment bigint,
     p_quantity integer, p_units_per_sale integer, p_unit_price numeric, p_total_price numeric,

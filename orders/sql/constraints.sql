@@ -1,13 +1,13 @@
--- A code names the order that took it. Deferred, because a purchase takes its codes before it
--- writes its order.
+-- A code names the order that took it. The constraint is deferred, because a purchase takes its
+-- codes before it inserts its order.
 ALTER TABLE catalogue_vouchercode
     ADD CONSTRAINT catalogue_vouchercode_order_fk FOREIGN KEY (order_id)
     REFERENCES orders_order (id) DEFERRABLE INITIALLY DEFERRED;
 
--- An order is a record: what was sold, for how much and to whom never changes.
+-- An order is a record of what was sold, to whom and for how much. It never changes.
 CREATE OR REPLACE FUNCTION orders_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'an order is a record: % refused', TG_OP USING ERRCODE = '42501';
+    RAISE EXCEPTION 'orders are never changed or deleted: % refused', TG_OP USING ERRCODE = '42501';
 END $$;
 
 CREATE OR REPLACE TRIGGER orders_order_is_a_record

@@ -1,13 +1,14 @@
--- A client's orders as they are shown, newest first: the one named by p_reference, or those with
--- the numbers p_oldest to p_newest. Nobody's orders but this client's.
+-- Returns the orders of one client as the API shows them, newest first: the order p_reference, or
+-- the orders numbered p_oldest to p_newest. Orders of other clients are never returned (contract,
+-- "GET /orders and GET /orders/{reference}").
 --
--- It reads what the ORM could read in three queries; GET /orders/{reference} is what merchants poll,
--- and asking once, with a plan that is kept, costs a third.
+-- Merchants poll GET /orders/{reference}. One call with a kept plan costs a third of the three
+-- queries that the ORM needs.
 --
--- The plan is kept by order: not knowing how short a page is, a kept one looks so dear to PostgreSQL
--- that it would plan each call anew once a client has some thousand orders. And OFFSET 0 keeps each
--- lookup a lookup: left to itself the planner may join by reading all of a table where it thinks
--- that a page is long.
+-- force_generic_plan: a generic plan does not know how short a page is and looks expensive, so
+-- PostgreSQL would plan every call again for clients with some thousand orders. OFFSET 0: the
+-- planner must look rows up one by one instead of joining whole tables
+-- (docs/decisions/0008-kept-plans.md).
 CREATE OR REPLACE FUNCTION orders_of(
     p_client bigint, p_account bigint, p_reference text, p_oldest bigint, p_newest bigint
 ) RETURNS TABLE (
@@ -17,7 +18,7 @@ CREATE OR REPLACE FUNCTION orders_of(
     system_product_id bigint, player_id text, fulfilment_status text, refunded boolean,
     failure_reason text
 ) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/performance.md, "The young table"
+SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
 SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column

@@ -1,7 +1,9 @@
--- One top-up purchase: one call, one transaction, one durable commit; the twin of
--- purchase_vouchers.sql, with a package and a fulfilment in place of codes.
+-- Buys one top-up (contract, "Top-up purchase body"): one call, one transaction, one durable
+-- commit. Works like purchase_vouchers.sql, with a fulfilment instead of codes.
 --
--- Locks in the same order: idempotency record, package stock, wallet, client counter.
+-- p_fields are the field values that topups/fields.py has checked.
+--
+-- Lock order: idempotency record, top-up product (if its stock is counted), wallet, client counter.
 CREATE OR REPLACE FUNCTION orders_purchase_topup(
     p_record bigint, p_attempt integer, p_reference text, p_client bigint, p_account bigint,
     p_product bigint, p_player_id text, p_fields jsonb,
@@ -12,16 +14,17 @@ DECLARE
     offer record;
     takes_stock boolean;
 BEGIN
-    -- A role or database that commits without waiting for the disk would lose what we acknowledge.
+    -- A role or database may have synchronous_commit off. A crash could then lose a purchase that
+    -- the client was already told about.
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 
-    -- A plan made while a table is small is kept when it has grown. Until commit, so that it holds
-    -- for the plans of foreign keys that are made there (docs/performance.md, "The young table").
+    -- Never keep a plan that reads a whole table because the table was small. Set until commit,
+    -- where the foreign keys are checked (docs/decisions/0007-plans-of-young-tables.md).
     PERFORM set_config('enable_seqscan', 'off', true);
 
-    -- The attempt is still ours, or nothing below may happen.
+    -- Refuses if another attempt has taken the key over.
     PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
 
     offer := topups_offer(p_account, p_product);

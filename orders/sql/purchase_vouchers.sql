@@ -1,10 +1,10 @@
--- One voucher purchase: one call, one transaction, one durable commit.
+-- Buys voucher codes (contract, "Voucher purchase body"): one call, one transaction, one durable
+-- commit.
 --
--- Everything happens or nothing does. A refusal raises VT001 with its reason and leaves no trace;
--- the steps stand in the order in which they answer (docs/architecture.md, "A purchase").
+-- A refusal raises VT001 with its reason and rolls everything back. The steps run in the order in
+-- which refusals must be answered (docs/architecture.md, "A purchase").
 --
--- Locks are taken in one order everywhere: idempotency record, shelf and codes, wallet, client
--- counter.
+-- Lock order: idempotency record, shelf and its codes, wallet, client counter.
 CREATE OR REPLACE FUNCTION orders_purchase_vouchers(
     p_record bigint, p_attempt integer, p_reference text, p_client bigint, p_account bigint,
     p_product bigint, p_variation bigint, p_merchant_reference text, p_quantity integer,
@@ -17,19 +17,20 @@ DECLARE
     offer record;
     new_order bigint;
 BEGIN
-    -- A role or database that commits without waiting for the disk would lose what we acknowledge.
+    -- A role or database may have synchronous_commit off. A crash could then lose a purchase that
+    -- the client was already told about.
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 
-    -- A plan made while a table is small is kept when it has grown. Until commit, so that it holds
-    -- for the plans of foreign keys that are made there (docs/performance.md, "The young table").
+    -- Never keep a plan that reads a whole table because the table was small. Set until commit,
+    -- where the foreign keys are checked (docs/decisions/0007-plans-of-young-tables.md).
     PERFORM set_config('enable_seqscan', 'off', true);
 
-    -- The attempt is still ours, or nothing below may happen.
+    -- Refuses if another attempt has taken the key over.
     PERFORM idempotency_stamp(p_record, p_attempt, p_reference);
 
-    -- What is it, and what does it cost?
+    -- Find the shelf and its price.
     offer := catalogue_offer(p_account, p_product, p_variation, p_merchant_reference, p_quantity);
     product_id := offer.product_id;
     variation_id := offer.variation_id;

@@ -1,5 +1,7 @@
--- What an account's orders since a moment cost, by day (UTC) and product. p_early is well before it
--- (wallets/sql/entries_since.sql says why): the ledger is read from there on, and no further back.
+-- Returns what the orders of an account since p_since cost, by day (UTC) and product.
+--
+-- Reads the ledger from p_early on, which is well before p_since (wallets/sql/entries_since.sql
+-- says why).
 CREATE OR REPLACE FUNCTION orders_spend_of_account(
     p_account bigint, p_since timestamptz, p_early timestamptz
 ) RETURNS TABLE (day date, product text, orders bigint, amount numeric)

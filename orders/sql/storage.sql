@@ -1,17 +1,18 @@
--- How the hot tables of this app are stored.
+-- Storage of the hot tables of this app (docs/decisions/0014-storage-of-hot-tables.md).
 
--- Django adds an index for LIKE 'prefix%' to every unique text column. References are looked up
--- whole, so nothing would read it.
+-- Django adds an index for LIKE 'prefix%' to every unique text column. Order references are only
+-- looked up whole, so no query would use it.
 DROP INDEX IF EXISTS orders_order_reference_d902bed1_like;
 
--- Every purchase updates its client's counter. Free space on the page keeps the update there (HOT:
--- it touches no index). Frequent vacuuming removes old row versions before long snapshots turn them
--- into a chain.
+-- Every purchase updates its client's counter. With free space on the page, the new row version
+-- stays there and no index changes (HOT). Frequent vacuuming removes old row versions, which would
+-- otherwise form long chains while a long snapshot is open.
 ALTER TABLE orders_clientcounter SET (
     fillfactor = 25, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
 );
 
--- Orders are append-only: nothing to clean, but rows to freeze. Freeze a few often, not all at once.
+-- Orders are append-only: vacuum has no dead rows to remove, only rows to freeze. Frequent runs
+-- freeze a few rows each.
 ALTER TABLE orders_order SET (
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02
 );

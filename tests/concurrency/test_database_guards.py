@@ -56,11 +56,11 @@ def world(db: None) -> World:
 # Statement: a part of the error message that refuses it.
 REFUSED = {
     # A balance changes only by a ledger entry, and never below zero.
-    "UPDATE wallets_wallet SET balance = balance + 1": "moves only by",
-    "UPDATE wallets_wallet SET balance = -1": "moves only by",
+    "UPDATE wallets_wallet SET balance = balance + 1": "changes only by",
+    "UPDATE wallets_wallet SET balance = -1": "changes only by",
     "UPDATE wallets_wallet SET account_id = %(poor)s WHERE account_id = %(account)s": "wallet",
     "INSERT INTO wallets_wallet (account_id, balance) SELECT id, 5 FROM accounts_account"
-    " ON CONFLICT (account_id) DO UPDATE SET balance = 5": "moves only by",
+    " ON CONFLICT (account_id) DO UPDATE SET balance = 5": "changes only by",
     "DELETE FROM wallets_wallet WHERE account_id = %(account)s": "foreign key",
     "TRUNCATE wallets_wallet CASCADE": "append-only",
     f"{ENTRY} VALUES"
@@ -68,7 +68,7 @@ REFUSED = {
     f"{ENTRY} VALUES (%(poor)s, 'purchase', 'sales', -0.01, 0, 'x', 'R')": "insufficient_balance",
     f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R')": "kind_agrees",
     f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL)": "is a number",
+    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL)": "is not a number",
     "UPDATE accounts_account SET currency = 'EUR' WHERE id = %(account)s": "never changes",
     # Ledger entries and orders never change.
     "UPDATE wallets_ledgerentry SET amount = amount + 1": "append-only",
@@ -77,22 +77,22 @@ REFUSED = {
     "TRUNCATE wallets_ledgerentry": "append-only",
     "MERGE INTO wallets_ledgerentry e USING wallets_wallet w ON e.wallet_id = w.account_id"
     " WHEN MATCHED THEN UPDATE SET amount = 0": "append-only",
-    "UPDATE orders_order SET total_price = 0": "is a record",
-    "DELETE FROM orders_order": "is a record",
-    "TRUNCATE orders_order CASCADE": "is a record",
+    "UPDATE orders_order SET total_price = 0": "never changed or deleted",
+    "DELETE FROM orders_order": "never changed or deleted",
+    "TRUNCATE orders_order CASCADE": "never changed or deleted",
     # One debit and one refund per order.
     f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s)": "once_per",
     f"{ENTRY} SELECT %(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s"
     " FROM generate_series(1, 2)": "once_per_order",
     # A code that was sold stays with its order.
     "UPDATE catalogue_vouchercode SET order_id = %(other_order)s"
-    " WHERE order_id = %(order)s": "sold already",
-    "UPDATE catalogue_vouchercode SET order_id = NULL WHERE order_id = %(order)s": "sold already",
+    " WHERE order_id = %(order)s": "already sold",
+    "UPDATE catalogue_vouchercode SET order_id = NULL WHERE order_id = %(order)s": "already sold",
     "UPDATE catalogue_vouchercode SET order_id = 0 WHERE order_id IS NULL": "foreign key",
     "UPDATE catalogue_vouchercode SET shelf_id ="
     " (SELECT id FROM catalogue_shelf WHERE product_id = %(other_product)s)"
-    " WHERE order_id = %(order)s": "sold already",
-    "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "sold already",
+    " WHERE order_id = %(order)s": "already sold",
+    "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "already sold",
     "TRUNCATE catalogue_vouchercode": "sold",
     "UPDATE catalogue_vouchercode SET digest = 'same'": "unique",
     "UPDATE catalogue_shelf SET available_stock = -1": "available_stock",

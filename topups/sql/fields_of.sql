@@ -1,11 +1,11 @@
--- What a top-up product asks for, and whether it is sold through this API; no row where there is no
--- such product. `fields`: [{"number", "name", "label", "type", "required", "options": [{"value",
--- "label"}]}], in the order in which they are shown.
+-- Returns whether a top-up product is sold through this API, and its fields in the order in which
+-- they are shown: [{"number", "name", "label", "type", "required", "options": [{"value",
+-- "label"}]}]. Returns no row for an unknown product.
 --
--- Asked by every purchase of a top-up; the ORM would need four queries.
+-- Every top-up purchase calls it. The ORM would need four queries.
 CREATE OR REPLACE FUNCTION topups_fields_of(p_product bigint)
 RETURNS TABLE (on_sale boolean, fields jsonb) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/performance.md, "The young table"
+SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
 AS $$
 #variable_conflict use_column
 BEGIN

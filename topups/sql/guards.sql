@@ -9,10 +9,11 @@ CREATE OR REPLACE TRIGGER topups_history_is_append_only
     BEFORE UPDATE OR DELETE OR TRUNCATE ON topups_fulfilmentevent
     FOR EACH STATEMENT EXECUTE FUNCTION topups_refuse_change();
 
--- What was bought never changes, and what has ended stays ended; a refund is never undone.
+-- What was bought never changes, an ended fulfilment never moves again, and a refund is never
+-- undone.
 CREATE OR REPLACE FUNCTION topups_guard_fulfilment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'fulfilment % cannot change so', OLD.id USING ERRCODE = '42501';
+    RAISE EXCEPTION 'fulfilment %: this change is not allowed', OLD.id USING ERRCODE = '42501';
 END $$;
 
 CREATE OR REPLACE TRIGGER topups_ended_stays_ended

@@ -1,9 +1,10 @@
--- What a top-up costs, or why it cannot be bought.
+-- Returns the price of a top-up product.
 -- Refuses with VT001, in this order: product_unknown, product_inactive, price_unavailable.
 --
--- Where stock is counted, purchases queue up at the product's row anyway: it is locked before it is
--- read, so whoever waited buys at the price and state that were committed meanwhile. Where it is
--- not, nobody waits.
+-- A product whose stock is counted is locked before it is read, because its purchases follow one
+-- another anyway. A purchase that waited uses the price and state that were committed in the
+-- meantime (docs/decisions/0018-price-under-the-shelf-lock.md). A product whose stock is not
+-- counted is not locked.
 CREATE OR REPLACE FUNCTION topups_offer(
     p_account bigint, p_product bigint, OUT price numeric, OUT currency text
 ) LANGUAGE plpgsql AS $$

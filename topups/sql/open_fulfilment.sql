@@ -1,4 +1,5 @@
--- Puts an accepted top-up in front of the operators, with the first row of its history.
+-- Inserts the fulfilment of an accepted top-up, with the first event of its history; returns its
+-- id.
 CREATE OR REPLACE FUNCTION topups_open_fulfilment(
     p_reference text, p_account bigint, p_client bigint, p_product bigint, p_player_id text,
     p_fields jsonb, p_amount numeric, p_currency text, p_takes_stock boolean

@@ -1,5 +1,6 @@
--- Every change of a package's price is kept, whoever made it: back office, import or SQL.
--- Who that was, the transaction says (config/database/functions.py, name_actor); otherwise it is a database user.
+-- Records every change of a top-up product's price, whether from the back office, an import or SQL.
+-- changed_by is the actor that the transaction named (name_actor in config/database/functions.py),
+-- or else the database user.
 CREATE OR REPLACE FUNCTION topups_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO topups_pricechange (product_id, before, after, changed_by)
@@ -13,7 +14,7 @@ CREATE OR REPLACE TRIGGER topups_price_is_remembered
     FOR EACH ROW WHEN (NEW.price IS DISTINCT FROM OLD.price)
     EXECUTE FUNCTION topups_keep_price();
 
--- The history is append-only; it goes only with what it is the history of.
+-- The history is append-only. Rows are deleted only together with their top-up product.
 CREATE OR REPLACE FUNCTION topups_guard_price_history() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
@@ -28,7 +29,7 @@ CREATE OR REPLACE TRIGGER topups_price_history_is_append_only
     BEFORE UPDATE OR TRUNCATE ON topups_pricechange
     FOR EACH STATEMENT EXECUTE FUNCTION topups_guard_price_history();
 
--- At commit: rows go first, and what they belong to goes after them.
+-- Checked at commit: Django deletes the history before the top-up product.
 DROP TRIGGER IF EXISTS topups_price_history_is_kept ON topups_pricechange;
 CREATE CONSTRAINT TRIGGER topups_price_history_is_kept
     AFTER DELETE ON topups_pricechange DEFERRABLE INITIALLY DEFERRED

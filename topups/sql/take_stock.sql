@@ -1,5 +1,5 @@
--- Takes one package from a product's stock and says whether its stock is counted at all.
--- Refuses with VT001 insufficient_stock. Locks the product's row until commit where it counts.
+-- Takes one from the stock of a top-up product, if its stock is counted; returns whether it is.
+-- Refuses with VT001 insufficient_stock. A counted product stays locked until commit.
 CREATE OR REPLACE FUNCTION topups_take_stock(p_product bigint, OUT takes_stock boolean)
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -14,11 +14,11 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "post_entry.sql": "ace98bc5f18be4b5e217cf6699e8607e94906ae1c96fa8bac848f8ea620cf6e4",
-            "guards.sql": "c09545b7bbcaf4f94030bb1620fc29971f5e32870e727899ad8642e5d0e46ffc",
-            "require.sql": "5f618da389c69a3057759bb7c008cd66465c855ff9d8b89061d2bf81a5f8facd",
-            "debit.sql": "74d0c33b077d3dbf4ddc9b4b840e5f566fe577df3540c12e88d98313d4893fed",
-            "entries_since.sql": "4cee27f29aaed240d92b3951aee4eb3e8f284a78dce1a05943c38c2720a2d47a",
-            "storage.sql": "a2903d65b89d346197e969d0fb5004e8bd10ef4dfc1dc1bb65cd39dd40047b23",
+            "post_entry.sql": "c92fbdc9a144bc78ff5cb8b0fc01c2f4c0d4113ee4d16f4e3c6a7a951a39b0fa",
+            "guards.sql": "fa06f9cd86796a672d88f97fcaee313a1efd59b87fe42613b7dee40507a9f59a",
+            "require.sql": "b2dd718d475c1a3b4f1d332ede001e243f02dfe6dbd031a335cba019592977aa",
+            "debit.sql": "294ee5599965ff7ce9035c3dd5cc457751f13f84a190b5b6af0643321376a1c2",
+            "entries_since.sql": "38faec8a9b78542c5990bb9003d5d4eb6f5773a1b4117872a0ba516ff0c3b918",
+            "storage.sql": "6f49b90ce238ecac7832eff768f4f65420a263997471e4c15fecd2112463cba9",
         },
     )

@@ -1,4 +1,4 @@
--- Takes the price of an order from the wallet: the only debit a purchase makes.
+-- Takes the price of an order from the wallet. This is the only debit of a purchase.
 -- Refuses with VT001 insufficient_balance or client_without_wallet.
 CREATE OR REPLACE FUNCTION wallets_debit(
     p_account bigint, p_amount numeric, p_order_reference text, p_actor text

@@ -1,13 +1,14 @@
--- Where in a wallet's entries, which are in the order of their ids, a moment lies: the id from which
--- on entries were made at or after it. Found by halving, in some forty looks at the index that pages
--- of a statement use anyway: an index on the time would cost every purchase.
+-- Returns the id of a wallet's first entry at or after p_moment, or the next id if there is none.
 --
--- An entry's time is that of its transaction's beginning, its id that of its turn at the wallet; so
--- close to the moment the two may disagree by as long as a transaction lasts. Callers ask for a
--- moment well before or after the one they mean, and compare times themselves.
+-- A binary search over ids: about forty reads of the index (wallet_id, id), which statements use
+-- anyway. An index on created_at would cost every purchase.
 --
--- Only the index (wallet_id, id) serves the order by both: left to choose, the planner may walk the
--- primary key past every other wallet's entries.
+-- The result is only near the moment. An entry gets its time when its transaction starts, but its
+-- id when it gets the wallet's lock, so times and ids may disagree by the length of a transaction.
+-- Callers pass a moment well before or after the one they mean, and compare times themselves.
+--
+-- ORDER BY wallet_id, id: ordered by id alone, the planner may walk the primary key past the
+-- entries of all other wallets.
 CREATE OR REPLACE FUNCTION wallets_entries_since(p_wallet bigint, p_moment timestamptz)
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 DECLARE

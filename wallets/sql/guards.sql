@@ -8,10 +8,10 @@ CREATE OR REPLACE TRIGGER wallets_ledger_is_append_only
     BEFORE UPDATE OR DELETE OR TRUNCATE ON wallets_ledgerentry
     FOR EACH STATEMENT EXECUTE FUNCTION wallets_refuse_change();
 
--- A wallet starts empty, and its balance moves only from within the ledger's own trigger.
+-- A wallet starts empty, and only the ledger's trigger (post_entry.sql) changes its balance.
 CREATE OR REPLACE FUNCTION wallets_guard_balance() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'a balance moves only by a ledger entry' USING ERRCODE = '42501';
+    RAISE EXCEPTION 'a balance changes only by a ledger entry' USING ERRCODE = '42501';
 END $$;
 
 CREATE OR REPLACE TRIGGER wallets_balance_moves_by_ledger

@@ -1,15 +1,15 @@
--- Moves the wallet's balance by the entry that is being inserted, and writes the balance after it.
+-- Changes the balance by the amount of the inserted entry, and sets the entry's balance_after.
 --
--- The UPDATE locks the wallet until commit. Only then does the entry get its id, so the entries of
--- one wallet have ids in the order in which they moved it: reconcile can replay them. The id that
--- the column's default gave was drawn before the lock, perhaps before that of an entry now past it.
+-- Refuses with VT001 insufficient_balance or client_without_wallet (config/database/functions.py).
 --
--- Refuses with SQLSTATE VT001 and the reason as its message (see config/database/functions.py).
+-- The UPDATE locks the wallet until commit, and the entry gets its id after that. So the ids of a
+-- wallet's entries are in the order in which they changed the balance, and reconcile can replay
+-- them. The id from the column's default was drawn before the lock and may be out of order.
 CREATE OR REPLACE FUNCTION wallets_post_entry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    -- To PostgreSQL it is more than any number, and would pass for a balance.
+    -- PostgreSQL sorts NaN above every number, so it would pass the check of the balance.
     IF NEW.amount = 'NaN' THEN
-        RAISE EXCEPTION 'an amount is a number' USING ERRCODE = '23514';
+        RAISE EXCEPTION 'the amount is not a number' USING ERRCODE = '23514';
     END IF;
 
     UPDATE wallets_wallet

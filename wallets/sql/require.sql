@@ -1,5 +1,5 @@
--- Refuses with VT001 client_without_wallet. Asked before stock, so that the reasons keep their
--- order; the debit itself comes last.
+-- Refuses with VT001 client_without_wallet. Purchases call it before they check the stock: the
+-- refusal must come first, although the debit comes last.
 CREATE OR REPLACE FUNCTION wallets_require(p_account bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM wallets_wallet WHERE account_id = p_account;

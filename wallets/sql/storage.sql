@@ -1,14 +1,14 @@
--- How the hot tables of this app are stored.
+-- Storage of the hot tables of this app (docs/decisions/0014-storage-of-hot-tables.md).
 
--- Every purchase updates its wallet. Free space on the page keeps the update there (HOT: it touches
--- no index). Frequent vacuuming removes old row versions before long snapshots turn them into a
--- chain.
+-- Every purchase updates its wallet. With free space on the page, the new row version stays there
+-- and no index changes (HOT). Frequent vacuuming removes old row versions, which would otherwise
+-- form long chains while a long snapshot is open.
 ALTER TABLE wallets_wallet SET (
     fillfactor = 25, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
 );
 
--- The ledger is append-only: nothing to clean, but rows to freeze. Freeze a few often, not all at
--- once.
+-- The ledger is append-only: vacuum has no dead rows to remove, only rows to freeze. Frequent runs
+-- freeze a few rows each.
 ALTER TABLE wallets_ledgerentry SET (
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02
 );
