@@ -1,7 +1,7 @@
-"""The merchant catalogue as a file: categories, products and variations, created or updated by id.
+"""Importing a catalogue file: categories, products and variations, created or updated by id.
 
-What a row does not mention stays as it is; a new row gets the model's defaults. Nothing is ever
-deleted: a product that is not sold any more is switched off.
+A value that the file leaves out stays as it is, or gets the model's default in a new row. An import
+never deletes anything. To stop selling a product, switch it off.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ from config.api.fields import StrictIntegerField, StrictSerializer, StrictString
 from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
 from config.inputs import refuse
 
-MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows made elsewhere
-BATCH = 1000
+MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows created elsewhere
+BATCH = 1000  # rows per statement
 
 Values = dict[str, Any]
 
 
 class StrictBooleanField(serializers.BooleanField):
-    """Accepts true and false and nothing that merely looks like one."""
+    """Accepts only true and false, not strings or numbers."""
 
     def to_internal_value(self, data: Any) -> bool:
         if type(data) is not bool:
@@ -43,21 +43,21 @@ class StrictBooleanField(serializers.BooleanField):
 
 
 class FileRow(StrictSerializer):
-    """An object in the file; the names it may have are declared, and no others."""
+    """An object in the file. Names that are not declared are refused."""
 
     def to_internal_value(self, data: Any) -> Values:
         if not isinstance(data, dict):
-            raise serializers.ValidationError({"non_field_errors": ["An object is expected."]})
+            raise serializers.ValidationError({"non_field_errors": ["Must be an object."]})
         return super().to_internal_value(data)
 
 
 def id_field(**options: Any) -> StrictIntegerField:
-    """An id given by the file."""
+    """An id from the file."""
     return StrictIntegerField(min_value=1, max_value=MAX_FILE_ID, **options)
 
 
 def name_field() -> StrictStringField:
-    """A name for people."""
+    """A name to show."""
     return StrictStringField(max_length=NAME_LENGTH)
 
 
@@ -67,7 +67,7 @@ def currency_field() -> StrictStringField:
 
 
 def price_field(**options: Any) -> serializers.DecimalField:
-    """An exact price, as text or as a JSON number."""
+    """An exact price, as a string or a JSON number."""
     return serializers.DecimalField(
         max_digits=PRICE_DIGITS,
         decimal_places=MONEY_DECIMALS,
@@ -99,7 +99,7 @@ class ProductRow(VariationRow):
 
 @dataclass(frozen=True)
 class Saved:
-    """What became of the rows of one kind, by id."""
+    """Which rows of one kind were created and updated, by id, and how many there were."""
 
     created: set[int]
     updated: set[int]
@@ -118,9 +118,9 @@ class Saved:
 def save_catalogue(
     *, categories: Sequence[Values], products: Sequence[Values]
 ) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows, all or nothing; returns counts by kind.
+    """Creates or updates validated rows in one transaction; returns counts by kind.
 
-    Raises InputProblem, which names the place of each problem in the file.
+    Raises InputProblem with the place of each problem in the file.
     """
     _lock_out_other_editors()
     variations = [
@@ -152,8 +152,8 @@ def save_catalogue(
 
 
 def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
-    """Creates or updates rows by id, and moves the model's own ids past those of the file."""
-    # Locked, or an edit made between reading and writing would be undone.
+    """Creates or updates rows by id, and moves the id sequence past the ids of the file."""
+    # Locked, so that no edit between reading and writing is lost.
     locked = model._default_manager.select_for_update(no_key=True).order_by("pk")
     present = locked.in_bulk([row["id"] for row in rows])
     created, updated = [], []
@@ -176,7 +176,7 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
 
 
 def find_repeats(paths: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Names each id that came before. Takes pairs of a place in the file and the id there."""
+    """A sentence for each repeated id. Takes pairs of a place in the file and the id there."""
     first: dict[Any, str] = {}
     for path, row_id in paths:
         if row_id in first:
@@ -185,7 +185,7 @@ def find_repeats(paths: Iterable[tuple[str, Any]]) -> Iterator[str]:
 
 
 def name_problems(detail: Any, path: str = "") -> Iterator[str]:
-    """One line per error that a serializer found: `products[3].variations[0].price: …`."""
+    """One line for each error of a serializer, such as `products[3].variations[0].price: …`."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             yield from name_problems(inner, _step(path, name))
@@ -205,7 +205,7 @@ def _step(path: str, name: object) -> str:
 
 
 def _lock_out_other_editors() -> None:
-    """Another import, or an edit in the admin, waits until this one is done; sales do not."""
+    """Makes other imports and edits in the back office wait for the commit, but not purchases."""
     with connection.cursor() as cursor:
         cursor.execute(
             "LOCK TABLE catalogue_category, catalogue_product, catalogue_variation"
@@ -244,7 +244,7 @@ def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> 
         category = product.get("category")
         if category is not None and category not in known:
             yield f"products[{place}].category: there is no category {category}"
-        # Merchants reconcile by product; its orders would then be in two currencies.
+        # Merchants reconcile by product, so all orders of a product must have one currency.
         currency = currencies.get(product["id"], product["currency"])
         if currency != product["currency"] and _is_sold(product["id"]):
             yield f"products[{place}].currency: the product was sold in {currency}"
@@ -259,7 +259,7 @@ def _with_category_id(product: Values) -> Values:
 
 
 def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> list[Shelf]:
-    """Puts prices and steps on the shelves, which triggers have made; returns those it changed."""
+    """Sets price and step of the shelves, which triggers have created; returns the changed ones."""
     wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
     wanted |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
@@ -277,13 +277,13 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
 
 
 def _advance_ids(model: type[Model]) -> None:
-    """So that the next row made in the admin does not get an id that the file gave out."""
+    """Moves the id sequence on, so that the back office does not create an id of the file again."""
     table = model._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table])
         (sequence,) = cursor.fetchone()
         cursor.execute(
-            f"SELECT setval(%s, newest.id) FROM (SELECT max(id) AS id FROM {table}) AS newest"  # noqa: S608  names of ours
+            f"SELECT setval(%s, newest.id) FROM (SELECT max(id) AS id FROM {table}) AS newest"  # noqa: S608  our own names
             f" WHERE newest.id > (SELECT last_value FROM {sequence})",
             [sequence],
         )

@@ -1,8 +1,8 @@
-"""Voucher codes from a file onto a shelf: a million rows in bounded memory, all or nothing.
+"""Importing voucher codes from a CSV file: a million rows in bounded memory, all or nothing.
 
-Every row is sealed and streams straight into the table, where the unique digests refuse a code that
-is there already. Only when they did is the file read once more, to say which lines are at fault. A
-code is money, so it is named by its line and never shown.
+Each row is sealed and copied into the table, where the unique digest refuses repeated codes. Only
+then the file is read a second time, to find the lines at fault. Codes are money: messages name the
+line and never show the code.
 """
 
 import csv
@@ -37,7 +37,7 @@ REPEATS_IN_FILE = """
      WHERE line <> first ORDER BY line LIMIT %s
 """
 REPEATS_OF_STOCK = """
-    SELECT line, format('line %%s is in stock already, or sold', line), count(*) OVER ()
+    SELECT line, format('line %%s is already in stock or sold', line), count(*) OVER ()
       FROM staged_code
      WHERE EXISTS (SELECT FROM catalogue_vouchercode code WHERE code.digest = staged_code.digest)
      ORDER BY line LIMIT %s
@@ -45,18 +45,18 @@ REPEATS_OF_STOCK = """
 
 
 class RepeatedCode(InputProblem):
-    """A code is there twice, or was in stock before."""
+    """A code is twice in the file, or already in the table."""
 
     def __init__(self) -> None:
-        super().__init__("A code is repeated, or is in stock already, or sold.")
+        super().__init__("A code is repeated, or is already in stock or sold.")
 
 
 def import_codes(
     *, product_id: int, path: Path, variation_id: int | None = None
 ) -> tuple[Shelf, int]:
-    """Puts the codes of a CSV file on a shelf; returns the shelf as it is then, and how many.
+    """Imports the codes of a CSV file; returns the shelf after the import, and the number of codes.
 
-    Raises InputProblem with the lines at fault, and sealing.CannotOpen.
+    Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     try:
@@ -71,7 +71,7 @@ def import_codes(
 
 
 def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
-    """A product's own shelf, or that of its variation. Raises InputProblem."""
+    """The product's own shelf, or the shelf of its variation. Raises InputProblem."""
     shelf = Shelf.objects.filter(product=product_id, variation=variation_id).first()
     if shelf is None:
         what = f"product {product_id}"
@@ -82,31 +82,31 @@ def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
 
 
 def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
-    """Puts codes on a shelf, to be sold in this order; returns how many.
+    """Adds codes to a shelf, to be sold in this order; returns how many.
 
-    A row is a line number and its code, or a sentence on what is wrong with a line. Raises
+    A row is a line number and its code, or a sentence that says what is wrong with a line. Raises
     InputProblem.
 
-    Locks: a sale takes the shelf's row first and codes after it (catalogue/sql/take_codes.sql).
-    Here the shelf comes last. Nobody can see the new codes before the commit, so nobody can hold
-    one and wait for us, and sales of this shelf go on while a million rows come in. From the UPDATE
-    on they wait for the commit; so the foreign keys of all the rows are checked before it.
+    Locks: a purchase locks the shelf before the codes (catalogue/sql/take_codes.sql); an import
+    updates the shelf last. This cannot deadlock, because nobody sees the new codes before the
+    commit. Purchases go on during the import and wait only between the UPDATE and the commit, so
+    the foreign keys of all rows are checked before the UPDATE.
     """
     digest = code_digester()
     lines = (
         f"{shelf.pk}\t\\\\x{seal_code(code).hex()}\t\\\\x{digest(code.code).hex()}\n"
-        for _, code in _good(rows)
+        for _, code in _good_rows(rows)
     )
     with transaction.atomic(), connection.cursor() as cursor:
-        _wait_for_nobody(cursor)
+        _begin_import(cursor)
         try:
             number = _copy(cursor, "catalogue_vouchercode (shelf_id, sealed, digest)", lines)
         except IntegrityError:
             raise RepeatedCode from None
         if not number:
-            raise InputProblem("The file holds no codes.")
+            raise InputProblem("The file contains no codes.")
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as whoever called us found them
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as the caller left them
         cursor.execute(
             "UPDATE catalogue_shelf SET available_stock = available_stock + %s WHERE id = %s",
             [number, shelf.pk],
@@ -114,17 +114,20 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     return number
 
 
-def _wait_for_nobody(cursor: CursorWrapper) -> None:
-    """A million rows take longer than a statement of the API may. One import at a time: two that
-    share codes would wait for each other, or deadlock."""
+def _begin_import(cursor: CursorWrapper) -> None:
+    """Removes the statement timeout and refuses a second import while one is running.
+
+    A million rows take longer than the API's timeout. Two imports that share codes would wait for
+    each other, or deadlock.
+    """
     cursor.execute("SET LOCAL statement_timeout = 0")
     cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('catalogue.code_import'))")
     if not cursor.fetchone()[0]:
-        raise InputProblem("Another import of codes is running; start this one when it is done.")
+        raise InputProblem("Another import of codes is running. Start this one when it has ended.")
 
 
-def _good(rows: Iterable[Row | str]) -> Iterator[Row]:
-    """The rows up to the first that is not good, which is raised with those that follow it."""
+def _good_rows(rows: Iterable[Row | str]) -> Iterator[Row]:
+    """The rows. At the first faulty line, raises InputProblem with it and every later one."""
     remaining = iter(rows)
     for row in remaining:
         if isinstance(row, str):
@@ -134,7 +137,7 @@ def _good(rows: Iterable[Row | str]) -> Iterator[Row]:
 
 
 def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
-    """Streams lines of COPY's text format into a table; returns how many."""
+    """Copies lines in COPY's text format into a table; returns how many."""
     number = 0
     with connection.wrap_database_errors, cursor.copy(f"COPY {table} FROM STDIN") as copy:
         while batch := list(islice(lines, ROWS_AT_ONCE)):
@@ -145,7 +148,7 @@ def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
 
 def _refuse_repeats(rows: Iterable[Row | str]) -> None:
     digest = code_digester()
-    lines = (f"{line}\t\\\\x{digest(code.code).hex()}\n" for line, code in _good(rows))
+    lines = (f"{line}\t\\\\x{digest(code.code).hex()}\n" for line, code in _good_rows(rows))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
         cursor.execute("CREATE TEMPORARY TABLE staged_code (line integer, digest bytea)")
@@ -164,9 +167,9 @@ def _refuse_repeats(rows: Iterable[Row | str]) -> None:
 
 @contextmanager
 def _read_rows(path: Path, *, doing: str) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file, with a progress bar on stderr where it takes longer than a moment.
+    """The rows of a CSV file, with a progress bar on stderr if reading takes over a second.
 
-    Raises InputProblem where it cannot be read.
+    Raises InputProblem if the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -184,7 +187,7 @@ def _parse_rows(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[Row | str]:
         for row in reader:
             if row:
                 yield _read_row(row, columns, reader.line_num)
-    except _BadLine as error:  # where the line ends is unclear, so nothing after it makes sense
+    except _BadLine as error:  # unclear where the line ends: later lines cannot be read
         yield f"line {reader.line_num + 1}: {error}"
     except csv.Error as error:
         yield f"line {reader.line_num}: {error}"
@@ -211,8 +214,8 @@ def _read_header(row: Sequence[str]) -> list[str]:
     columns = [name.strip().lower() for name in row]
     if "code" not in columns or set(columns) - set(COLUMNS) or len(columns) > len(set(columns)):
         raise InputProblem(
-            "The first line names the columns: code, and if there are any serial_number and"
-            " pin_code, with commas between them."
+            "The first line names the columns, separated by commas: code, and optionally"
+            " serial_number and pin_code."
         )
     return columns
 
@@ -225,7 +228,7 @@ def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | st
         if len(part) > MAX_PART_LENGTH:
             return f"line {line}: {name} is longer than {MAX_PART_LENGTH} characters"
         if not part.isprintable():
-            return f"line {line}: {name} holds characters that cannot be printed"
+            return f"line {line}: {name} contains characters that cannot be printed"
     if not parts["code"]:
         return f"line {line}: the code is empty"
     return line, Code(**parts)

@@ -1,4 +1,4 @@
-"""Voucher codes: sealed when they come in, opened only to be handed over."""
+"""Voucher codes: sealed on import, opened only to hand them over (contract, "Code")."""
 
 import hmac
 import secrets
@@ -17,14 +17,14 @@ DIGEST_KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Code:
-    """One code as a merchant receives it; its parts never show in a repr."""
+    """One code as a merchant receives it. Its repr shows none of its parts."""
 
     code: str = field(repr=False)
     serial_number: str = field(default="", repr=False)
     pin_code: str = field(default="", repr=False)
 
     def shown(self) -> dict[str, str]:
-        """The contract's "Code": empty parts are left out."""
+        """The code as the API shows it, without empty parts."""
         parts = {
             "code": self.code,
             "serial_number": self.serial_number,
@@ -34,19 +34,19 @@ class Code:
 
 
 def seal_code(code: Code) -> bytes:
-    """Encrypts a code for storage."""
+    """The code, encrypted for storage."""
     parts = [code.code, code.serial_number, code.pin_code]
     return sealing.seal(orjson.dumps(parts), Context.VOUCHER_CODE)
 
 
 def open_code(sealed: bytes | memoryview) -> Code:
-    """Decrypts a stored code. Raises sealing.CannotOpen."""
+    """The stored code, decrypted. Raises sealing.CannotOpen."""
     return Code(*orjson.loads(sealing.open_sealed(sealed, Context.VOUCHER_CODE)))
 
 
 def code_digester() -> Callable[[str], bytes]:
-    """Returns the function that tells what the same code, whatever its serial and pin, has in
-    common wherever it is stored: a keyed digest. Raises sealing.CannotOpen."""
+    """The function that computes a code's digest: a keyed SHA-256 of the code without its serial
+    number and PIN. Equal codes have equal digests. Raises sealing.CannotOpen."""
     keyed = hmac.new(digest_key(), digestmod="sha256")
 
     def digest(code: str) -> bytes:
@@ -58,10 +58,10 @@ def code_digester() -> Callable[[str], bytes]:
 
 
 def digest_key() -> bytes:
-    """The key of all digests, made at first use. Raises sealing.CannotOpen.
+    """The key of all digests, created at first use. Raises sealing.CannotOpen.
 
-    It is stored sealed rather than set in the environment, so that a rotation of the encryption
-    keys leaves every digest valid: `reseal` only wraps it anew.
+    It is stored sealed in the database, not set in the environment. A rotation of the encryption
+    keys only seals it again (`manage.py reseal`), so all digests stay valid.
     """
     secret, _ = SealedSecret.objects.get_or_create(
         name=DIGEST_KEY_NAME,

@@ -1,4 +1,4 @@
-"""What is sold: categories, products, variations, and the shelves that hold codes and prices."""
+"""What is sold: categories, products, variations, and shelves with their codes and prices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PRICE_LIMIT = 10 ** (PRICE_DIGITS - MONEY_DECIMALS)
 
 
 class Category(models.Model):
-    """Switching a category off takes all its products out of the catalogue."""
+    """A group of products. Switching it off removes all its products from the catalogue."""
 
     name = models.CharField(max_length=NAME_LENGTH)
     active = models.BooleanField(default=True)
@@ -49,7 +49,7 @@ class ProductType(models.TextChoices):
 
 
 class Product(models.Model):
-    """A voucher product. Its id is a promise to merchants and never changes."""
+    """A voucher product. Merchants rely on its id, which never changes (contract, "Versioning")."""
 
     name = models.CharField(max_length=NAME_LENGTH)
     type = models.CharField(max_length=16, choices=ProductType, null=True, blank=True)
@@ -76,7 +76,7 @@ class Product(models.Model):
 
 
 class Variation(models.Model):
-    """A version of a product with a shelf of its own."""
+    """A version of a product, with its own shelf."""
 
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="variations")
     name = models.CharField(max_length=NAME_LENGTH)
@@ -84,7 +84,7 @@ class Variation(models.Model):
 
     class Meta:
         constraints = [
-            # What a shelf's (product, variation) pair refers to, so that the two always agree.
+            # A shelf's foreign key (product, variation) refers to it.
             models.UniqueConstraint(
                 name="catalogue_variation_product_and_id", fields=["product", "id"]
             ),
@@ -95,9 +95,9 @@ class Variation(models.Model):
 
 
 class Shelf(models.Model):
-    """What is sold from: a product's own shelf (no variation) or one variation's.
+    """What is sold from: a product's own shelf (no variation) or the shelf of a variation.
 
-    `available_stock` counts the unsold codes. Every transaction that adds or takes codes moves it
+    `available_stock` counts the unsold codes. Every transaction that adds or takes codes changes it
     by the same number; `reconcile` compares the two.
     """
 
@@ -110,12 +110,12 @@ class Shelf(models.Model):
         decimal_places=MONEY_DECIMALS,
         null=True,
         blank=True,
-        help_text="Price of one unit; empty means not for sale.",
+        help_text="Price of one unit. Empty means not for sale.",
     )
     quantity_step = models.PositiveSmallIntegerField(
         default=1,
         validators=[MinValueValidator(1)],
-        help_text="Number of codes making one unit.",
+        help_text="Number of codes in one unit.",
     )
     available_stock = models.PositiveIntegerField(default=0, editable=False)
 
@@ -143,7 +143,8 @@ class Shelf(models.Model):
         return str(self.variation or self.product)
 
     def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
-        """Never writes the stock that was read: codes may have come and gone since."""
+        """Saves every column but `available_stock`: purchases and imports may have changed it since
+        it was read."""
         if update_fields is None and not self._state.adding:
             names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
             update_fields = [name for name in names if name != "available_stock"]
@@ -151,7 +152,7 @@ class Shelf(models.Model):
 
 
 class PriceChange(models.Model):
-    """One change of a shelf's price; written by a trigger, whoever changed it."""
+    """One price change of a shelf, recorded by catalogue/sql/price_history.sql."""
 
     shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, related_name="price_changes")
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
@@ -164,13 +165,15 @@ class PriceChange(models.Model):
 
 
 class VoucherCode(models.Model):
-    """One code. `sealed` holds code, serial and pin; `digest` refuses the same code twice.
+    """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.codes`).
 
-    `position` orders a shelf's codes. Sales read it through an index that holds unsold codes only;
-    ordering by the primary key would walk past every code ever sold.
+    `digest` is unique, so the same code cannot be stored twice.
 
-    `order_id` names the order that took the code; `orders` adds the foreign key, since this app
-    does not know orders. One column, so one code can never be on two orders.
+    Codes of a shelf are sold by ascending `position`, through an index that holds only unsold
+    codes. Ordered by the primary key, a purchase might walk past every code ever sold.
+
+    `order_id` names the order that took the code. A code has one such column, so it cannot be on
+    two orders. The app `orders` adds the foreign key (orders/sql/constraints.sql).
     """
 
     shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="codes", db_index=False)
@@ -200,7 +203,7 @@ class VoucherCode(models.Model):
 
 
 class SealedSecret(models.Model):
-    """A secret of the service that must outlive the rotation of encryption keys, itself sealed."""
+    """A secret of the service, stored sealed, that survives a rotation of the encryption keys."""
 
     name = models.CharField(max_length=50, unique=True)
     sealed = models.BinaryField()
@@ -210,7 +213,8 @@ class SealedSecret(models.Model):
 
 
 class ReferenceLink(models.Model):
-    """A merchant's own name for a shelf: one name per shelf, one shelf per name."""
+    """A merchant reference: an account's own name for a shelf. One name per shelf, one shelf per
+    name."""
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="references")
     reference = models.CharField(max_length=MAX_REFERENCE_LENGTH, validators=[validate_reference])

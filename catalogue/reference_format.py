@@ -1,4 +1,4 @@
-"""The form of a merchant reference (contract, "Voucher purchase body")."""
+"""What a merchant reference may look like (contract, "Voucher purchase body")."""
 
 import re
 
@@ -11,32 +11,32 @@ _LATER = re.compile(r"[^\W_]|[ ._\-/:#]")
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` may name a shelf."""
+    """Whether `text` is a valid merchant reference."""
     return not broken_rules(text)
 
 
 def broken_rules(text: str) -> list[str]:
-    """A sentence for each rule that `text` breaks, naming where; none for a good reference."""
+    """A sentence for each rule that `text` breaks; none for a valid reference."""
     if not text:
-        return ["A reference has at least one character."]
+        return ["A reference needs at least one character."]
     broken = []
     if len(text) > MAX_REFERENCE_LENGTH:
         broken.append(
-            f"A reference has at most {MAX_REFERENCE_LENGTH} characters; this has {len(text)}."
+            f"A reference has at most {MAX_REFERENCE_LENGTH} characters; this one has {len(text)}."
         )
     if not _FIRST.fullmatch(text[0]):
         broken.append(f"A reference starts with a letter or digit, not with {_show(text[0])}.")
     strange = next((n for n, c in enumerate(text[1:], 2) if not _LATER.fullmatch(c)), None)
     if strange is not None:
         broken.append(
-            f"A reference goes on with letters, digits, spaces and . _ - / : # only; character"
+            f"A reference contains only letters, digits, spaces and . _ - / : #, but character"
             f" {strange} is {_show(text[strange - 1])}."
         )
     return broken
 
 
 def validate_reference(text: str) -> None:
-    """Raises ValidationError with the rules that `text` breaks."""
+    """Raises ValidationError with a sentence for each rule that `text` breaks."""
     broken = broken_rules(text)
     if broken:
         raise ValidationError(broken)

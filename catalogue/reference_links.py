@@ -1,4 +1,4 @@
-"""A merchant's own names for shelves."""
+"""Linking merchant references to shelves, one by one or all at once."""
 
 from collections.abc import Mapping
 
@@ -15,15 +15,15 @@ from config.inputs import find_row, refuse
 def link_reference(
     *, account_id: int, reference: str, product_id: int, variation_id: int | None = None
 ) -> ReferenceLink:
-    """Makes `reference` the account's name of a shelf; returns the link.
+    """Makes `reference` the account's name for a shelf; returns the link.
 
-    One name per shelf and one shelf per name: what either of the two stood for before is let go,
-    so a merchant renames by linking anew. Raises InputProblem or ValidationError.
+    A shelf has one name and a name has one shelf: earlier links of the shelf and of the name are
+    removed, so linking again renames. Raises InputProblem or ValidationError.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     validate_reference(reference)
     with transaction.atomic():
-        # Links of one account are made one after the other.
+        # One change at a time per account: the account's row is locked first.
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
         links.filter(reference=reference).exclude(shelf=shelf).delete()
@@ -36,7 +36,7 @@ def link_reference(
 def unlink_reference(
     *, account_id: int, product_id: int, variation_id: int | None = None
 ) -> ReferenceLink | None:
-    """Takes the account's name off a shelf; returns the link that was, if there was one.
+    """Removes the account's name from a shelf; returns the removed link, or None if there was none.
 
     Raises InputProblem for an unknown shelf.
     """
@@ -50,12 +50,12 @@ def unlink_reference(
 
 
 def replace_references(*, account_id: int, names: Mapping[int, str]) -> tuple[int, int]:
-    """Gives each of these shelves its name, by shelf id; an empty one takes the name off.
+    """Names many shelves at once; returns how many links were created or changed, and how many
+    removed.
 
-    Names may be exchanged among the shelves. Returns how many links were made or changed, and how
-    many taken off. Raises InputProblem, and changes nothing, where a name stands for a shelf on
-    sale that is not among these; one that is not on sale any more loses it. The names have been
-    validated, and no two are the same.
+    `names` maps shelf ids to validated, distinct names; an empty name removes the link. Shelves may
+    swap names. A shelf outside `names` that is no longer on sale loses a name that is given to
+    another. If it is on sale, InputProblem is raised and nothing changes.
     """
     with transaction.atomic():
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
@@ -65,8 +65,8 @@ def replace_references(*, account_id: int, names: Mapping[int, str]) -> tuple[in
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         refuse(
-            f"{link.reference!r} is the name of another shelf ({link.shelf}): name that in the file"
-            " too, or take the name off it first"
+            f"{link.reference!r} is the name of another shelf ({link.shelf}): add that shelf to the"
+            " file, or remove its name first"
             for link in elsewhere.select_related("shelf__product", "shelf__variation")
         )
         before = dict(links.filter(shelf__in=names).values_list("shelf_id", "reference"))

@@ -1,7 +1,7 @@
-"""How a product is shown to a merchant (contract, "Product" and "Variation").
+"""The response schemas of `/products` (contract, "Product" and "Variation").
 
-For the OpenAPI document: a product is written as `catalogue.selectors` builds it, and tests hold
-each answer against the document.
+They only describe: `catalogue.selectors` builds the products, and the tests check every response
+against the OpenAPI document.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from config.api.fields import MoneyField
 
 
 class VariationSerializer(serializers.Serializer[Any]):
-    """A version of a product, with a shelf and a price of its own."""
+    """A version of a product, with its own stock and price."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -25,7 +25,7 @@ class VariationSerializer(serializers.Serializer[Any]):
 
 
 class ProductSerializer(serializers.Serializer[Any]):
-    """A voucher product; its numbers are those of its own shelf."""
+    """A voucher product. Stock, price and step are those of its own shelf."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

@@ -1,4 +1,4 @@
-"""Reads of the catalogue, as one merchant sees it."""
+"""Reading the catalogue as one merchant sees it (contract, "Product")."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def _shelves_of_products_on_sale() -> QuerySet[Shelf]:
 
 
 def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:
-    """The account's own names of these shelves, by shelf id."""
+    """The account's merchant references of these shelves, by shelf id."""
     if account is None:
         return {}
     links = ReferenceLink.objects.filter(account=account, shelf__in=shelf_ids)
@@ -100,7 +100,7 @@ def show_products(products: Sequence[Product], *, account: Account | None) -> li
 
 @dataclass(frozen=True)
 class _Merchant:
-    """What of the merchant shapes the catalogue: own names, and the wallet's currency."""
+    """What the catalogue shows differently to each merchant: its references and its currency."""
 
     references: dict[int, str]
     currency: str
@@ -141,7 +141,7 @@ def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str
 
 
 def named_like(products: QuerySet[Named], search: str) -> QuerySet[Named]:
-    """Those whose name holds `search`, in any case; no character has a special meaning."""
-    if "\x00" in search or len(search) > NAME_LENGTH:  # no name can hold it
+    """The products whose name contains `search` in any case; no character is special."""
+    if "\x00" in search or len(search) > NAME_LENGTH:  # no name contains it
         return products.none()
     return products.filter(name__icontains=search)

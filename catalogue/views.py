@@ -20,9 +20,9 @@ class ProductViewSet(ApiViewSet):
         operation_id="list_products",
         parameters=[
             *page_parameters(DEFAULT_PER_PAGE),
-            OpenApiParameter("search", str, description="Part of the name, in any case."),
+            OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
             OpenApiParameter(
-                "in_stock", bool, description="`1` or `true`: only products with codes to sell."
+                "in_stock", bool, description="`1` or `true`: only products with codes in stock."
             ),
         ],
         responses=answers(page_of(ProductSerializer)),
@@ -44,6 +44,6 @@ class ProductViewSet(ApiViewSet):
         responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]),
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:
-        """One product. `product_not_found` (404) where it is missing or switched off."""
+        """One product. `product_not_found` (404) if it does not exist or is switched off."""
         found = selectors.get_product(account=caller(request).account, product_id=product)
         return ok(found)

@@ -1,14 +1,14 @@
-"""Forgets old idempotency records (contract, "Limits": seven days and one day)."""
+"""Deleting old idempotency records (contract, "Limits": after seven days and one day)."""
 
 import time
 
 from django.conf import settings
 from django.db import connection
 
-BATCH = 1000
+BATCH = 1000  # records per transaction
 
-# ARRAY(…) is worked out once, so a batch is a batch whatever plan the planner likes. SKIP LOCKED
-# passes over a record that a purchase is stamping, or a retry taking over, right now.
+# ARRAY(…) is evaluated once, so a batch has at most BATCH records in every plan. SKIP LOCKED skips
+# records that a purchase is stamping or a retry is taking over.
 DELETE_BATCH = """
     DELETE FROM idempotency_idempotencyrecord WHERE id = ANY (ARRAY(
         SELECT id FROM idempotency_idempotencyrecord
@@ -17,8 +17,8 @@ DELETE_BATCH = """
             OR response IS NULL
            AND created_at <= statement_timestamp() - make_interval(days => %(unfinished)s)
            AND started_at <= statement_timestamp() - make_interval(secs => %(in_progress)s)
-           -- A retry may have bought under an old record minutes ago: that purchase is remembered
-           -- for a day of its own, or the next retry would buy again.
+           -- A retry may have bought under an old record minutes ago. The record stays for a day
+           -- after that purchase, or the next retry would buy again.
            AND (order_reference IS NULL
                 OR started_at <= statement_timestamp() - make_interval(days => %(unfinished)s))
          ORDER BY created_at
@@ -29,13 +29,13 @@ DELETE_BATCH = """
 
 
 def cleanup_records(*, seconds: float = float("inf")) -> int:
-    """Deletes every record past its time, in small batches; returns how many.
+    """Deletes expired records in small batches; returns how many.
 
-    After so many `seconds` it begins no other batch, and leaves the rest to the next run.
+    Stored successes expire after IDEMPOTENCY_KEEP_COMPLETED_DAYS, unfinished records after
+    IDEMPOTENCY_KEEP_UNFINISHED_DAYS unless an attempt on them may still be running.
 
-    A stored success goes after IDEMPOTENCY_KEEP_COMPLETED_DAYS, an unfinished record after
-    IDEMPOTENCY_KEEP_UNFINISHED_DAYS unless an attempt on it may still be running. Each batch
-    commits by itself, and none waits for a purchase.
+    Each batch is a transaction of its own, and none waits for a purchase. After `seconds` no new
+    batch starts; the next run continues.
     """
     total = 0
     end = time.monotonic() + seconds

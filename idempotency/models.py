@@ -1,4 +1,4 @@
-"""What the service remembers of a purchase request, so that a retry can never buy twice."""
+"""Idempotency records, by which a retry never buys twice (contract, "Idempotency record")."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ MAX_KEY_BYTES = 128
 
 
 class IdempotencyRecord(models.Model):
-    """One key of one client (contract, "Idempotency record").
+    """One idempotency key of one client.
 
-    In progress while `response` is empty, a stored success afterwards. `attempt` is a fencing
-    token, random at first: a retry that takes the key over raises it, and the purchase of the
-    attempt before finds its number gone and rolls back. `order_reference` is stamped in the
-    purchase's own transaction, so it is there exactly when the order is.
+    The key is in progress while `response` is empty; afterwards it is a stored success.
+
+    `attempt` numbers the attempts, starting at a random number. A retry that takes the key over
+    increases it; the purchase of the older attempt then finds another number and rolls back.
+
+    `order_reference` is stamped in the transaction of the purchase, so it is set exactly when the
+    order exists.
     """
 
     client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, db_index=False)

@@ -1,7 +1,8 @@
-"""One purchase per key: claim it, store the answer, or release it (contract, "Idempotency rules").
+"""One purchase per key: claim the key, store the response, or release the key (contract,
+"Idempotency rules").
 
-The state lives in one row per client and key; each step here is one SQL function in
-`idempotency/sql/`, so that it is atomic whoever races with it.
+The state is one row per client and key (`IdempotencyRecord`). Each step is one SQL function in
+idempotency/sql/, so concurrent requests cannot see or leave a half-done step.
 """
 
 import hashlib
@@ -28,13 +29,13 @@ HEADER = "Idempotency-Key"
 _CANONICAL = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
-    default=lambda number: {"\x00decimal": str(number)},  # no parsed name holds a NUL
+    default=lambda number: {"\x00decimal": str(number)},  # no parsed name contains a NUL
 )
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to carry out one attempt of one purchase."""
+    """The right to one attempt of a purchase."""
 
     record_id: int
     attempt: int
@@ -42,29 +43,32 @@ class Claim:
 
 @dataclass(frozen=True)
 class Replay:
-    """A stored success: the exact bytes of the original creation response."""
+    """A stored success: the exact bytes of the original response."""
 
     body: bytes = field(repr=False)
 
 
 def check_key(key: str | None) -> str:
-    """Returns a usable key. Raises `idempotency_key_required`, `idempotency_key_too_long` or
-    `validation_failed`; a key is never shortened or trimmed."""
+    """The key, if it can be used; it is never shortened or trimmed.
+
+    Raises `idempotency_key_required`, `idempotency_key_too_long` or `validation_failed`.
+    """
     if key is None or not key.strip():
         raise ApiError(ErrorCode.IDEMPOTENCY_KEY_REQUIRED)
-    if len(key) > MAX_KEY_BYTES:  # WSGI hands over each byte of a header as one character
+    if len(key) > MAX_KEY_BYTES:  # WSGI decodes each byte of a header to one character
         raise ApiError(ErrorCode.IDEMPOTENCY_KEY_TOO_LONG)
     if not (key.isascii() and key.isprintable()):
-        raise ValidationFailed({HEADER: ["Use printable ASCII characters only."]})
+        raise ValidationFailed({HEADER: ["Use only printable ASCII characters; a UUID is fine."]})
     return key
 
 
 def fingerprint(
     *, endpoint: str, query: list[tuple[str, list[str]]], body: dict[str, Any]
 ) -> bytes:
-    """A digest of what was asked: endpoint, query parameters and parsed body.
+    """A SHA-256 of the request: endpoint, query parameters and parsed body.
 
-    Whitespace and the order of members make no difference; types of values do (`1`, `1.0`, `"1"`).
+    Whitespace and the order of members make no difference. Types of values do: `1`, `1.0` and `"1"`
+    are different.
     """
     canonical = _CANONICAL.encode([endpoint, sorted(query), body])
     return hashlib.sha256(canonical.encode()).digest()
@@ -74,7 +78,7 @@ def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Rep
     """Claims the key for one attempt, or returns the stored success.
 
     Raises `idempotency_key_reused`, `request_in_progress`, or `request_abandoned` with the
-    `reference` of the order.
+    `reference` of the order. idempotency/sql/claim.sql describes the outcomes.
     """
     row = call(
         "idempotency_claim",
@@ -97,10 +101,10 @@ def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Rep
 
 
 def store_response(*, claim: Claim, body: bytes) -> None:
-    """Keeps the creation response for replays.
+    """Stores the response for replays.
 
-    Never raises for a lost database: the purchase is committed and its answer is at hand. A retry
-    then learns `request_abandoned`, and the order is read with GET.
+    A database error is logged, not raised: the purchase is committed, and the client gets its
+    response. A later retry then gets `request_abandoned`, and the client reads the order.
     """
     sealed = sealing.seal(body, Context.REPLAY_BODY)
     try:
@@ -111,7 +115,7 @@ def store_response(*, claim: Claim, body: bytes) -> None:
 
 @contextmanager
 def released_on_refusal(claim: Claim) -> Iterator[None]:
-    """Forgets the key where the block ends in a refusal (4xx): the same request may come again.
+    """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
     Any other failure leaves the key in progress, because the outcome is unknown.
     """

@@ -1,4 +1,4 @@
-"""What Celery beat runs for this app."""
+"""The scheduled task of this app."""
 
 from celery import shared_task
 
@@ -9,5 +9,5 @@ SECONDS = 15  # well below CELERY_TASK_SOFT_TIME_LIMIT
 
 @shared_task
 def cleanup_idempotency() -> int:
-    """Forgets old idempotency records; safe to run twice, or twice at once."""
+    """Deletes expired idempotency records. Safe to run twice, also at the same time."""
     return cleanup_records(seconds=SECONDS)

@@ -1,4 +1,4 @@
-"""Examples of purchases for the OpenAPI document."""
+"""Example purchases and orders for the OpenAPI document."""
 
 from drf_spectacular.utils import OpenApiExample
 

@@ -1,4 +1,4 @@
-"""What was bought."""
+"""Orders: the records of what was bought (contract, "Order")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topups.models import Fulfilment, FulfilmentStatus
 
 
 class OrderStatus(models.TextChoices):
-    """Contract, "Order", field `status`. Not to be confused with a fulfilment's."""
+    """Contract, "Order", field `status`. A fulfilment has its own FulfilmentStatus."""
 
     PENDING = "pending"
     COMPLETED = "completed"
@@ -33,12 +33,12 @@ STATUS_OF_TOPUP = {
 
 
 class Order(models.Model):
-    """One accepted purchase: an immutable record of what was sold, for how much, to whom.
+    """The record of one accepted purchase: what was sold, to whom, for how much. It never changes.
 
     A voucher order names the shelf it was sold from, a top-up order its fulfilment.
 
-    `number` counts a client's orders from 1 without gaps, so that the total and any page of the
-    list cost the same however many there are.
+    `number` counts the orders of a client from 1 without gaps. The total of a list is the last
+    number and a page is a range of numbers, so neither takes longer as orders accumulate.
     """
 
     reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
@@ -85,25 +85,25 @@ class Order(models.Model):
 
     @property
     def units(self) -> int:
-        """How many units were bought; `quantity` counts codes."""
+        """How many units were bought. `quantity` counts codes."""
         return self.quantity // self.units_per_sale
 
     @property
     def status(self) -> OrderStatus:
-        """Derived, never stored: a voucher order exists only when its codes were handed over,
-        and a top-up stands where its fulfilment stands."""
+        """Derived, never stored. A voucher order exists only if its codes were handed over; a
+        top-up order follows its fulfilment."""
         if self.fulfilment is None:
             return OrderStatus.COMPLETED
         return status_of_topup(self.fulfilment.status)
 
 
 def status_of_topup(status: str) -> OrderStatus:
-    """The order status that a fulfilment status stands for: pending until it has ended."""
+    """The order status for a fulfilment status: pending until the fulfilment has ended."""
     return STATUS_OF_TOPUP.get(FulfilmentStatus(status), OrderStatus.PENDING)
 
 
 class ClientCounter(models.Model):
-    """How many orders a client has: the last `Order.number` given out."""
+    """How many orders a client has, which is also its last `Order.number`."""
 
     client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
     orders = models.PositiveBigIntegerField()

@@ -1,11 +1,10 @@
-"""Orders of all clients of one account, for its people: what was bought, never the codes.
+"""Orders of all clients of an account, as the merchant site shows them to members: without codes.
 
-Nothing here reads a code, sealed or open: a page has no business with them, and whoever may see the
-page is not the client that bought.
+Nothing here reads codes, sealed or open. Only the client that bought them may read them.
 
-An account's orders are found through what is in order already, so that a page costs the same
-however many there are: by its ledger, where each order is one debit; by a client's numbers; or, for
-what is open or failed, by the account's fulfilments.
+A page costs the same however many orders there are, because each list is read through rows that are
+already in order: the ledger (each order has one debit), the numbers of one client's orders, or, for
+pending and failed orders, the fulfilments of the account.
 """
 
 from __future__ import annotations
@@ -33,14 +32,17 @@ SPEND_TIMEOUT_SECONDS = 5
 
 @dataclass(frozen=True)
 class OrderList:
-    """Rows that name one order each by `reference_field`, to be paged by `key`, newest first."""
+    """Rows that each name one order in `reference_field`, to be paged by `key`, newest first.
+
+    The rows are orders, ledger entries or fulfilments.
+    """
 
     rows: QuerySet[Any]
     key: str
     reference_field: str
 
     def orders(self, rows: Iterable[Any]) -> list[Order]:
-        """The orders that these rows name, in their order."""
+        """The orders that these rows name, in the order of the rows."""
         references = [getattr(row, self.reference_field) for row in rows]
         found = {order.reference: order for order in _shown().filter(reference__in=references)}
         return [found[reference] for reference in references]
@@ -54,10 +56,10 @@ def list_account_orders(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> OrderList:
-    """The orders of the account's clients, or of this one of them, with this status, made from
-    `since` on and before `until`."""
+    """The orders of the account, optionally of one client and with one status, created from
+    `since` on and before `until`. Raises ValueError for a client of another account."""
     if client is not None and client.account_id != account.pk:
-        raise ValueError("a client of another account")
+        raise ValueError("the client belongs to another account")
     if status in (OrderStatus.PENDING, OrderStatus.FAILED):
         return OrderList(_topups(account, client, status, since, until), "pk", "order_reference")
     if client is not None:
@@ -72,20 +74,20 @@ def list_account_orders(
 
 
 def find_account_order(account: Account, reference: str) -> Order | None:
-    """One order of the account's clients; None for another's as for one that does not exist."""
+    """One order of the account; None for an order of another account, as for an unknown one."""
     if not REFERENCE_PATTERN.fullmatch(reference):
         return None
     return _shown().filter(reference=reference, client__account=account).first()
 
 
 def count_open_topups(account: Account) -> int:
-    """How many of the account's top-ups wait for their operators."""
+    """How many top-ups of the account have not ended yet."""
     return Fulfilment.objects.filter(account=account, status__in=OPEN).count()
 
 
 @dataclass(frozen=True)
 class Spend:
-    """What one day's orders of one product cost."""
+    """What the orders of one product cost on one day (UTC)."""
 
     day: date
     product: str
@@ -94,9 +96,9 @@ class Spend:
 
 
 def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
-    """What was spent from this moment on, by day (UTC) and product. Raises StatementTimeout.
+    """What was spent since a moment, by day and product. Raises StatementTimeout.
 
-    It costs as much as there are orders since then, so keep that close.
+    The time it takes grows with the number of orders since then.
     """
     with statement_timeout(SPEND_TIMEOUT_SECONDS):
         rows = query("orders_spend_of_account", account.pk, since, since - MARGIN)
@@ -116,7 +118,7 @@ def _topups(
     since: datetime | None,
     until: datetime | None,
 ) -> QuerySet[Fulfilment]:
-    """Only top-ups are ever pending or failed."""
+    """The fulfilments of pending or failed orders; only top-ups have these statuses."""
     of_account = Fulfilment.objects.filter(account=account)
     if status is OrderStatus.PENDING:
         found = of_account.filter(status__in=OPEN)
@@ -147,8 +149,11 @@ def _of_client(
 
 
 def _number_since(client: ApiClient, moment: datetime) -> int:
-    """The number of a client's first order from this moment on, by some twenty looks at an index:
-    numbers have no gaps, and are in the order of time but for the length of a transaction."""
+    """The number of a client's first order near or after a moment, by a binary search over the
+    numbers (about twenty reads of an index).
+
+    Numbers have no gaps. They are in the order of time, except within the length of a transaction.
+    """
     counter = ClientCounter.objects.filter(client=client).first()
     numbers = range(1, (counter.orders if counter else 0) + 1)
     made_at = Order.objects.filter(client=client).values_list("created_at", flat=True)

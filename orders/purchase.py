@@ -125,7 +125,9 @@ def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "product_unknown":
-            return ValidationFailed({"product_id": ["There is no product with this id."]})
+            return ValidationFailed(
+                {"product_id": ["There is no product with this id; see `GET /products`."]}
+            )
         case "variation_mismatch":
             return ApiError(ErrorCode.VARIATION_MISMATCH)
         case "product_reference_ambiguous":

@@ -19,7 +19,7 @@ from topups.models import MAX_FIELD_VALUE_LENGTH, MAX_FIELDS, MAX_PLAYER_ID_LENG
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
-    """A purchase of voucher codes; the product is named by `product_id` or `merchant_reference`."""
+    """A purchase of voucher codes. `product_id` or `merchant_reference` names the product."""
 
     product_id = StrictIntegerField(min_value=1, max_value=MAX_ID, required=False)
     merchant_reference = StrictStringField(
@@ -32,7 +32,7 @@ class VoucherPurchaseSerializer(StrictSerializer):
     delivery_type = serializers.ChoiceField(
         ["voucher"],
         required=False,
-        error_messages={"invalid_choice": "Send voucher or top_up."},
+        error_messages={"invalid_choice": "Send `voucher` or `top_up`."},
     )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -47,13 +47,13 @@ class VoucherPurchaseSerializer(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "product_id" not in attrs and "merchant_reference" not in attrs:
             raise serializers.ValidationError(
-                {"product_id": ["Name the product by product_id or by merchant_reference."]}
+                {"product_id": ["Name the product with `product_id` or `merchant_reference`."]}
             )
         return attrs
 
 
 class TopUpPurchaseSerializer(StrictSerializer):
-    """A purchase of one top-up; `fields` holds what the game asks for, by field id."""
+    """A purchase of one top-up. `fields` maps field ids to the values the game asks for."""
 
     delivery_type = serializers.ChoiceField(["top_up"])
     system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)

@@ -14,7 +14,7 @@ from topups.models import FailureReason, FulfilmentStatus
 
 
 class CodeSerializer(serializers.Serializer[Any]):
-    """A voucher code. One without serial number or pin shows neither."""
+    """A voucher code. `serial_number` and `pin_code` are absent where the code has none."""
 
     code = serializers.CharField()
     serial_number = serializers.CharField(required=False)
@@ -22,7 +22,7 @@ class CodeSerializer(serializers.Serializer[Any]):
 
 
 class VoucherOrderSerializer(serializers.Serializer[Any]):
-    """A purchase of voucher codes, as it was sold."""
+    """An order of voucher codes: what was sold, and the codes."""
 
     reference = serializers.CharField()
     status = serializers.ChoiceField(OrderStatus.choices)
@@ -40,7 +40,7 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
 
 
 class TopUpOrderSerializer(serializers.Serializer[Any]):
-    """A purchase of a top-up, and where its delivery stands."""
+    """An order of a top-up, and the state of its delivery."""
 
     reference = serializers.CharField()
     status = serializers.ChoiceField(OrderStatus.choices)

@@ -1,4 +1,7 @@
-"""Reads of orders. Every one starts at `orders_of`: nobody sees another client's order."""
+"""Reading the orders of a client (contract, "GET /orders and GET /orders/{reference}").
+
+Every read goes through `orders_of`, so no client sees the orders of another.
+"""
 
 import re
 from typing import Any
@@ -21,16 +24,13 @@ def orders_of(
     oldest: int | None = None,
     newest: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The order with this reference, or those with these numbers, newest first, as the database
-    keeps them (orders/sql/orders_of.sql).
-
-    The one function through which a client's order is read.
-    """
+    """The client's order with this reference, or its orders numbered `oldest` to `newest`, newest
+    first, as rows of orders/sql/orders_of.sql."""
     return query("orders_of", client.pk, client.account_id, reference, oldest, newest)
 
 
 def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
-    """One order. Raises `order_not_found`, the same for a foreign order as for an unknown one."""
+    """One order. Raises `order_not_found`, for an order of another client as for an unknown one."""
     found = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
     if not found:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
@@ -38,10 +38,10 @@ def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
 
 
 def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]], int]:
-    """One page of orders, newest first, and the total.
+    """One page of the client's orders, newest first, and the total.
 
-    Orders are numbered per client without gaps and never deleted, so the counter is the total and
-    a page is a range of numbers: nothing is counted and nothing skipped.
+    Orders are numbered per client without gaps and never deleted. The counter is the total and a
+    page is a range of numbers, so no COUNT and no OFFSET is needed.
     """
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
@@ -51,7 +51,7 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
 
 
 def _show(row: dict[str, Any]) -> dict[str, Any]:
-    """An order ready to serialize."""
+    """The order as the API shows it; `orders.schemas` describes it."""
     sale = {
         "reference": row["reference"],
         "quantity": row["quantity"],

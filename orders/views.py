@@ -35,7 +35,7 @@ from orders.requests import (
 from orders.schemas import OrderSerializer
 
 DEFAULT_PER_PAGE = 25
-KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP strips spaces at both ends
+KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP trims spaces
 PURCHASE_ERRORS = [
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED,
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG,
@@ -65,7 +65,7 @@ class OrderViewSet(ApiViewSet):
                 },
                 OpenApiParameter.HEADER,
                 required=True,
-                description="A new UUID for each independent purchase; the same on retries.",
+                description="A new UUID for each purchase. A retry sends the same one.",
             ),
             REPLAY_HEADER,
         ],
@@ -79,7 +79,7 @@ class OrderViewSet(ApiViewSet):
         """Buys voucher codes or a top-up, paid from the wallet.
 
         The same key with the same content never buys twice: a stored success is replayed. After a
-        network failure or a 5xx the outcome is unknown; send the same request with the same key.
+        network failure or a 5xx the outcome is unknown. Send the same request with the same key.
         """
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
@@ -134,18 +134,21 @@ class OrderViewSet(ApiViewSet):
         operation_id="get_order",
         parameters=[
             OpenApiParameter(
-                "reference", str, OpenApiParameter.PATH, description="As the purchase answered it."
+                "reference",
+                str,
+                OpenApiParameter.PATH,
+                description="The `reference` that the purchase returned.",
             )
         ],
         responses=answers(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
-        """One order. `order_not_found` (404) also for an order of another key."""
+        """One order. `order_not_found` (404) for an unknown order and for one of another client."""
         order = selectors.get_order(client=caller(request), reference=reference)
         return ok(order)
 
 
 def _created(body: bytes, *, replay: bool = False) -> HttpResponse:
-    """201 with exactly these bytes, so that a replay is the original answer to the letter."""
+    """201 with exactly these bytes: a replay is the original response, byte for byte."""
     headers = {"Idempotent-Replay": "true"} if replay else {}
     return HttpResponse(body, status=201, content_type=JSON_MEDIA_TYPE, headers=headers)

@@ -1,4 +1,4 @@
-"""The top-up part of the catalogue file: packages and their fields, created or updated by id."""
+"""Importing the top-up products of a catalogue file, with their fields, by id."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ class FieldRow(FileRow):
     def validate(self, attrs: Values) -> Values:
         if (attrs["type"] == FieldType.DROPDOWN) != bool(attrs.get("options")):
             raise serializers.ValidationError(
-                {"options": ["A dropdown has options, and no other type has any."]}
+                {"options": ["A dropdown needs options; other types have none."]}
             )
         return attrs
 
@@ -80,10 +80,10 @@ class TopUpProductRow(FileRow):
 
 @transaction.atomic
 def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows, all or nothing; returns counts by kind.
+    """Creates or updates validated rows in one transaction; returns counts by kind.
 
-    A product's `fields`, where the file lists them, become exactly those, in that order: what was
-    bought before keeps its own copy. Raises InputProblem.
+    If the file lists the `fields` of a product, they replace the present ones, in that order.
+    Orders keep their own copy. Raises InputProblem with the place of each problem in the file.
     """
     refuse(_find_problems(products))
     saved = save_rows(
@@ -142,15 +142,15 @@ def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
         )
 
 
-def _set_stock(product_id: int, packages: int | None) -> bool:
-    """Only where the file says so: a stock that was read may be sold meanwhile."""
-    same = Q(available_stock=packages)
+def _set_stock(product_id: int, stock: int | None) -> bool:
+    """Sets the stock; returns whether that changed it. One statement: purchases go on meanwhile."""
+    same = Q(available_stock=stock)
     changed = TopUpProduct.objects.filter(pk=product_id).exclude(same)
-    return bool(changed.update(available_stock=packages))
+    return bool(changed.update(available_stock=stock))
 
 
 def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:
-    """Makes the product's fields what the file lists; returns whether that changed anything."""
+    """Replaces the product's fields by those of the file; returns whether that changed anything."""
     if _present_fields(product_id) == [_field_values(row) for row in rows]:
         return False
     TopUpField.objects.filter(product=product_id).delete()

@@ -1,4 +1,4 @@
-"""Checking the field values of a top-up against what the game asks for, before any debit."""
+"""Checking the field values of a top-up purchase (contract, "Top-up purchase body")."""
 
 import re
 from typing import Any
@@ -14,10 +14,12 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 def read_fields(
     *, product_id: int, player_id: str, values: dict[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Returns what the operators will read: `[{"id", "name", "label", "value", "value_label"}]`.
+    """The checked values as operators will read them:
+    `[{"id", "name", "label", "value", "value_label"}]`.
 
-    Raises `validation_failed` for an unknown product, and for unknown, missing or invalid values;
-    `order_refused` / `product_inactive` for a product that is not sold.
+    `values` maps field ids to the values sent. Raises `validation_failed` for an unknown product
+    and for unknown, missing or invalid values, and `order_refused` (`product_inactive`) for a
+    product that is not on sale.
     """
     found = query("topups_fields_of", product_id)
     if not found:
@@ -26,7 +28,9 @@ def read_fields(
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
     fields = {str(field["number"]): field for field in found[0]["fields"]}
     problems = {
-        f"fields.{name[:SHOWN_NAME_LENGTH]}": ["This product has no field with this id."]
+        f"fields.{name[:SHOWN_NAME_LENGTH]}": [
+            "This product has no field with this id; see `GET /topup-products`."
+        ]
         for name in values
         if name not in fields
     }
@@ -45,20 +49,26 @@ def read_fields(
 
 def unknown_product() -> ValidationFailed:
     """The `validation_failed` of a purchase whose `system_product_id` names no product."""
-    return ValidationFailed({"system_product_id": ["There is no top-up product with this id."]})
+    return ValidationFailed(
+        {
+            "system_product_id": [
+                "There is no top-up product with this id; see `GET /topup-products`."
+            ]
+        }
+    )
 
 
 def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:
-    """The rule that the value breaks, as a sentence; None where it breaks none."""
+    """A sentence on the rule that the value breaks, or None."""
     if not value or not value.strip():
         return "This field is required." if field["required"] else None
     if field["type"] == FieldType.DROPDOWN:
         known = [option["value"] for option in field["options"]]
-        return None if value in known else "Send one of the field's option values."
+        return None if value in known else "Send one of the option values of this field."
     if value == player_id:
-        return "Send the player's id only as player_id."
+        return "Send the player id only as `player_id`."
     if field["type"] == FieldType.NUMBER and not _NUMBER.fullmatch(value):
-        return "Send a number, written as a string of digits."
+        return "Send a number as a string, such as `12` or `0.5`."
     return None
 
 

@@ -1,4 +1,4 @@
-"""Moving a fulfilment: the one service behind the admin desk, the commands and the bot."""
+"""Moving fulfilments: the one service behind the desk, the command and the Telegram bot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, n
 
 
 class RejectReason(models.TextChoices):
-    """Why an operator rejects."""
+    """Why an operator rejects an order."""
 
     WRONG_ID = "wrong_id"
     NO_STOCK = "no_stock"
@@ -33,16 +33,16 @@ class RejectReason(models.TextChoices):
 
 
 class MoveRefused(Exception):
-    """The move did not happen; the message tells the operator what is true now."""
+    """The move did not happen. The message tells the operator why."""
 
 
 class Overtaken(MoveRefused):
-    """Somebody else moved the order first."""
+    """The order is no longer in a state that the move starts from: somebody was faster."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A member of staff, and through what they act."""
+    """A member of staff, and the channel they act through."""
 
     user: User
     channel: Channel
@@ -60,14 +60,14 @@ def move_fulfilment(
     reason: RejectReason = RejectReason.OTHER,
     note: str = "",
 ) -> Fulfilment:
-    """Carries out one move with its audit row, in one transaction; returns the new state.
+    """Carries out one move and records its event, in one transaction; returns the moved fulfilment.
 
-    The UPDATE names the state it starts from, so of two operators acting at once one wins and the
-    other is told what happened. A rejection makes the refund due in the same transaction and gives
-    counted stock back (not after `no_stock`: there was none).
+    The UPDATE names the state it starts from. If two operators act at once, one succeeds and the
+    other gets Overtaken. In the same transaction, a rejection makes the refund due and returns
+    counted stock, except for the reason `no_stock`.
 
-    Raises MoveRefused where the order is unknown, the move is not legal from its present state,
-    the operator may not make it, or somebody else was faster.
+    Raises MoveRefused if the order is unknown, the operator may not make the move, or the present
+    state does not allow it (Overtaken).
     """
     with transaction.atomic():
         before = _find(reference)
@@ -87,17 +87,17 @@ def move_fulfilment(
             channel=operator.channel,
             note=_note(note, move, reason),
         )
-        if RULES[move].refund:  # wholly undelivered
+        if RULES[move].refund:  # nothing was delivered
             _return_stock(before, reason)
-        _announce(before.pk, refund=RULES[move].refund)
+        _act_on_commit(before.pk, refund=RULES[move].refund)
     return _find(reference)
 
 
 def claim_next(*, operator: Operator) -> Fulfilment | None:
-    """Claims the order that waits longest; None where nothing waits.
+    """Claims the oldest pending order; returns None if no order is pending.
 
-    Whoever is asked at the same moment gets the next one: an order that somebody else claims in
-    between is passed over. Raises MoveRefused where the operator may not claim at all.
+    An order that somebody else claims in the meantime is skipped, so operators who ask at the same
+    moment get different orders. Raises MoveRefused if the operator may not claim at all.
     """
     for reference in _waiting():
         try:
@@ -108,7 +108,7 @@ def claim_next(*, operator: Operator) -> Fulfilment | None:
 
 
 def _waiting() -> Iterator[str]:
-    """The oldest pending reference, again and again, never the same twice."""
+    """Yields the oldest pending order reference that was not yielded before."""
     tried: list[str] = []
     while True:
         waiting = Fulfilment.objects.filter(status=FulfilmentStatus.PENDING)
@@ -120,7 +120,7 @@ def _waiting() -> Iterator[str]:
 
 
 def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
-    """Whether this move would be accepted now; what a desk offers."""
+    """Whether the move would be accepted now. The desk and the bot offer only such moves."""
     try:
         _check(fulfilment, move, operator)
     except MoveRefused:
@@ -146,7 +146,7 @@ def _check(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
     if fulfilment.status not in RULES[move].sources:
         raise Overtaken(_present(fulfilment))
     if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
-        raise MoveRefused("This order is in review: only a senior may fail it.")
+        raise MoveRefused("This order is in review: only a senior operator may fail it.")
     held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != user
     if held_by_other and not operator.is_senior:
         raise MoveRefused(_present(fulfilment))
@@ -173,7 +173,8 @@ def _changes(
 
 
 def failure_reason(reason: RejectReason, channel: Channel) -> FailureReason:
-    """What the merchant reads: `wrong_id` and `no_stock` only from the messaging platform."""
+    """What the merchant reads: `wrong_id` and `no_stock` only for rejections on the messaging
+    platform (contract, "Top-up order")."""
     if channel == Channel.TELEGRAM and reason != RejectReason.OTHER:
         return FailureReason(reason.value)
     return FailureReason.FULFILMENT_FAILED
@@ -181,13 +182,14 @@ def failure_reason(reason: RejectReason, channel: Channel) -> FailureReason:
 
 def _return_stock(fulfilment: Fulfilment, reason: RejectReason) -> None:
     if fulfilment.takes_stock and reason != RejectReason.NO_STOCK:
-        # Not where counting was switched off meanwhile: null stays null.
+        # NULL + 1 is NULL: a stock that is no longer counted stays so.
         TopUpProduct.objects.filter(pk=fulfilment.product_id).update(
             available_stock=F("available_stock") + 1
         )
 
 
-def _announce(fulfilment_id: int, *, refund: bool) -> None:
+def _act_on_commit(fulfilment_id: int, *, refund: bool) -> None:
+    """Queues the refund and sends the signal after the commit."""
     if refund:
         transaction.on_commit(partial(enqueue, "topups.tasks.refund_fulfilment", fulfilment_id))
     transaction.on_commit(
@@ -201,7 +203,7 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
 
 
 def _present(fulfilment: Fulfilment) -> str:
-    """The truth about an order that did not move, for the operator who tried."""
+    """The present state of an order that was not moved, for the operator who tried."""
     holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
     last = fulfilment.events.last()
     by = f" ({last.move} by {last.actor})" if last else ""

@@ -1,4 +1,4 @@
-"""Game top-ups: what can be bought, and the operators' work for each one bought."""
+"""Game top-ups: what can be bought, and the operators' work for each order."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ MAX_STOCK = 2**31 - 1  # of the column
 
 
 class TopUpProduct(models.Model):
-    """A package of a game, sold through this API while active, published and fulfilled by hand.
+    """What can be bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
 
-    `available_stock` counts packages; null means that they are not counted.
+    `available_stock` is how many are left; null means that they are not counted.
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
@@ -49,7 +49,7 @@ class TopUpProduct(models.Model):
     currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     available_stock = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Number of packages; empty means not counted."
+        null=True, blank=True, help_text="How many are left. Empty means not counted."
     )
     active = models.BooleanField(default=True)
     published = models.BooleanField(default=True)
@@ -57,7 +57,7 @@ class TopUpProduct(models.Model):
         max_length=PROVIDER_LENGTH,
         null=True,
         blank=True,
-        help_text="Fulfilled by this provider instead of by hand: not sold through this API.",
+        help_text="The provider that delivers it instead of us. If set, it is not sold here.",
     )
     announce = models.BooleanField(
         default=False, help_text="Orders may be announced on the messaging platform."
@@ -81,20 +81,20 @@ class TopUpProduct(models.Model):
         return self.name
 
     def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
-        """Never writes the stock that was read: packages may have been sold since. `set_stock`
-        sets it on purpose."""
+        """Saves every column but `available_stock`: purchases may have changed it since it was
+        read. `set_stock` sets it."""
         if update_fields is None and not self._state.adding:
             names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
             update_fields = [name for name in names if name != "available_stock"]
         super().save(update_fields=update_fields, **options)
 
-    def set_stock(self, packages: int | None) -> None:
-        """Says how many packages there are now; None means that they are not counted."""
-        TopUpProduct.objects.filter(pk=self.pk).update(available_stock=packages)
+    def set_stock(self, stock: int | None) -> None:
+        """Sets how many are left. None means that they are not counted."""
+        TopUpProduct.objects.filter(pk=self.pk).update(available_stock=stock)
 
 
 class PriceChange(models.Model):
-    """One change of a package's price; written by a trigger, whoever changed it."""
+    """One price change of a top-up product, recorded by topups/sql/price_history.sql."""
 
     product = models.ForeignKey(
         TopUpProduct, on_delete=models.CASCADE, related_name="price_changes"
@@ -117,9 +117,9 @@ class FieldType(models.TextChoices):
 
 
 class TopUpField(models.Model):
-    """A further field that the game needs besides the player id.
+    """What the game asks for besides the player id (contract, "Top-up field").
 
-    `number` is the id that merchants send in `fields`; it belongs to the product and stays.
+    `number` is the id that merchants send in `fields`. It is unique within the product and stable.
     """
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
@@ -145,7 +145,7 @@ class TopUpField(models.Model):
 
 
 class TopUpFieldOption(models.Model):
-    """One choice of a dropdown; `value` is what merchants send."""
+    """One choice of a dropdown. Merchants send its `value`."""
 
     field = models.ForeignKey(TopUpField, on_delete=models.CASCADE, related_name="options")
     value = models.CharField(
@@ -165,7 +165,7 @@ class TopUpFieldOption(models.Model):
 
 
 class FulfilmentStatus(models.TextChoices):
-    """Contract, "Top-up order", field `fulfilment_status`. Not to be confused with an order's."""
+    """Contract, "Top-up order", field `fulfilment_status`. An order has its own OrderStatus."""
 
     PENDING = "pending"
     PENDING_REVIEW = "pending_review"
@@ -185,9 +185,9 @@ class FailureReason(models.TextChoices):
 class Fulfilment(models.Model):
     """The operators' work for one top-up order.
 
-    Its status moves only through topups/transitions.py. `fields` are the field values as they were
-    bought: `[{"id", "name", "label", "value", "value_label"}]`. The money part (account, amount)
-    is what a refund credits.
+    Its status changes only by the moves of topups/transitions.py. `fields` are the field values of
+    the purchase: `[{"id", "name", "label", "value", "value_label"}]`. A refund credits `amount` to
+    the wallet of `account`.
     """
 
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
@@ -197,7 +197,7 @@ class Fulfilment(models.Model):
     fields = models.JSONField(default=list)
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     currency = models.CharField(max_length=CURRENCY_LENGTH)
-    takes_stock = models.BooleanField(help_text="Whether the package was taken from counted stock.")
+    takes_stock = models.BooleanField(help_text="Whether it was taken from counted stock.")
 
     status = models.CharField(
         max_length=16, choices=FulfilmentStatus, default=FulfilmentStatus.PENDING
@@ -233,7 +233,7 @@ class Fulfilment(models.Model):
                 fields=["refund_due_at"],
                 condition=Q(refund_due_at__isnull=False, refunded_at=None),
             ),
-            # A purchase, which closes and claims nothing, pays for neither of the next two.
+            # The next two are partial: a new fulfilment needs no entry in them.
             models.Index(
                 name="topups_fulfilment_ended",
                 fields=["closed_at"],
@@ -285,12 +285,12 @@ class Fulfilment(models.Model):
 
     @property
     def refunded(self) -> bool:
-        """True only once the wallet is credited."""
+        """Whether the wallet was credited."""
         return self.refunded_at is not None
 
 
 class Channel(models.TextChoices):
-    """Through what a move came."""
+    """The channel through which a move came."""
 
     API = "api"
     ADMIN = "admin"
@@ -300,9 +300,9 @@ class Channel(models.TextChoices):
 
 
 class FulfilmentEvent(models.Model):
-    """One move of one fulfilment: who, through what, from where to where, and why.
+    """One move of a fulfilment: who made it, through which channel, from and to which status, why.
 
-    Written in the transaction of the move, and never changed (a trigger refuses it).
+    Inserted in the transaction of the move, and never changed (topups/sql/guards.sql).
     """
 
     fulfilment = models.ForeignKey(Fulfilment, on_delete=models.PROTECT, related_name="events")

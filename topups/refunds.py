@@ -1,8 +1,8 @@
-"""Crediting the wallet for a failed fulfilment, exactly once.
+"""Refunding failed fulfilments, exactly once each.
 
-The refund is due from the moment the fulfilment fails; this carries it out. However often it runs,
-and wherever it is killed, one credit comes of it: the fulfilment's row is locked, the credit and
-`refunded_at` are one transaction, and the ledger takes one refund per order and no more.
+A rejection makes the refund due; this module carries it out. It may run any number of times and may
+be killed at any point: it locks the fulfilment, credits the wallet and sets `refunded_at` in one
+transaction, and the ledger accepts only one refund per order.
 """
 
 import random
@@ -19,21 +19,21 @@ from wallets.services import refund
 logger = structlog.get_logger(__name__)
 
 ACTOR = "system"
-# One sweep. It ends well before CELERY_TASK_SOFT_TIME_LIMIT; the next one goes on.
+# The limits of one sweep. It ends well before CELERY_TASK_SOFT_TIME_LIMIT; the next one continues.
 BATCH = 10_000
 SECONDS = 15.0
 LOCK_TIMEOUT = "1s"
 
 
 def refunds_due() -> QuerySet[Fulfilment]:
-    """Failed fulfilments whose wallet is not credited yet, longest due first."""
+    """The fulfilments whose refund is due and not carried out, the longest due first."""
     return Fulfilment.objects.filter(refund_due_at__isnull=False, refunded_at=None).order_by(
         "refund_due_at"
     )
 
 
 def carry_out_refund(fulfilment_id: int) -> bool:
-    """Credits the wallet if the refund is still due; returns whether it did."""
+    """Credits the wallet if the refund is still due; returns whether it was."""
     with transaction.atomic():
         fulfilment = refunds_due().select_for_update().filter(pk=fulfilment_id).first()
         if fulfilment is None:
@@ -57,10 +57,10 @@ def carry_out_refund(fulfilment_id: int) -> bool:
 
 
 def sweep_refunds() -> int:
-    """Carries out the refunds that are due, whatever became of their tasks; returns how many.
+    """Carries out due refunds whose tasks were lost; returns how many.
 
-    Each is a transaction of its own: one that fails is logged, stays due, and holds up no other.
-    The order is random, so that those which fail or wait each time are not first each time.
+    Each refund is a transaction of its own. One that fails is logged and stays due; the others go
+    on. The order is random, so refunds that always fail or wait do not always come first.
     """
     end = time.monotonic() + SECONDS
     due = list(refunds_due().values_list("pk", "order_reference")[:BATCH])
@@ -80,7 +80,7 @@ def _try_refund(fulfilment_id: int, reference: str) -> bool:
                 cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
             return carry_out_refund(fulfilment_id)
     except Exception as error:
-        if not connection.is_usable():  # the database is gone, and this refund not to blame
+        if not connection.is_usable():  # not the fault of this refund: the database is gone
             raise
         logger.error(
             "refund_failed",

@@ -1,7 +1,7 @@
-"""How a top-up product is shown to a merchant (contract, "Top-up product").
+"""The response schemas of `/topup-products` (contract, "Top-up product").
 
-For the OpenAPI document: a product is written as `topups.selectors` builds it, and tests hold each
-answer against the document.
+They only describe: `topups.selectors` builds the products, and the tests check every response
+against the OpenAPI document.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from topups.models import FieldType
 
 
 class TopUpFieldOptionSerializer(serializers.Serializer[Any]):
-    """One choice of a dropdown; `value` is what is sent."""
+    """One choice of a dropdown. `value` is what a purchase sends."""
 
     value = serializers.CharField()
     label = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # contract's word
@@ -31,7 +31,7 @@ class TopUpFieldSerializer(serializers.Serializer[Any]):
 
 
 class TopUpProductSerializer(serializers.Serializer[Any]):
-    """A package that operators deliver to a player id."""
+    """What operators deliver to a player id."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

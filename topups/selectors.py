@@ -1,4 +1,4 @@
-"""Reads of the top-up catalogue, as one merchant sees it."""
+"""Reading the top-up catalogue as one merchant sees it (contract, "Top-up product")."""
 
 from typing import Any
 

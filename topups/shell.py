@@ -1,4 +1,4 @@
-"""The desk as the `fulfilment` command sees it."""
+"""The desk for the `fulfilment` command."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def list_open() -> list[dict[str, Any]]:
 def move_by_command(
     *, reference: str, move: Move, username: str, reason: RejectReason, note: str
 ) -> dict[str, Any]:
-    """Carries out one move for a member of staff; returns the new state. Raises InputProblem."""
+    """Carries out one move for a member of staff; returns the fulfilment. Raises InputProblem."""
     user = User.objects.filter(username=username).first()
     if user is None:
         raise InputProblem(f"There is no user {username!r}.")
@@ -34,7 +34,7 @@ def move_by_command(
 
 
 def show(fulfilment: Fulfilment) -> dict[str, Any]:
-    """A fulfilment as JSON."""
+    """The fulfilment as the command prints it."""
     return {
         "reference": fulfilment.order_reference,
         "status": fulfilment.status,

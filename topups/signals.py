@@ -1,6 +1,6 @@
-"""What others may listen to; sent after the commit, with the fulfilment's id as `fulfilment_id`.
+"""Signals that higher apps listen to. Sent after the commit, with `fulfilment_id`.
 
-A listener that fails is logged and disturbs nobody: what it missed must be found by a sweep.
+Django logs a listener that fails, and the request goes on. A sweep must find what it missed.
 """
 
 from django.dispatch import Signal

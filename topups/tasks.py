@@ -1,4 +1,4 @@
-"""What Celery runs for this app; each is safe to run twice."""
+"""The Celery tasks of this app. Each is safe to run twice."""
 
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
@@ -7,18 +7,18 @@ from topups import refunds
 
 
 @shared_task(
-    autoretry_for=(InterfaceError, OperationalError),  # the database is away, or busy
+    autoretry_for=(InterfaceError, OperationalError),  # the database is unavailable or busy
     max_retries=8,
     retry_backoff=True,
     retry_backoff_max=20,  # less than the broker's visibility_timeout
     retry_jitter=True,
 )
 def refund_fulfilment(fulfilment_id: int) -> bool:
-    """Credits the wallet of a failed fulfilment, if that is still due."""
+    """Carries out the refund of a fulfilment if it is still due."""
     return refunds.carry_out_refund(fulfilment_id)
 
 
 @shared_task
 def sweep_refunds() -> int:
-    """Carries out the refunds whose task was lost."""
+    """Carries out due refunds whose tasks were lost."""
     return refunds.sweep_refunds()

@@ -1,4 +1,4 @@
-"""The state machine of a fulfilment: every legal move, and nothing else (contract, "States")."""
+"""The state machine of a fulfilment: every legal move (contract, "States and transitions")."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ DECIDE_REVIEW = "topups.decide_review"
 
 
 class Move(models.TextChoices):
-    """What an operator can do with a fulfilment."""
+    """What an operator can do to a fulfilment."""
 
     CLAIM = "claim"
     RELEASE = "release"
@@ -30,7 +30,7 @@ class Move(models.TextChoices):
 
 @dataclass(frozen=True)
 class Rule:
-    """From which states a move starts, where it ends, and whether a refund is then due."""
+    """The states a move may start from, where it leads, and whether it makes a refund due."""
 
     sources: frozenset[FulfilmentStatus]
     target: FulfilmentStatus
@@ -50,7 +50,7 @@ ENDING = frozenset(move for move, rule in RULES.items() if rule.target not in OP
 
 
 def needs_senior(move: Move, status: FulfilmentStatus) -> bool:
-    """Whether only a senior may do this: whatever fails an order that is in review."""
+    """Whether only a senior operator may make the move: a move that fails an order in review."""
     return status == PENDING_REVIEW and RULES[move].target == FAILED
 
 

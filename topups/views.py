@@ -20,7 +20,7 @@ class TopUpProductViewSet(ApiViewSet):
         operation_id="list_topup_products",
         parameters=[
             *page_parameters(DEFAULT_PER_PAGE),
-            OpenApiParameter("search", str, description="Part of the name, in any case."),
+            OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
         ],
         responses=answers(page_of(TopUpProductSerializer)),
     )
@@ -42,6 +42,6 @@ class TopUpProductViewSet(ApiViewSet):
         ),
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:
-        """One top-up product. `product_not_found` (404) where it is missing or not sold here."""
+        """One top-up product. `product_not_found` (404) if it does not exist or is not sold."""
         found = selectors.get_topup_product(account=caller(request).account, product_id=product)
         return ok(found)

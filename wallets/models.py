@@ -1,8 +1,8 @@
 """Prepaid money: one wallet per account, and the ledger that explains every cent of it.
 
-A balance moves in one way only: a ledger entry is inserted, and a trigger moves the balance and
-writes `balance_after` in the same statement (wallets/sql/post_entry.sql). The database refuses a
-direct change of a balance, and any change of an entry.
+A balance changes in one way only: a ledger entry is inserted, and a trigger changes the balance and
+sets `balance_after` in the same statement (wallets/sql/post_entry.sql). Triggers refuse every other
+change of a balance and every change of an entry (wallets/sql/guards.sql).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EntryKind(models.TextChoices):
 
 
 class Counterpart(models.TextChoices):
-    """The other side of an entry: where the money came from or went."""
+    """The other side of an entry: where the money came from or went to."""
 
     BANK = "bank"
     CORRECTIONS = "corrections"
@@ -69,10 +69,10 @@ COUNTERPARTS = {
 
 
 class LedgerEntry(models.Model):
-    """One movement of one wallet, never changed and never deleted.
+    """One movement of a wallet's money. It is never changed or deleted.
 
-    `amount` is signed as the wallet sees it. `actor` says who did it: `client:7`, `admin:anna`,
-    `command:deposit`, `system`.
+    `amount` is positive if the wallet gains money. `actor` is who did it: `client:7`, `admin:anna`,
+    `command:deposit` or `system`.
     """
 
     wallet = models.ForeignKey(
@@ -87,7 +87,7 @@ class LedgerEntry(models.Model):
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
     actor = models.CharField(max_length=ACTOR_LENGTH)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
-    # The form that booked it, so that the same form sent twice books once.
+    # The id of the form that booked it: a form that is sent twice books once.
     booking = models.UUIDField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -95,7 +95,7 @@ class LedgerEntry(models.Model):
         verbose_name_plural = "ledger entries"
         indexes = [
             models.Index(name="wallets_entry_of_wallet", fields=["wallet", "id"]),
-            # For statements of one kind. Purchases, which are nearly all, do not pay for it.
+            # For statements of one kind. Partial: nearly all entries are purchases.
             models.Index(
                 name="wallets_entry_of_rare_kind",
                 fields=["wallet", "kind", "id"],
@@ -103,13 +103,13 @@ class LedgerEntry(models.Model):
             ),
         ]
         constraints = [
-            # One debit and one refund per order, whatever crashes, retries or races.
+            # One debit and one refund per order, even after crashes, retries and races.
             models.UniqueConstraint(
                 name="wallets_entry_once_per_order",
                 fields=["order_reference", "kind"],
                 condition=Q(order_reference__isnull=False),
             ),
-            # Partial, so that purchases need not keep an index of nulls.
+            # Partial: purchases have no booking.
             models.UniqueConstraint(
                 name="wallets_entry_once_per_booking",
                 fields=["booking"],

@@ -1,4 +1,4 @@
-"""Opening merchants' accounts and booking what they pay in, as an operator does at a shell."""
+"""Creating accounts and booking deposits from the shell."""
 
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ from wallets.services import BadAmount, adjust, deposit, open_wallet
 def create_account(
     *, name: str, currency: str, balance: Decimal, with_wallet: bool, actor: str
 ) -> Account:
-    """A new account. A balance, in whole units of the currency, is posted as a deposit.
+    """Creates an account. `balance`, in units of the currency, is booked as a deposit.
 
     Raises InputProblem or ValidationError.
     """
@@ -27,13 +27,13 @@ def create_account(
         open_wallet(account=account)
     if balance or not balance.is_finite():
         if not with_wallet:
-            raise InputProblem("Without a wallet there is no balance.")
+            raise InputProblem("An account without a wallet cannot have a balance.")
         book_deposit(account_id=account.pk, amount=balance, actor=actor, note="opening balance")
     return account
 
 
 def book_deposit(*, account_id: int, amount: Decimal, actor: str, note: str = "") -> LedgerEntry:
-    """Credits a deposit; a negative amount is an adjustment. Raises InputProblem."""
+    """Books a deposit, or an adjustment if the amount is negative. Raises InputProblem."""
     account = find_row(Account.objects.all(), account_id)
     if not Wallet.objects.filter(account=account).exists():
         raise InputProblem(f"Account {account.pk} has no wallet.")
@@ -44,14 +44,14 @@ def book_deposit(*, account_id: int, amount: Decimal, actor: str, note: str = ""
     try:
         return book(account=account, amount=amount, actor=actor, note=note)
     except BadAmount as error:
-        raise InputProblem(f"The amount cannot be booked: {error}.") from None
+        raise InputProblem(f"Nothing was booked: {error}.") from None
     except OrderRefused:
         raise InputProblem("The balance would fall below zero.") from None
 
 
 def _refuse_unbookable(amount: Decimal) -> None:
-    """Before decimal arithmetic overflows, or rounds digits away."""
+    """Raises InputProblem for an amount at which decimal arithmetic would overflow or round."""
     if not amount.is_finite() or abs(amount.adjusted()) > 100:
-        raise InputProblem("The amount is not a number within reason.")
+        raise InputProblem("The amount is not a usable number.")
     if len(f"{amount:f}".partition(".")[2].rstrip("0")) > MONEY_DECIMALS:
         raise InputProblem(f"The amount has more than {MONEY_DECIMALS} decimals.")

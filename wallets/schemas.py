@@ -1,4 +1,4 @@
-"""What `GET /balance` answers."""
+"""The response schema of `GET /balance` (contract, "Balance")."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from config.api.fields import MoneyField
 
 
 class BalanceSerializer(serializers.Serializer[Any]):
-    """What is left in the wallet."""
+    """The money in the wallet."""
 
     balance = MoneyField()
     currency = serializers.CharField()

@@ -1,4 +1,4 @@
-"""Reads of the ledger that cost the same however long a wallet's history is."""
+"""Reading the ledger. A read costs the same however long the wallet's history is."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ from accounts.models import Account
 from config.database.functions import query
 from wallets.models import EntryKind, LedgerEntry
 
-# Much longer than any transaction lasts (wallets/sql/entries_since.sql says why).
+# Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.
 MARGIN = timedelta(hours=1)
-CHUNK = 1000
+CHUNK = 1000  # entries per query
 
 
 def entries_of(
@@ -23,8 +23,11 @@ def entries_of(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> QuerySet[LedgerEntry]:
-    """The account's entries of this kind made from `since` on and before `until`, to be ordered by
-    id. The dates are a range of ids, so a page of an old month costs what the newest does."""
+    """The account's ledger entries, optionally of one kind, created from `since` on and before
+    `until`. Order them by id.
+
+    The dates become a range of ids, so a page of an old month costs as much as the newest page.
+    """
     entries = LedgerEntry.objects.filter(wallet=account.pk)
     if kind is not None:
         entries = entries.filter(kind=kind)
@@ -40,13 +43,13 @@ def entries_of(
 
 
 def spent_since(account: Account, moment: datetime) -> Decimal:
-    """What purchases took from the wallet from this moment on; refunds are not counted."""
+    """What purchases took from the wallet since a moment. Refunds are not subtracted."""
     purchases = entries_of(account, kind=EntryKind.PURCHASE, since=moment)
     return -(purchases.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
 class StatementLine(NamedTuple):
-    """What a statement says of an entry; nothing that staff wrote for themselves."""
+    """What a statement shows of an entry. The notes of staff are not part of it."""
 
     pk: int
     created_at: datetime
@@ -57,11 +60,11 @@ class StatementLine(NamedTuple):
 
 
 def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
-    """All of them, oldest first, in memory that does not grow with their number.
+    """All entries, oldest first, in bounded memory.
 
-    Each chunk is a query of its own: no cursor and no transaction are held while somebody
-    downloads slowly, and any pooler will do. Entries never change, so the chunks fit together;
-    what is booked meanwhile is left out.
+    Each chunk is a query of its own. A slow download holds no cursor and no transaction open, and
+    works behind any connection pooler. Entries never change, so the chunks are consistent; entries
+    booked during the read are left out.
     """
     newest = entries.order_by("-pk").values_list("pk", flat=True).first()
     if newest is None:

@@ -1,4 +1,7 @@
-"""The only ways money moves, next to `wallets_debit` (wallets/sql/debit.sql) within a purchase."""
+"""Booking ledger entries: deposits, adjustments and refunds.
+
+The debit of a purchase is booked in SQL (wallets/sql/debit.sql). Money moves in no other way.
+"""
 
 from decimal import Decimal
 from uuid import UUID
@@ -18,15 +21,15 @@ from wallets.models import (
 
 
 class BadAmount(ValueError):
-    """The amount cannot be booked; the message says why."""
+    """The amount cannot be booked. The message says why, as the end of a sentence."""
 
 
 class AlreadyBooked(Exception):
-    """The form that asks for this entry was sent before."""
+    """The form was sent before, and its entry is in the ledger."""
 
 
 def open_wallet(*, account: Account) -> Wallet:
-    """Gives the account an empty wallet. Raises IntegrityError where it has one."""
+    """Gives the account an empty wallet. Raises IntegrityError if it already has one."""
     return Wallet.objects.create(account=account)
 
 
@@ -38,10 +41,13 @@ def deposit(
     note: str = "",
     booking: UUID | None = None,
 ) -> LedgerEntry:
-    """Credits what the merchant paid in. Raises BadAmount, AlreadyBooked where this `booking` is in
-    the ledger, and OrderRefused with `client_without_wallet`."""
+    """Books what the merchant paid in, in units of the account's currency.
+
+    `booking` identifies the form that asked for it. Raises BadAmount, AlreadyBooked if the ledger
+    already has this `booking`, or OrderRefused with `client_without_wallet`.
+    """
     if amount <= 0:
-        raise BadAmount("a deposit is more than zero")
+        raise BadAmount("a deposit must be more than zero")
     return _post(
         account=account,
         kind=EntryKind.DEPOSIT,
@@ -55,10 +61,13 @@ def deposit(
 def adjust(
     *, account: Account, amount: Decimal, actor: str, note: str, booking: UUID | None = None
 ) -> LedgerEntry:
-    """Corrects a balance by a signed amount. Raises BadAmount, AlreadyBooked, and OrderRefused with
-    `insufficient_balance` where the wallet would fall below zero, or `client_without_wallet`."""
+    """Corrects the balance by a positive or negative amount.
+
+    Raises BadAmount, AlreadyBooked (see `deposit`), or OrderRefused with `insufficient_balance` if
+    the balance would fall below zero, or with `client_without_wallet`.
+    """
     if amount == 0:
-        raise BadAmount("an adjustment is not zero")
+        raise BadAmount("an adjustment must not be zero")
     return _post(
         account=account,
         kind=EntryKind.ADJUSTMENT,
@@ -70,7 +79,7 @@ def adjust(
 
 
 def refund(*, account: Account, amount: Decimal, order_reference: str, actor: str) -> LedgerEntry:
-    """Gives the price of an order back. Raises IntegrityError where it was refunded before."""
+    """Credits the price of an order. Raises IntegrityError if the order was already refunded."""
     return _post(
         account=account,
         kind=EntryKind.REFUND,
@@ -92,14 +101,14 @@ def _post(
 ) -> LedgerEntry:
     _check(amount)
     if booking is not None and LedgerEntry.objects.filter(booking=booking).exists():
-        raise AlreadyBooked  # the unique column is what keeps two at once apart
+        raise AlreadyBooked  # two forms at once are kept apart by the unique column
     with refusals(order_refused), transaction.atomic():
         entry = LedgerEntry.objects.create(
             wallet_id=account.pk,
             kind=kind,
             counterpart=COUNTERPARTS[kind],
             amount=amount,
-            balance_after=0,  # the trigger writes the true one
+            balance_after=0,  # set by the trigger
             order_reference=order_reference,
             actor=actor,
             note=note,
@@ -111,9 +120,9 @@ def _post(
 
 def _check(amount: Decimal) -> None:
     if not amount.is_finite():
-        raise BadAmount("an amount is a number")
+        raise BadAmount("the amount is not a number")
     exponent = amount.normalize().as_tuple().exponent
     if isinstance(exponent, int) and -exponent > MONEY_DECIMALS:
-        raise BadAmount(f"an amount has at most {MONEY_DECIMALS} decimals")
+        raise BadAmount(f"the amount has more than {MONEY_DECIMALS} decimals")
     if abs(amount) >= Decimal(10) ** (MONEY_DIGITS - MONEY_DECIMALS):
         raise BadAmount("the amount is too large")

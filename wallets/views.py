@@ -1,4 +1,4 @@
-"""GET /balance: what is left in the wallet."""
+"""GET /balance: the money in the wallet."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -18,7 +18,7 @@ class BalanceViewSet(ApiViewSet):
         responses=answers(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
     )
     def retrieve(self, request: Request) -> HttpResponse:
-        """The wallet's balance. `client_without_wallet` (409) for a key without one."""
+        """The balance of the wallet. `client_without_wallet` (409) for a key without a wallet."""
         wallet = (
             Wallet.objects.filter(account=caller(request).account_id)
             .select_related("account")

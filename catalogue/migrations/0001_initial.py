@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                     models.DecimalField(
                         blank=True,
                         decimal_places=4,
-                        help_text="Price of one unit; empty means not for sale.",
+                        help_text="Price of one unit. Empty means not for sale.",
                         max_digits=20,
                         null=True,
                     ),
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                     "quantity_step",
                     models.PositiveSmallIntegerField(
                         default=1,
-                        help_text="Number of codes making one unit.",
+                        help_text="Number of codes in one unit.",
                         validators=[django.core.validators.MinValueValidator(1)],
                     ),
                 ),

@@ -204,9 +204,9 @@ INNER = "products[0].variations[0]"
     [
         (["products"], {}, "products: "),
         (["products"], None, "products: "),
-        (["products", 0], 7, f"{FIRST}: An object is expected."),
+        (["products", 0], 7, f"{FIRST}: Must be an object."),
         (["products", 0], None, f"{FIRST}: "),
-        (["products", 0], "x", f"{FIRST}: An object is expected."),
+        (["products", 0], "x", f"{FIRST}: Must be an object."),
         (["prodcuts"], [], "prodcuts: Unknown field."),
         (["products", 0, "prise"], 1, f"{FIRST}.prise: Unknown field."),
         (["products", 0, "variations", 0, "categoryy"], 1, f"{INNER}.categoryy: "),

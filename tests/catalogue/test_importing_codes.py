@@ -111,13 +111,13 @@ def test_quoted_and_foreign_letters_survive(product: Product, file: Path) -> Non
         (b"code,code\nA,B\n", "The first line names the columns"),
         (b"serial_number\nA\n", "The first line names the columns"),
         (b"code,price\nA,1\n", "The first line names the columns"),
-        (b"code\n", "holds no codes"),
+        (b"code\n", "contains no codes"),
         (b"code,pin_code\nA,1\nB\n", "line 3: 1 columns instead of 2"),
         (b"code\nA,1\n", "line 2: 2 columns instead of 1"),
         (b"code,pin_code\n,1\n", "line 2: the code is empty"),
         (b"code,pin_code\n  ,1\n", "line 2: the code is empty"),
-        (b"code\nA\nB\x00C\n", "line 3: code holds characters that cannot be printed"),
-        (b'code\n"A\nB"\n', "line 3: code holds characters that cannot be printed"),
+        (b"code\nA\nB\x00C\n", "line 3: code contains characters that cannot be printed"),
+        (b'code\n"A\nB"\n', "line 3: code contains characters that cannot be printed"),
         (b"code,pin_code\nA," + b"1" * 501 + b"\n", "line 2: pin_code is longer than 500"),
         (b"code\nA\n" + b"B" * 20_000 + b"\nC\n", "line 3: longer than"),
         (b"code\nA\n\xff\n", "line 3: not UTF-8"),
@@ -181,8 +181,8 @@ def test_repeats_are_named_by_line_and_never_shown(product: Product, file: Path)
     line = refusal("import_codes", make_product().pk, file)
 
     assert line == (
-        "4 repeated codes: line 3 is in stock already, or sold; line 5 repeats line 2;"
-        " line 6 is in stock already, or sold; line 7 repeats line 2"
+        "4 repeated codes: line 3 is already in stock or sold; line 5 repeats line 2;"
+        " line 6 is already in stock or sold; line 7 repeats line 2"
     )
     assert own_shelf(product).available_stock == 1
     assert VoucherCode.objects.count() == 2

@@ -33,9 +33,7 @@ class Migration(migrations.Migration):
                 ("currency", models.CharField(max_length=3)),
                 (
                     "takes_stock",
-                    models.BooleanField(
-                        help_text="Whether the package was taken from counted stock."
-                    ),
+                    models.BooleanField(help_text="Whether it was taken from counted stock."),
                 ),
                 (
                     "status",
@@ -194,7 +192,7 @@ class Migration(migrations.Migration):
                     "available_stock",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Number of packages; empty means not counted.",
+                        help_text="How many are left. Empty means not counted.",
                         null=True,
                     ),
                 ),
@@ -204,7 +202,7 @@ class Migration(migrations.Migration):
                     "external_provider",
                     models.CharField(
                         blank=True,
-                        help_text="Fulfilled by this provider instead of by hand: not sold through this API.",
+                        help_text="The provider that delivers it instead of us. If set, it is not sold here.",
                         max_length=100,
                         null=True,
                     ),

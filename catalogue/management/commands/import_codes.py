@@ -9,8 +9,8 @@ from config.command_line import JSONCommand
 
 class Command(JSONCommand):
     help = (
-        "Puts the codes of a CSV file on a shelf, all or nothing. The first line names the columns:"
-        " code, and if there are any serial_number and pin_code."
+        "Imports the codes of a CSV file, all or nothing. The first line names the columns: code,"
+        " and optionally serial_number and pin_code."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -7,7 +7,7 @@ from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):
-    help = "Gives a shelf the merchant's own name for it."
+    help = "Links a merchant reference to the shelf of a product or variation."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("account_id", type=int)

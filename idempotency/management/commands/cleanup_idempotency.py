@@ -5,7 +5,7 @@ from idempotency.cleanup import cleanup_records
 
 
 class Command(JSONCommand):
-    help = "Forgets idempotency records past their time."
+    help = "Deletes expired idempotency records."
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return {"deleted": cleanup_records()}

@@ -9,11 +9,11 @@ from topups.transitions import Move
 
 
 class Command(JSONCommand):
-    help = "The operators' desk from a shell: list, claim, release, complete, review or reject."
+    help = "Lists open top-up orders and moves them: claim, release, complete, review or reject."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="open top-ups, oldest first")
+        actions.add_parser("list", help="list open top-up orders, oldest first")
         for move in (Move.CLAIM, Move.RELEASE, Move.COMPLETE, Move.REVIEW, Move.REJECT):
             action = actions.add_parser(move.value)
             action.add_argument("reference")
@@ -22,7 +22,9 @@ class Command(JSONCommand):
             if move == Move.REJECT:
                 action.add_argument("--reason", choices=RejectReason.values, default="other")
                 action.add_argument(
-                    "--no-refund", action="store_true", help="only from review, by a senior"
+                    "--no-refund",
+                    action="store_true",
+                    help="for a senior operator, from review only",
                 )
 
     def answer(self, **options: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from topups.refunds import refunds_due, sweep_refunds
 
 
 class Command(JSONCommand):
-    help = "Credits the wallets of failed top-ups whose refund is still due."
+    help = "Carries out due refunds of failed top-up orders."
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return {"refunded": sweep_refunds(), "still_due": refunds_due().count()}

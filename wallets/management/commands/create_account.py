@@ -9,13 +9,19 @@ from wallets.provisioning import create_account
 
 
 class Command(JSONCommand):
-    help = "Adds a merchant's account with its wallet."
+    help = "Creates a merchant's account with its wallet."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--currency", default="USD", help="three capital letters, for ever")
+        parser.add_argument(
+            "--currency", default="USD", help="three capital letters; cannot be changed later"
+        )
         parser.add_argument("--balance", type=amount, default=Decimal(0), metavar="100.00")
-        parser.add_argument("--no-wallet", action="store_true", help="reads the catalogue only")
+        parser.add_argument(
+            "--no-wallet",
+            action="store_true",
+            help="the account can read the catalogue but not buy",
+        )
 
     def answer(self, **options: Any) -> dict[str, Any]:
         account = create_account(

@@ -7,12 +7,14 @@ from wallets.provisioning import book_deposit
 
 
 class Command(JSONCommand):
-    help = "Credits a wallet with what the merchant paid in; a negative amount is an adjustment."
+    help = "Books what a merchant paid in. A negative amount is booked as an adjustment."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("account_id", type=int)
         parser.add_argument("amount", type=amount)
-        parser.add_argument("--note", default="", metavar="TEXT", help="why; kept in the ledger")
+        parser.add_argument(
+            "--note", default="", metavar="TEXT", help="the reason, kept in the ledger"
+        )
 
     def answer(self, **options: Any) -> dict[str, Any]:
         entry = book_deposit(
