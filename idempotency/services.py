@@ -25,7 +25,7 @@ from idempotency.models import MAX_KEY_BYTES
 
 logger = structlog.get_logger(__name__)
 
-HEADER = "Idempotency-Key"
+KEY_HEADER = "Idempotency-Key"
 _CANONICAL = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
@@ -58,7 +58,9 @@ def check_key(key: str | None) -> str:
     if len(key) > MAX_KEY_BYTES:  # WSGI decodes each byte of a header to one character
         raise ApiError(ErrorCode.IDEMPOTENCY_KEY_TOO_LONG)
     if not (key.isascii() and key.isprintable()):
-        raise ValidationFailed({HEADER: ["Use only printable ASCII characters; a UUID is fine."]})
+        raise ValidationFailed(
+            {KEY_HEADER: ["Use printable ASCII characters only, such as a UUID."]}
+        )
     return key
 
 

@@ -15,7 +15,7 @@ from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import (
-    HEADER,
+    KEY_HEADER,
     Replay,
     check_key,
     claim_key,
@@ -56,7 +56,7 @@ class OrderViewSet(ApiViewSet):
         operation_id="create_order",
         parameters=[
             OpenApiParameter(
-                HEADER,
+                KEY_HEADER,
                 {
                     "type": "string",
                     "minLength": 1,

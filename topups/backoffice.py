@@ -8,7 +8,7 @@ from topups.transitions import DECIDE_REVIEW, FULFIL
 
 CHECKS = [
     Check(
-        "a wallet is refunded exactly where its fulfilment says so",
+        "a wallet has a refund exactly if the fulfilment says so",
         """
         SELECT format('fulfilment %s (%s, refunded %s) has a refund of %s on wallet %s',
                       fulfilment.order_reference, fulfilment.status,
@@ -24,7 +24,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a refund was due because of a rejection, and its history has it once",
+        "a refund is due after one rejection, and the history has each once",
         """
         SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
                       ' in its history', order_reference, refund_due_at IS NOT NULL,
@@ -39,7 +39,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a fulfilment's history leads to where it stands",
+        "the history of a fulfilment leads to its status",
         """
         WITH steps AS (
             SELECT fulfilment_id, from_status, to_status,
@@ -48,7 +48,8 @@ CHECKS = [
               FROM topups_fulfilmentevent
             WINDOW history AS (PARTITION BY fulfilment_id ORDER BY id)
         )
-        SELECT format('fulfilment %s is %s, its history says otherwise', order_reference, status)
+        SELECT format('fulfilment %s is %s, but its history leads to another status',
+                      order_reference, status)
           FROM topups_fulfilment AS fulfilment
          WHERE NOT EXISTS (SELECT FROM steps WHERE fulfilment_id = fulfilment.id AND from_last = 1
                               AND to_status = fulfilment.status)
@@ -60,7 +61,7 @@ CHECKS = [
 
 WARNINGS = [
     Check(
-        "a refund is carried out within minutes",
+        "a due refund is carried out within minutes",
         """
         SELECT format('the refund of %%s (%%s %%s) is due since %%s',
                       order_reference, amount, currency, refund_due_at)

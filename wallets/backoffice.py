@@ -17,7 +17,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each entry starts where the one before ended",
+        "each entry continues from the balance of the one before",
         """
         SELECT format('entry %s of wallet %s says %s, not %s', id, wallet_id, balance_after, due)
           FROM (SELECT id, wallet_id, balance_after,

@@ -47,7 +47,7 @@ FORWARDED = (
 # Each check by name, and the damage that it finds.
 DAMAGE = {
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
-    "each entry starts where the one before ended": (
+    "each entry continues from the balance of the one before": (
         "UPDATE wallets_ledgerentry SET balance_after = balance_after + 1 WHERE kind = 'deposit'"
     ),
     "each order has its one debit": (
@@ -75,13 +75,13 @@ DAMAGE = {
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
     ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
-    "a wallet is refunded exactly where its fulfilment says so": (
+    "a wallet has a refund exactly if the fulfilment says so": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
     ),
-    "a refund was due because of a rejection, and its history has it once": (
+    "a refund is due after one rejection, and the history has each once": (
         "UPDATE topups_fulfilmentevent SET move = 'reject_unrefunded' WHERE move = 'reject'"
     ),
-    "a fulfilment's history leads to where it stands": (
+    "the history of a fulfilment leads to its status": (
         "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
     ),
     "a message that shows the end is of an order that ended": (
@@ -95,10 +95,10 @@ DAMAGE = {
     ),
 }
 # Further damage to top-ups, and the check that finds it.
-REFUNDED = "a wallet is refunded exactly where its fulfilment says so"
+REFUNDED = "a wallet has a refund exactly if the fulfilment says so"
 AGREES = "each top-up order agrees with its fulfilment"
-LEADS = "a fulfilment's history leads to where it stands"
-DUE = "a refund was due because of a rejection, and its history has it once"
+LEADS = "the history of a fulfilment leads to its status"
+DUE = "a refund is due after one rejection, and the history has each once"
 DUE_RULE = "topups_fulfilment_refund_only_after_failure"
 MORE_DAMAGE = {
     "a fulfilment of another order": (
