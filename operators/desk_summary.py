@@ -1,4 +1,4 @@
-"""What the desk shows at a glance: how much work waits, how old it is, how it went."""
+"""The desk's numbers: how many orders are open, how old they are, and how many were closed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ STATES = (
     FulfilmentStatus.PROCESSING,
     FulfilmentStatus.PENDING_REVIEW,
 )
-# The theme's name of each colour.
+# The theme's name for each colour.
 URGENCIES = {"fresh": "success", "waiting": "warning", "late": "danger"}
 
 
 def summarise_queue(user: User, *, after: int | None = None) -> dict[str, Any]:
-    """How many are open in each state, how many of them this person holds, how many of those that
-    wait came after the fulfilment of id `after`, and since when the oldest waits; one query."""
+    """Counts of open orders by state, the person's own claims, new orders, and the oldest age.
+
+    New orders wait and have an id above `after`; without `after` their count is 0. One query.
+    """
     now = timezone.now()
     numbers = _open().aggregate(
         **{status: Count("pk", filter=Q(status=status)) for status in STATES},
@@ -49,7 +51,7 @@ def summarise_queue(user: User, *, after: int | None = None) -> dict[str, Any]:
 
 
 def summarise_desk(user: User) -> dict[str, Any]:
-    """The queue by state and product, the last day hour by hour, and refunds; four queries."""
+    """The queue by state and product, the last 24 hours by hour, and refunds. Four queries."""
     now = timezone.now()
     return {
         **summarise_queue(user),
@@ -94,7 +96,7 @@ def _open() -> Any:
 
 
 def _last_hours(now: datetime) -> dict[str, Any]:
-    """Completions and failures of the last day, one pair per hour, empty hours included."""
+    """Deliveries and failures of the last 24 hours, one pair per hour, including empty hours."""
     first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     rows = (
         Fulfilment.objects.filter(closed_at__gte=first)

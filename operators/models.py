@@ -1,4 +1,4 @@
-"""The operators' Telegram: settings, routes, linked accounts and announcements."""
+"""Telegram: platform settings, routes, linked accounts and announcements."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from catalogue.models import Category
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
-TOPIC_HELP = "Empty: the chat itself, or its General topic."
-CHAT_HELP = "The chat's id as Telegram has it: a group's is negative."
+TOPIC_HELP = "Leave empty for the chat itself, or for its General topic."
+CHAT_HELP = "The chat's id at Telegram; negative for a group."
 
 
 def check_time_zone(name: str) -> None:
-    """Raises ValidationError for what is no IANA time zone."""
+    """Raises ValidationError if `name` is not an IANA time zone."""
     if name not in available_timezones():
-        raise ValidationError("No such time zone; write it like Europe/Berlin.")
+        raise ValidationError("This is not a time zone. Example: Europe/Berlin.")
 
 
 class PlatformSettings(models.Model):
-    """How top-ups reach the operators' chat. One row, read anew for each order: no restart."""
+    """How orders are announced. One row, read for each order, so changes need no restart."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY_ROW, editable=False)
     announcing = models.BooleanField(
-        default=False, help_text="Announce orders of packages that are marked for it."
+        default=False, help_text="Announce orders of top-up products that are marked for it."
     )
     chat_id = models.BigIntegerField(
         null=True,
         blank=True,
         verbose_name="chat",
-        help_text=f"{CHAT_HELP} For orders that no route leads elsewhere; empty: not announced.",
+        help_text=f"{CHAT_HELP} Orders without a route go here. Leave empty not to announce them.",
     )
     topic_id = models.BigIntegerField(
         null=True,
@@ -47,13 +47,15 @@ class PlatformSettings(models.Model):
     )
     quiet_from = models.TimeField(null=True, blank=True)
     quiet_until = models.TimeField(
-        null=True, blank=True, help_text="Orders of the quiet hours are announced from then on."
+        null=True,
+        blank=True,
+        help_text="Orders from the quiet hours are announced after this time.",
     )
     time_zone = models.CharField(
         max_length=64,
         default="UTC",
         validators=[check_time_zone],
-        help_text="Of the quiet hours, and of the times in messages.",
+        help_text="For the quiet hours, and for the times in messages.",
     )
     repeat_minutes = models.PositiveSmallIntegerField(
         null=True,
@@ -61,12 +63,12 @@ class PlatformSettings(models.Model):
         default=15,
         validators=[MinValueValidator(1), MaxValueValidator(24 * 60)],
         verbose_name="announce again after",
-        help_text="Minutes for which nobody claims an order; empty: never again.",
+        help_text="Minutes without a claim. Leave empty to announce each order only once.",
     )
     repeat_times = models.PositiveSmallIntegerField(
         default=3,
         validators=[MaxValueValidator(20)],
-        verbose_name="at most so often",
+        verbose_name="at most this many times",
     )
 
     class Meta:
@@ -96,15 +98,15 @@ class PlatformSettings(models.Model):
 
 
 class AnnouncementRoute(models.Model):
-    """Where orders of one package, or of one category, go instead of the default chat."""
+    """The chat for orders of one top-up product or category, in place of the default chat."""
 
     product = models.OneToOneField(
         TopUpProduct,
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        verbose_name="package",
-        help_text="This wins over a route of its category.",
+        verbose_name="top-up product",
+        help_text="A product's route takes precedence over its category's.",
     )
     category = models.OneToOneField(Category, on_delete=models.CASCADE, null=True, blank=True)
     chat_id = models.BigIntegerField(verbose_name="chat", help_text=CHAT_HELP)
@@ -122,7 +124,7 @@ class AnnouncementRoute(models.Model):
                 name="operators_route_is_of_one_thing",
                 condition=Q(product=None, category__isnull=False)
                 | Q(product__isnull=False, category=None),
-                violation_error_message="A route is of a package or of a category.",
+                violation_error_message="Choose a top-up product or a category, not both.",
             ),
             models.CheckConstraint(
                 name="operators_route_topic_is_a_topic",
@@ -135,7 +137,7 @@ class AnnouncementRoute(models.Model):
 
 
 class TelegramLink(models.Model):
-    """Which Telegram account a member of staff acts through."""
+    """The Telegram account of a member of staff."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="telegram_link"
@@ -155,7 +157,7 @@ class TelegramLink(models.Model):
 
 
 class TelegramLinkCode(models.Model):
-    """A code that links whoever sends it to the bot; a person's last one, until used or expired."""
+    """A user's latest link code. The Telegram account that sends it to the bot gets linked."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="telegram_code"
@@ -168,7 +170,7 @@ class TelegramLinkCode(models.Model):
 
 
 class AnnouncementState(models.TextChoices):
-    """How far the announcement of an order is."""
+    """The state of an order's announcement."""
 
     WAITING = "waiting", "Waiting"
     SENDING = "sending", "Being sent"
@@ -180,10 +182,11 @@ class AnnouncementState(models.TextChoices):
 class Announcement(models.Model):
     """The announcement of one order. Only operators/telegram/ writes it.
 
-    `busy_until` says that a process talks to Telegram about this order. `shown_event` is the last
-    event of the order that its message tells of; from `restore_at` on its buttons may be others
-    than its state has. `former_message_id` is a message that a newer one has replaced, and that
-    does not say so yet. `lost_answers` counts how often it is unknown whether a message was posted.
+    - `busy_until`: until then, one process holds the row and calls Telegram about this order.
+    - `shown_event`: the last event of the order that its message shows.
+    - `restore_at`: from then on, the message may show other buttons than its state has.
+    - `former_message_id`: a message that another one has replaced, and that does not say so yet.
+    - `lost_answers`: how many posts had an unknown result.
     """
 
     fulfilment = models.OneToOneField(
@@ -245,7 +248,7 @@ class Announcement(models.Model):
 
 
 class AnnouncementChat(models.Model):
-    """What Telegram lets us do in a chat now: what was sent lately, and until when to wait."""
+    """Telegram's limits in one chat: messages sent in this minute, and the end of a pause."""
 
     chat_id = models.BigIntegerField(primary_key=True)
     window_started_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""The operators' desk: top-ups that wait, and what can be done with each."""
+"""The operators' desk: the queue of top-up orders, and the page of each order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topups.transitions import FULFIL
 
 @admin.register(Fulfilment)
 class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
-    """Top-ups, the longest waiting first."""
+    """Top-up orders, the oldest first."""
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
     inlines = (EventInline,)
@@ -36,7 +36,7 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
     list_filter_submit = True
     list_select_related = ("product", "account", "claimed_by", "announcement")
     search_fields = ("order_reference", "player_id")
-    search_help_text = "An order's reference, or a player id"
+    search_help_text = "Order reference or player ID"
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
@@ -45,7 +45,7 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
         ("Telegram", {"fields": ("telegram",)}),
     )
 
-    # Whoever works at the desk sees it, and that is all they need.
+    # The permission to work on orders includes seeing the desk; staff need no other.
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(FULFIL) or super().has_view_permission(request, obj)
 

@@ -29,14 +29,14 @@ COLOURS = {
 
 
 class WorkFilter(DropdownFilter):
-    """What is still to do, unless asked otherwise."""
+    """Shows open orders unless the reader chooses other ones."""
 
-    title = "work"
+    title = "orders"
     parameter_name = "work"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         states = [(status.value, status.label) for status in STATES]
-        return [("mine", "My claims"), *states, ("all", "All, ended ones too")]
+        return [("mine", "My claims"), *states, ("all", "All, including closed")]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment]
@@ -63,7 +63,7 @@ class EventInline(TabularInline):
     hide_title = True
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # whoever sees the order sees what became of it
+        return True  # everybody who sees the order sees its history
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -84,11 +84,11 @@ class DeskColumns:
     def sold(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
-    @admin.display(description="player id")
+    @admin.display(description="player ID")
     def player(self, fulfilment: Fulfilment) -> str:
         return format_html(
             '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
-            ' aria-label="Player id" title="Click to copy"'
+            ' aria-label="Player ID" title="Click to copy"'
             ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
             ' x-on:click="$el.select(); (navigator.clipboard'
             " ? navigator.clipboard.writeText($el.value)"

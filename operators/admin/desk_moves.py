@@ -1,4 +1,4 @@
-"""Moving orders at the desk: one order, a selection, or the next that waits.
+"""Moving orders at the desk: one order, a selection, or the next one in the queue.
 
 Every move goes through `topups.fulfilments.move_fulfilment`, as it does from a shell or the bot.
 Only a POST moves an order. A move that ends an order asks for confirmation first.
@@ -33,7 +33,7 @@ from topups.transitions import ENDING, FULFIL, Move, moves_from
 NAMES = {
     Move.CLAIM: "Claim",
     Move.RELEASE: "Release",
-    Move.COMPLETE: "Delivered",
+    Move.COMPLETE: "Mark delivered",
     Move.REVIEW: "Send to review",
     Move.REJECT: "Reject and refund",
     Move.REJECT_UNREFUNDED: "Fail without refund",
@@ -44,7 +44,7 @@ MAX_SELECTED = 100
 
 
 class MoveForm(forms.Form):
-    """What an operator may add to a move."""
+    """What an operator can add to a move."""
 
     note = forms.CharField(
         required=False,
@@ -57,9 +57,9 @@ class MoveForm(forms.Form):
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
         choices=[
-            (RejectReason.WRONG_ID, "The player id is wrong"),
-            (RejectReason.NO_STOCK, "There is no stock"),
-            (RejectReason.OTHER, "Something else"),
+            (RejectReason.WRONG_ID, "Wrong player ID"),
+            (RejectReason.NO_STOCK, "No stock"),
+            (RejectReason.OTHER, "Other reason"),
         ],
         widget=UnfoldAdminSelectWidget,
     )
@@ -84,7 +84,7 @@ class DeskMoves(RecordAdmin):
         return answer
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
-        """Gives the operator the order that waits longest."""
+        """Claims the oldest waiting order for the operator."""
         if request.method != "POST":
             return HttpResponseRedirect(queue_url())
         try:
@@ -93,12 +93,12 @@ class DeskMoves(RecordAdmin):
             messages.error(request, str(refused))
             return HttpResponseRedirect(queue_url())
         if claimed is None:
-            messages.info(request, "Nothing waits.")
+            messages.info(request, "No orders are waiting.")
             return HttpResponseRedirect(queue_url())
         return HttpResponseRedirect(url_of(claimed))
 
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
-        """Moves one order; asks first where that ends it."""
+        """Moves one order. A move that ends the order asks for confirmation first."""
         fulfilment = self.get_object(request, str(pk))
         if not isinstance(fulfilment, Fulfilment) or move not in Move.values:
             raise Http404
@@ -149,7 +149,7 @@ class DeskMoves(RecordAdmin):
             obj=selected[0],
             title=NAMES[move],
             form=form,
-            question=f"{NAMES[move]}: this ends {count} for good.",
+            question=f"{NAMES[move]}? This closes {count} for good.",
             facts=[
                 f"{each.order_reference}: {each.product} for player {each.player_id}"
                 for each in selected
@@ -160,7 +160,7 @@ class DeskMoves(RecordAdmin):
             **context,
         )
 
-    # The same on a selection.
+    # Actions on a selection.
 
     def get_actions(self, request: HttpRequest) -> Any:
         actions = super().get_actions(request)
@@ -173,7 +173,7 @@ class DeskMoves(RecordAdmin):
     def move_selected(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment], move: Move
     ) -> HttpResponse | None:
-        """Moves each of the selected orders that allows it, and tells of the others."""
+        """Moves the selected orders that allow it, and reports the others."""
         rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
         selected = list(rows[:MAX_SELECTED])
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
@@ -205,7 +205,7 @@ class DeskMoves(RecordAdmin):
     def release_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.RELEASE)
 
-    @admin.action(description="Delivered…")
+    @admin.action(description="Mark delivered…")
     def complete_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.COMPLETE)
 
@@ -240,7 +240,7 @@ def _carry_out(
     reason: str = RejectReason.OTHER,
     note: str = "",
 ) -> None:
-    """Moves each by itself, so that one that somebody else was faster with stops no other."""
+    """Moves each order on its own: one that somebody else has moved does not stop the others."""
     done = 0
     for fulfilment in selected:
         try:

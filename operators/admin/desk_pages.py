@@ -1,4 +1,4 @@
-"""The desk's pages besides the queue and the orders: the entrance, the dashboard, live numbers."""
+"""The desk's other pages: the entrance, the dashboard, and the numbers that update themselves."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ class DeskPages(RecordAdmin):
         return answer
 
     def strip(self, request: HttpRequest) -> HttpResponse:
-        """The numbers above the queue, which its page fetches again and again (live.js).
+        """The numbers above the queue, which the page fetches at intervals (live.js).
 
-        `after` is the newest order when that page was made; those behind it are new to its reader.
+        `after` is the id of the newest order when the page was loaded. Later orders are new to its
+        reader.
         """
         if not self.has_view_permission(request):
             raise PermissionDenied
         return TemplateResponse(request, "admin/desk_strip.html", _strip(request, _after(request)))
 
     def glance(self, request: HttpRequest) -> HttpResponse:
-        """The numbers of the dashboard, which its page fetches again and again (live.js)."""
+        """The numbers of the dashboard, which the page fetches at intervals (live.js)."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         desk = show_desk(staff_of(request))
         return TemplateResponse(request, "admin/desk_numbers.html", {"desk": desk})
 
     def dashboard(self, request: HttpRequest) -> HttpResponse:
-        """The state of the desk, on a page of its own."""
+        """The dashboard: the state of the desk on a page of its own."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         request.current_app = self.admin_site.name
@@ -61,7 +62,7 @@ class DeskPages(RecordAdmin):
 
 
 def entrance(request: HttpRequest) -> HttpResponse:
-    """The first page of the back office: those who only work at the desk land on their work."""
+    """The first page of the back office. Staff who only work at the desk get the queue instead."""
     user = request.user
     if user.is_active and user.is_staff and user.has_perm(FULFIL):
         sees = {
@@ -76,7 +77,7 @@ def entrance(request: HttpRequest) -> HttpResponse:
 
 
 def queue_url() -> str:
-    """Where the queue is."""
+    """The address of the queue."""
     return reverse("admin:topups_fulfilment_changelist")
 
 

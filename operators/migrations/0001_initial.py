@@ -43,14 +43,14 @@ class Migration(migrations.Migration):
                     "announcing",
                     models.BooleanField(
                         default=False,
-                        help_text="Announce orders of packages that are marked for it.",
+                        help_text="Announce orders of top-up products that are marked for it.",
                     ),
                 ),
                 (
                     "chat_id",
                     models.BigIntegerField(
                         blank=True,
-                        help_text="The chat's id as Telegram has it: a group's is negative. For orders that no route leads elsewhere; empty: not announced.",
+                        help_text="The chat's id at Telegram; negative for a group. Orders without a route go here. Leave empty not to announce them.",
                         null=True,
                         verbose_name="chat",
                     ),
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                     "topic_id",
                     models.BigIntegerField(
                         blank=True,
-                        help_text="Empty: the chat itself, or its General topic.",
+                        help_text="Leave empty for the chat itself, or for its General topic.",
                         null=True,
                         validators=[django.core.validators.MinValueValidator(2)],
                         verbose_name="topic",
@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                     "quiet_until",
                     models.TimeField(
                         blank=True,
-                        help_text="Orders of the quiet hours are announced from then on.",
+                        help_text="Orders from the quiet hours are announced after this time.",
                         null=True,
                     ),
                 ),
@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                     "time_zone",
                     models.CharField(
                         default="UTC",
-                        help_text="Of the quiet hours, and of the times in messages.",
+                        help_text="For the quiet hours, and for the times in messages.",
                         max_length=64,
                         validators=[operators.models.check_time_zone],
                     ),
@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         blank=True,
                         default=15,
-                        help_text="Minutes for which nobody claims an order; empty: never again.",
+                        help_text="Minutes without a claim. Leave empty to announce each order only once.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         default=3,
                         validators=[django.core.validators.MaxValueValidator(20)],
-                        verbose_name="at most so often",
+                        verbose_name="at most this many times",
                     ),
                 ),
             ],
@@ -267,7 +267,7 @@ class Migration(migrations.Migration):
                 (
                     "chat_id",
                     models.BigIntegerField(
-                        help_text="The chat's id as Telegram has it: a group's is negative.",
+                        help_text="The chat's id at Telegram; negative for a group.",
                         verbose_name="chat",
                     ),
                 ),
@@ -275,7 +275,7 @@ class Migration(migrations.Migration):
                     "topic_id",
                     models.BigIntegerField(
                         blank=True,
-                        help_text="Empty: the chat itself, or its General topic.",
+                        help_text="Leave empty for the chat itself, or for its General topic.",
                         null=True,
                         validators=[django.core.validators.MinValueValidator(2)],
                         verbose_name="topic",
@@ -294,11 +294,11 @@ class Migration(migrations.Migration):
                     "product",
                     models.OneToOneField(
                         blank=True,
-                        help_text="This wins over a route of its category.",
+                        help_text="A product's route takes precedence over its category's.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         to="topups.topupproduct",
-                        verbose_name="package",
+                        verbose_name="top-up product",
                     ),
                 ),
             ],
@@ -311,7 +311,7 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="operators_route_is_of_one_thing",
-                        violation_error_message="A route is of a package or of a category.",
+                        violation_error_message="Choose a top-up product or a category, not both.",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

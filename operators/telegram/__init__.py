@@ -1,6 +1,6 @@
-"""The operators' work from Telegram: orders are announced in a chat, and moved by its buttons."""
+"""Work on orders in Telegram: orders are announced in a chat, and buttons move them."""
 
 import os
 
-# How python-telegram-bot is to give lengths of time; the other way is deprecated.
+# Makes python-telegram-bot return durations as timedelta; integers are deprecated.
 os.environ["PTB_TIMEDELTA"] = "true"

@@ -1,5 +1,8 @@
-"""What others ask of the announcement. Each leaves a mark in the row of the order, so that a sweep
-finds it, and queues the task that sees to it at once."""
+"""Requests to change what Telegram shows of an order.
+
+Each request marks the order's row, so that the sweep finds it, and queues the task that does the
+work at once.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -21,31 +24,35 @@ from topups.models import FulfilmentStatus
 QUESTION_STAYS = timedelta(minutes=2)
 SHOWN = [AnnouncementState.ANNOUNCED, AnnouncementState.ENDED]
 
-# One thread of each process, started by its first order.
+# One thread per process, started with its first order.
 _queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
 
 
 def queue_order(*, fulfilment_id: int, **signal: object) -> None:
-    """Hears of each order that is opened or moved. Neither a merchant who buys nor an operator who
-    decides waits for the broker, not even for the half second that it would get."""
+    """Receives the signals of new and moved orders, and queues the task from another thread.
+
+    A purchase or a move therefore never waits for the broker, not even for its half second.
+    """
     if settings.TELEGRAM_BOT_TOKEN:
         _queueing.submit(enqueue, "operators.tasks.show_order", fulfilment_id)
 
 
 def request_refresh(*, fulfilment_id: int) -> None:
-    """The message may show something else than the order as it is: text or buttons."""
+    """Asks for an edit: the message may show an outdated text or the wrong buttons."""
     _restore(fulfilment_id, timedelta())
     queue_order(fulfilment_id=fulfilment_id)
 
 
 def note_question(*, fulfilment_id: int) -> None:
-    """The message asks Yes or Back; it gets its buttons back after a while."""
+    """Records that the message asks for confirmation; it gets its buttons back after a while."""
     _restore(fulfilment_id, QUESTION_STAYS)
 
 
 def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
-    """Somebody has pressed a button of a message that the row does not name: posted, but the answer
-    was lost. It becomes the order's message, or points at the one there is."""
+    """Records a message that the row does not name: it was posted, but the answer was lost.
+
+    It becomes the order's message. If the order has another one, this one is retired.
+    """
     strays = Announcement.objects.filter(fulfilment_id=fulfilment_id, chat_id=chat_id)
     unknown = strays.filter(
         state__in=[AnnouncementState.WAITING, AnnouncementState.GIVEN_UP],
@@ -64,8 +71,10 @@ def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
 
 
 def announce_again(*, announcement: Announcement, actor: User) -> bool:
-    """By hand: what was given up is tried anew, what is announced is posted once more. Returns
-    False where the order does not wait for anybody to claim it."""
+    """Announces an order again at the request of staff, also one that was given up.
+
+    Returns False if the order is not waiting to be claimed, or is being posted now.
+    """
     if announcement.fulfilment.status != FulfilmentStatus.PENDING:
         return False
     with transaction.atomic():
@@ -77,7 +86,7 @@ def announce_again(*, announcement: Announcement, actor: User) -> bool:
                 When(message_id=None, then=Value(AnnouncementState.WAITING)),
                 default=Value(AnnouncementState.ANNOUNCED),
             ),
-            lost_answers=Least("lost_answers", Value(1)),  # the doubt stays
+            lost_answers=Least("lost_answers", Value(1)),  # there may still be a second message
             repeat_asked=True,
         )
         if not asked:
@@ -93,7 +102,7 @@ def announce_again(*, announcement: Announcement, actor: User) -> bool:
 
 
 def _restore(fulfilment_id: int, after: timedelta) -> None:
-    given_up = Q(state=AnnouncementState.GIVEN_UP, message_id__isnull=False)  # and yet it is there
+    given_up = Q(state=AnnouncementState.GIVEN_UP, message_id__isnull=False)
     Announcement.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id).update(
         state=AnnouncementState.ANNOUNCED, restore_at=timezone.now() + after
     )

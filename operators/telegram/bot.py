@@ -1,8 +1,9 @@
-"""The bot's process: gets updates, hands them to the handlers, and confirms what was handled.
+"""The bot's process: fetches updates, handles them, and then confirms them.
 
-python-telegram-bot's own Updater confirms an update when it has fetched it; a process that is
-killed right then loses it. Here the next `offset` is sent only after the whole batch was handled.
-So an update may be handled twice, and never not at all; handling twice is harmless (presses.py).
+python-telegram-bot's own Updater confirms an update as soon as it is fetched, and loses it if the
+process is killed before the update was handled. This process sends the next `offset` only after
+the whole batch was handled. An update may be handled twice, which is harmless (presses.py), but
+none is lost.
 """
 
 import asyncio
@@ -34,19 +35,21 @@ Result = TypeVar("Result")
 
 KINDS = [Update.MESSAGE, Update.CALLBACK_QUERY]
 POLL = timedelta(seconds=10)
-HEARTBEAT = 15.0  # seconds, where updates are posted to us
+HEARTBEAT = 15.0  # seconds between heartbeats with a webhook
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 CONNECTIONS = 32
-ANSWERING = 4.0  # seconds for one answer, so that there is time for another try
+ANSWERING = 4.0  # seconds for one answer; leaves time for another try
 
 
 class Rejected(Exception):
-    """Telegram does not know this token."""
+    """Telegram does not accept the token."""
 
 
 def run_bot() -> None:
-    """Serves until SIGTERM or SIGINT; what is in hand is ended first. Raises Rejected, or OSError
-    where the webhook's port cannot be listened on."""
+    """Runs until SIGTERM or SIGINT, and finishes the updates in progress first.
+
+    Raises Rejected, or OSError if it cannot listen on the webhook's port.
+    """
     asyncio.run(_run())
 
 
@@ -64,7 +67,7 @@ async def _run() -> None:
 
 
 def build_bot() -> Bot:
-    """An application without an Updater: this module gives it its updates."""
+    """An application without an Updater: this module fetches the updates."""
     bot = (
         ApplicationBuilder()
         .token(settings.TELEGRAM_BOT_TOKEN)
@@ -91,8 +94,7 @@ def _request(kind: type[HTTPXRequest], *, connections: int, seconds: float) -> H
 
 
 async def _connect(bot: Bot, stop: asyncio.Event) -> bool:
-    """Introduces itself, for as long as it takes; False where it is to stop before. Telegram may
-    be away when a service starts, and that is no reason to end."""
+    """Connects, retrying until Telegram is reachable; False if the bot must stop before that."""
     pause = SHORTEST_PAUSE
     while not stop.is_set():
         try:
@@ -119,14 +121,14 @@ async def _introduce(bot: Bot) -> None:
 
 
 async def _poll(bot: Bot, stop: asyncio.Event) -> None:
-    """Fetches, handles, and only then confirms."""
+    """Fetches updates, handles them, and confirms them with the next fetch."""
     offset: int | None = None
     pause = SHORTEST_PAUSE
     while not stop.is_set():
         fetch = bot.bot.get_updates(offset, timeout=POLL, allowed_updates=KINDS)
         try:
             updates = await _unless(stop, fetch)
-        except Exception as error:  # of any kind: the network may answer in Telegram's place
+        except Exception as error:  # of any kind: a proxy may answer in place of Telegram
             pause = await _rest(stop, error, pause)
             continue
         pause = SHORTEST_PAUSE
@@ -139,7 +141,7 @@ async def _poll(bot: Bot, stop: asyncio.Event) -> None:
 
 
 async def _confirm(bot: Bot, offset: int) -> None:
-    """The last batch, without waiting for another; where it fails, its updates come again."""
+    """Confirms the last batch without waiting for more. If this fails, its updates come again."""
     try:
         await bot.bot.get_updates(offset, limit=1, timeout=0, allowed_updates=KINDS)
     except TelegramError as error:
@@ -168,7 +170,7 @@ async def _serve_webhook(bot: Bot, stop: asyncio.Event) -> None:
 
 
 async def _handle(bot: Bot, update: Update) -> None:
-    """To the end, whatever happens: errors are the error handler's, and logged."""
+    """Handles one update. Its errors go to the error handler, which logs them."""
     structlog.contextvars.bind_contextvars(request_id=f"telegram-{update.update_id}")
     await bot.process_update(update)
 
@@ -177,12 +179,12 @@ async def _beat(mode: str) -> None:
     try:
         # On the thread that handles updates: a heartbeat proves that this thread works, too.
         await in_database(partial(bot_health.beat, mode))
-    except Exception as error:  # a lost cache is no reason to stop working
+    except Exception as error:  # a lost cache must not stop the bot
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 
 
 async def _rest(stop: asyncio.Event, error: Exception, pause: float) -> float:
-    """Waits after a failure, as long as Telegram asks to; returns the next wait."""
+    """Waits after a failure, for as long as Telegram asks; returns the next pause in seconds."""
     logger.warning("telegram_unreachable", cause=describe(error))
     seconds = pause
     if isinstance(error, RetryAfter):
@@ -198,7 +200,7 @@ async def _wait(stop: asyncio.Event, seconds: float) -> None:
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
-    """The result, or None where it is to stop before; what was fetched is not confirmed then."""
+    """The result, or None if the bot must stop first; fetched updates are then not confirmed."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)

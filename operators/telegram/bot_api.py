@@ -1,7 +1,7 @@
-"""Talking to the Bot API from where there is no event loop: one message sent, or one edited.
+"""Calls of the Bot API from synchronous code: send one message, or edit one.
 
-What can go wrong is told in the terms in which the caller decides. No error of this module holds
-the token, and none drags along an error that might.
+Each kind of failure is an exception of its own, because callers react differently to each. No
+exception of this module contains the token or is chained to one that might.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ Answer = TypeVar("Answer")
 
 
 class Trouble(Exception):
-    """A call that did not do what it should."""
+    """A call failed, or its result is unknown."""
 
 
 class NotNow(Trouble):
-    """Telegram asks to wait: nothing was done."""
+    """Telegram asks to wait. Nothing was done."""
 
     def __init__(self, wait: timedelta) -> None:
         super().__init__(f"Telegram asks to wait for {wait.total_seconds():.0f} s.")
@@ -55,23 +55,23 @@ class NotNow(Trouble):
 
 
 class Unreachable(Trouble):
-    """Nothing was done, by fault of the network, of Telegram or of the token: try later."""
+    """Nothing was done, because of the network, Telegram or the token. Try later."""
 
 
 class AnswerLost(Trouble):
-    """It may have been done or not; Telegram cannot be asked which."""
+    """The result is unknown, and Telegram cannot be asked for it."""
 
 
 class Refused(Trouble):
-    """It will never be done as things are: the chat is gone, the bot was removed."""
+    """Telegram refuses for good, for example because the chat is gone or the bot was removed."""
 
 
 class MessageGone(Trouble):
-    """There is no such message to edit any more."""
+    """The message to edit no longer exists."""
 
 
 class ChatMoved(Trouble):
-    """The group has become a supergroup, with another id; nothing was done."""
+    """The group became a supergroup with another id. Nothing was done."""
 
     def __init__(self, chat_id: int) -> None:
         super().__init__(f"The chat is now {chat_id}.")
@@ -79,7 +79,7 @@ class ChatMoved(Trouble):
 
 
 def send(*, target: Target, message: Message, reply_to: int | None = None) -> int:
-    """Posts the message, as an answer to another one if that is still there; returns its id.
+    """Posts the message, as a reply to `reply_to` if that message exists; returns its id.
 
     Raises NotNow, Unreachable, AnswerLost, Refused or ChatMoved.
     """
@@ -102,7 +102,7 @@ def send(*, target: Target, message: Message, reply_to: int | None = None) -> in
 
 
 def edit(*, chat_id: int, message_id: int, message: Message) -> None:
-    """Makes a message look like this; done as well where it already does.
+    """Changes the text and buttons of a message. No change at all is also a success.
 
     Raises NotNow, Unreachable, AnswerLost, Refused, MessageGone or ChatMoved.
     """
@@ -125,7 +125,7 @@ def edit(*, chat_id: int, message_id: int, message: Message) -> None:
 
 
 def markup(rows: Rows) -> InlineKeyboardMarkup | None:
-    """The buttons as python-telegram-bot wants them."""
+    """The buttons in the form python-telegram-bot takes; None if there are none."""
     if not rows:
         return None
     return InlineKeyboardMarkup(
@@ -134,13 +134,16 @@ def markup(rows: Rows) -> InlineKeyboardMarkup | None:
 
 
 def base_url() -> str:
-    """What python-telegram-bot puts the token behind."""
+    """The address to which python-telegram-bot appends the token."""
     return f"{settings.TELEGRAM_API_URL.rstrip('/')}/bot"
 
 
 def make_request() -> HTTPXRequest:
-    """A connection with our patience, which the caller shuts down. Getting one (TCP, then TLS) ends
-    well before all patience does: what was not connected to was surely not sent."""
+    """A connection with our timeouts; the caller shuts it down.
+
+    The timeout for connecting (TCP, then TLS) is shorter than that for the whole call. A call that
+    times out while connecting was certainly not sent.
+    """
     seconds = settings.TELEGRAM_TIMEOUT_SECONDS
     return HTTPXRequest(
         connection_pool_size=1,
@@ -154,12 +157,12 @@ def make_request() -> HTTPXRequest:
 
 @cache
 def _tls() -> SSLContext:
-    """Made once for each process: to read the certificates takes longer than many a call."""
+    """Made once per process: reading the certificates takes longer than many calls."""
     return httpx.create_ssl_context()
 
 
 def describe(error: BaseException) -> str:
-    """What an error says, in one short line, without the token."""
+    """The error in one short line, without the token."""
     kind, text = type(error).__name__, str(error)
     if not text.startswith(kind):
         text = f"{kind}: {text}"
@@ -187,11 +190,11 @@ def _call(carry_out: Callable[[Bot], Awaitable[Answer]]) -> Answer:
         trouble = (Unreachable if never_sent else AnswerLost)(describe(error))
     except TimeoutError:
         trouble = AnswerLost("Telegram did not answer in time.")
-    raise trouble  # outside of the handlers, so that it has no context
+    raise trouble  # outside the handlers, so that it has no context
 
 
 async def _with_bot(carry_out: Callable[[Bot], Awaitable[Answer]]) -> Answer:
-    """A bot for one call; it is not initialized, which would be a call more."""
+    """Makes a bot for one call. It is not initialized, because that would be another call."""
     request = make_request()
     try:
         bot = Bot(
@@ -200,7 +203,7 @@ async def _with_bot(carry_out: Callable[[Bot], Awaitable[Answer]]) -> Answer:
             request=request,
             get_updates_request=request,
         )
-        # The timeouts of the connection are for each of its steps; this one is for all of them.
+        # The connection has a timeout for each step; this one is for the whole call.
         return await asyncio.wait_for(carry_out(bot), settings.TELEGRAM_TIMEOUT_SECONDS)
     finally:
         await request.shutdown()

@@ -1,5 +1,7 @@
-"""Whether the bot is alive: it leaves a sign in the cache, which is gone when it has not been
-renewed. Anybody can look, without python-telegram-bot."""
+"""Whether the bot is running: a heartbeat in the cache, which expires if it is not renewed.
+
+Reading it does not load python-telegram-bot.
+"""
 
 import time
 from http import HTTPStatus
@@ -11,21 +13,21 @@ from django.http import HttpRequest, HttpResponse
 
 from config.api.envelope import json_response
 
-SECONDS = 60  # longer than a long poll with a failed one before it
+SECONDS = 60  # longer than one failed long poll and the next one
 
 
 def key() -> str:
-    """Where the sign of this bot is: its number, which is no secret, tells it from others."""
+    """The cache key of this bot. It contains the number of the bot, which is not secret."""
     return f"telegram-bot-{settings.TELEGRAM_BOT_TOKEN.partition(':')[0]}"
 
 
 def beat(mode: str) -> None:
-    """Says that Telegram was reached just now."""
+    """Records that the bot has just reached Telegram; `mode` is `polling` or `webhook`."""
     cache.set(key(), {"mode": mode, "at": time.time()}, SECONDS)
 
 
 def read_health() -> dict[str, Any] | None:
-    """How the bot gets its updates and how long ago it reached Telegram; None: not lately."""
+    """How the bot receives updates, and seconds since it reached Telegram; None if it expired."""
     sign = cache.get(key())
     if sign is None:
         return None
@@ -33,10 +35,10 @@ def read_health() -> dict[str, Any] | None:
 
 
 def readyz_bot(request: HttpRequest) -> HttpResponse:
-    """200 while the bot reaches Telegram, otherwise 503."""
+    """GET /readyz/bot: 200 while the bot reaches Telegram, otherwise 503."""
     try:
         health = read_health()
-    except Exception:  # whatever is wrong with the cache, the probe answers
+    except Exception:  # the probe answers even without a cache
         health = None
     if health is None:
         return json_response(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "unready"})

@@ -1,9 +1,8 @@
-"""What the buttons of a message carry: which act, on which order, in which version of it.
+"""The callback data of a button: an act, an order, and a version of that order.
 
-Telegram hands back the bytes that a button was made with, and anybody could send us others. So
-they are signed with a key that comes from SECRET_KEY. A button acts on the order as its message
-showed it: a press that comes late, twice or out of turn names a version that is past, and is told
-what is true now.
+Telegram returns the bytes of the button, but other bytes could arrive too. The data is therefore
+signed with a key derived from SECRET_KEY. The version is the order's last event that the message
+showed. A late, repeated or reordered press names an old version and changes nothing.
 """
 
 import base64
@@ -17,7 +16,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from topups.fulfilments import RejectReason
 from topups.transitions import ENDING, Move
 
-MAX_BYTES = 64  # of callback data, says the Bot API
+MAX_BYTES = 64  # the Bot API's limit for callback data
 SALT = "operators.telegram.buttons"
 CONTENT = struct.Struct(">BBQQ")
 SIGNATURE_BYTES = 12
@@ -25,7 +24,7 @@ SIGNATURE_BYTES = 12
 
 @unique
 class Act(IntEnum):
-    """What a button does. The numbers are in messages that are out there: they stay."""
+    """What a button does. Posted messages contain these numbers, so they must not change."""
 
     CLAIM = 1
     DONE = 2
@@ -40,7 +39,7 @@ class Act(IntEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """How an act is called, and the move that it makes."""
+    """The label of an act, and the move it makes."""
 
     label: str
     move: Move
@@ -48,26 +47,26 @@ class Step:
 
     @property
     def asks(self) -> bool:
-        """Whether it ends the order, and so is asked once more."""
+        """Whether the act ends the order, and therefore needs a confirmation."""
         return self.move in ENDING
 
 
 STEPS = {
     Act.CLAIM: Step("Claim", Move.CLAIM),
-    Act.DONE: Step("Done", Move.COMPLETE),
-    Act.WRONG_ID: Step("Wrong ID", Move.REJECT, RejectReason.WRONG_ID),
-    Act.NO_STOCK: Step("No stock", Move.REJECT, RejectReason.NO_STOCK),
-    Act.FAILED: Step("Failed", Move.REJECT),
-    Act.UNREFUNDED: Step("Failed, no refund", Move.REJECT_UNREFUNDED),
-    Act.UNSURE: Step("Unsure", Move.REVIEW),
+    Act.DONE: Step("Mark delivered", Move.COMPLETE),
+    Act.WRONG_ID: Step("Reject (wrong ID)", Move.REJECT, RejectReason.WRONG_ID),
+    Act.NO_STOCK: Step("Reject (no stock)", Move.REJECT, RejectReason.NO_STOCK),
+    Act.FAILED: Step("Reject (other)", Move.REJECT),
+    Act.UNREFUNDED: Step("Fail without refund", Move.REJECT_UNREFUNDED),
+    Act.UNSURE: Step("Send to review", Move.REVIEW),
     Act.RELEASE: Step("Release", Move.RELEASE),
 }
 
 
 @dataclass(frozen=True)
 class Press:
-    """A button. `version` is the last event of the order that the message showed; `sure` is the
-    second word on an act that asks."""
+    """A button. `version` is the order's last event that the message showed; `sure` marks the
+    button that confirms an act."""
 
     act: Act
     fulfilment_id: int
@@ -76,7 +75,7 @@ class Press:
 
 
 class Forged(Exception):
-    """This was never a button of ours, or SECRET_KEY has changed since."""
+    """The data is not from a button of this service, or SECRET_KEY has changed."""
 
 
 def encode(press: Press) -> str:
@@ -86,7 +85,7 @@ def encode(press: Press) -> str:
 
 
 def decode(data: str | None) -> Press:
-    """The button behind callback data. Raises Forged, whatever the data is."""
+    """Reads callback data. Raises Forged for anything that `encode` did not make."""
     try:
         signed = base64.b64decode((data or "").encode("ascii"), b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError):

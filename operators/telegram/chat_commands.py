@@ -1,7 +1,7 @@
-"""What the bot answers to words: the queue, one's own claims, one order, and the link code.
+"""The bot's answers to commands: the queue, the sender's claims, one order, and linking.
 
-All texts are HTML as Telegram takes it. None of these changes an order; an order is moved by the
-buttons of its one message, to which the answers lead.
+All texts are Telegram's HTML. No command changes an order: the buttons of its message do, and the
+answers link to that message.
 """
 
 from collections.abc import Callable
@@ -27,26 +27,26 @@ from topups.fulfilments import Operator
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
 
-SHOWN = 15  # so that even long names stay below the 4096 characters of a message
+SHOWN = 15  # keeps the list below the 4096 characters of a message, even with long names
 MAX_REFERENCE = 64
 MENU = {
     "queue": "Open orders, oldest first",
-    "mine": "The orders that you have claimed",
-    "order": "One order: /order REFERENCE",
-    "help": "What the bot can do",
+    "mine": "Orders you have claimed",
+    "order": "Show one order: /order REFERENCE",
+    "help": "Show the commands",
 }
 HELP = "\n".join(
     [
-        "Orders are announced in the operators' chat; the buttons below each one move it.",
+        "Orders are announced in the operators' chat. Work on an order with the buttons below it.",
         *(f"/{name}: {escape(text)}" for name, text in MENU.items()),
-        "/link CODE: link your account (in a private chat, with a code from the back office)",
+        "/link CODE: Link your account (private chat only; get a code in the back office)",
     ]
 )
 UNLINKED = (
-    "Hello. To work with this bot, link your Telegram account: open the back office, choose"
-    " Telegram below your name, and send me the code that you get."
+    "Hello. To use this bot, link your Telegram account: open the back office, choose Telegram"
+    " in the menu below your name, get a code, and send it to me."
 )
-IN_PRIVATE = "Send this to me in a private chat. A code that was shown here is void: get a new one."
+IN_PRIVATE = "Send this in a private chat. A code shown in a group no longer works: get a new one."
 STATES = {
     FulfilmentStatus.PENDING: "🟡 waiting",
     FulfilmentStatus.PROCESSING: "🔵 claimed by {}",
@@ -56,7 +56,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Typed:
-    """A command as Telegram tells of it; `words` is what follows its name."""
+    """A command as Telegram delivers it; `words` is the text after its name."""
 
     telegram_user_id: int
     chat_id: int
@@ -66,9 +66,9 @@ class Typed:
 
 
 def answer(typed: Typed) -> str | None:
-    """What to say, in HTML; None where the bot keeps silent: a group that is not the operators'."""
+    """The answer, in HTML; None for groups that are not the operators': the bot ignores those."""
     if not typed.private and typed.name in ("start", "link"):
-        void_code(typed.words)  # others have read it
+        void_code(typed.words)  # other people have seen it
     if not typed.private and typed.chat_id not in _our_chats():
         return None
     if typed.name in ("start", "link"):
@@ -88,7 +88,7 @@ def _our_chats() -> set[int]:
 
 
 def _link(typed: Typed) -> str:
-    """Links whoever sends a good code; one that is sent twice, or delivered twice, is no fault."""
+    """Links the sender of a valid code. Sending or delivering a code twice is not an error."""
     if not typed.private:
         return IN_PRIVATE
     try:
@@ -106,26 +106,24 @@ def _link_again(typed: Typed, problem: InputProblem) -> str:
     try:
         operator = operator_of(typed.telegram_user_id)
     except NotAnOperator:
-        _refuse(typed, "sent a link code that is not good")
+        _refuse(typed, "sent an invalid link code")
         return escape(str(problem))
     name = escape(operator.user.get_username())
     return f"{escape(str(problem))} You are linked as <b>{name}</b>."
 
 
 def _queue(operator: Operator, words: str) -> str:
-    return _list(Fulfilment.objects.filter(status__in=OPEN), "Nothing waits.")
+    return _list(Fulfilment.objects.filter(status__in=OPEN), "There are no open orders.")
 
 
 def _mine(operator: Operator, words: str) -> str:
-    return _list(
-        Fulfilment.objects.filter(claimed_by=operator.user), "You have not claimed any order."
-    )
+    return _list(Fulfilment.objects.filter(claimed_by=operator.user), "You have no claimed orders.")
 
 
 def _order(operator: Operator, words: str) -> str:
     reference = words.strip()[:MAX_REFERENCE].replace("\x00", "")
     if not reference:
-        return "Which one? Send /order REFERENCE."
+        return "Add the reference: /order REFERENCE."
     found = Fulfilment.objects.select_related("product__category").filter(
         order_reference__iexact=reference
     )
@@ -134,7 +132,7 @@ def _order(operator: Operator, words: str) -> str:
         return f"There is no top-up order <code>{escape(reference)}</code>."
     text = render(fulfilment, now=timezone.now(), zone=read_platform().zone).text
     address = _address(Announcement.objects.filter(fulfilment=fulfilment).first())
-    return f'{text}\n<a href="{address}">Its message</a>' if address else text
+    return f'{text}\n<a href="{address}">Open its message</a>' if address else text
 
 
 def _help(operator: Operator, words: str) -> str:
@@ -171,7 +169,7 @@ def _line(fulfilment: Fulfilment) -> str:
 
 
 def _address(announcement: Announcement | None) -> str:
-    """Where the order's message is; only supergroups have such addresses."""
+    """The link to the order's message; empty outside supergroups, which alone have such links."""
     if announcement is None or announcement.message_id is None:
         return ""
     chat = str(announcement.chat_id)

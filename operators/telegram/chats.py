@@ -1,4 +1,4 @@
-"""How much Telegram lets us say in each chat, shared by all processes: rows of AnnouncementChat."""
+"""Telegram's limits for each chat, shared by all processes in rows of AnnouncementChat."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ LONGEST_PAUSE = timedelta(minutes=5)
 
 
 def take_slot(chat_id: int) -> bool:
-    """Whether one more message may be posted in this chat now; if so, it is counted."""
+    """Counts one more message if it may be posted in this chat now; returns whether it may."""
     now = timezone.now()
     AnnouncementChat.objects.get_or_create(chat_id=chat_id)
     is_past = Q(window_started_at=None) | Q(window_started_at__lte=now - WINDOW)
@@ -32,19 +32,19 @@ def take_slot(chat_id: int) -> bool:
 
 
 def is_paused(chat_id: int) -> bool:
-    """Whether Telegram is to be left alone about this chat for now."""
+    """Whether no calls may be made about this chat for now."""
     chat = AnnouncementChat.objects.filter(chat_id=chat_id)
     return chat.exclude(_free(timezone.now())).exists()
 
 
 def paused_chats() -> list[int]:
-    """Those that is_paused says of."""
+    """The ids of the chats for which is_paused is true."""
     chats = AnnouncementChat.objects.exclude(_free(timezone.now()))
     return list(chats.values_list("chat_id", flat=True))
 
 
 def pause(chat_id: int, *, error: str, wait: timedelta | None = None) -> None:
-    """Leaves the chat alone for so long; each failure after another is waited for longer."""
+    """Stops calls about the chat for `wait`, or else for a time that doubles with each failure."""
     chat, _ = AnnouncementChat.objects.get_or_create(chat_id=chat_id)
     backoff = min(FIRST_PAUSE * 2 ** min(chat.failures, 10), LONGEST_PAUSE)
     until = timezone.now() + (wait or backoff)
@@ -56,13 +56,13 @@ def pause(chat_id: int, *, error: str, wait: timedelta | None = None) -> None:
 
 
 def note_success(chat_id: int) -> None:
-    """Telegram answers again."""
+    """Resets the failures of a chat: Telegram answers again."""
     troubled = AnnouncementChat.objects.filter(chat_id=chat_id, failures__gt=0)
     troubled.update(failures=0, last_error="")
 
 
 def follow_chat(before: int, after: int) -> None:
-    """A group has become a supergroup: from now on its orders go there."""
+    """Points the settings and routes at the supergroup that replaced a group."""
     moved = PlatformSettings.objects.filter(chat_id=before).update(chat_id=after)
     moved += AnnouncementRoute.objects.filter(chat_id=before).update(chat_id=after)
     if moved:
@@ -71,7 +71,7 @@ def follow_chat(before: int, after: int) -> None:
             action=AuditAction.CHAT_MOVED,
             on=PlatformSettings(),
             reference=str(before),
-            note=f"Telegram has made it {after}; settings and routes follow.",
+            note=f"The group is now {after}. Settings and routes were updated.",
         )
 
 

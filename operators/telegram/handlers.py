@@ -1,8 +1,8 @@
-"""Updates to decisions and back: the only part that talks both to Telegram and to the database.
+"""Handles updates: the only module that uses both Telegram and the database.
 
-Decisions are made by presses.py and chat_commands.py, each in one go, on the one thread that the
-ORM has here: so updates are carried out in the order in which they came, while answers to Telegram
-go out side by side.
+presses.py and chat_commands.py decide what to do, on the single thread that the ORM has in this
+process. Updates are therefore carried out in the order of arrival, while answers to Telegram are
+sent concurrently.
 """
 
 import asyncio
@@ -30,22 +30,22 @@ from operators.telegram.presses import Pressed, Verdict
 
 logger = structlog.get_logger(__name__)
 
-SOON = 4.0  # seconds until a press is answered at all; Telegram takes answers for about 15
+SOON = 4.0  # seconds until a press gets some answer; Telegram accepts one for about 15
 TRIES = 4
-INSISTING = 12.0  # seconds; after that Telegram would not take the answer, and others wait
-PAUSE = 0.5  # seconds before an answer that went wrong is given again, then twice as many
+INSISTING = 12.0  # seconds; later, Telegram would no longer accept the answer
+PAUSE = 0.5  # seconds before a failed answer is sent again; doubles each time
 COMMANDS = ["queue", "mine", "order", "help", "start", "link"]
-LATER = "This takes longer than usual. What came of it will be shown here."
-# Whether it was done is unknown where the connection died at the commit; pressing is safe.
-AWAY = "The database cannot be reached. Please press again in a moment; nothing is done twice."
-BROKEN = "Sorry, that went wrong, and was logged. Look at the order before you press again."
-AWAY_TYPED = "The database cannot be reached. Please try again in a moment."
+LATER = "This takes longer than usual. The result will appear in the chat."
+# If the connection died at the commit, the result is unknown. Pressing again is safe.
+AWAY = "The database is not available. Press again in a moment: nothing is done twice."
+BROKEN = "Something went wrong and was logged. Check the order before you press again."
+AWAY_TYPED = "The database is not available. Try again in a moment."
 
 Result = TypeVar("Result")
 
 
 def add_handlers(application: "Application[Any, Any, Any, Any, Any, Any]") -> None:
-    """All that the bot hears. Edited messages, channels and other bots it does not."""
+    """Registers every update the bot handles. It ignores edited messages and channels."""
     application.add_handler(CallbackQueryHandler(on_press))
     for name in COMMANDS:
         typed = partial(on_command, name=name)
@@ -54,9 +54,9 @@ def add_handlers(application: "Application[Any, Any, Any, Any, Any, Any]") -> No
 
 
 async def on_press(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
-    """Answers every press soon; where the decision takes longer, what it was is told later."""
+    """Answers every press soon. If the decision takes longer, its result is sent afterwards."""
     query = update.callback_query
-    assert query is not None  # noqa: S101  its handler is for these
+    assert query is not None  # noqa: S101  CallbackQueryHandler passes no other updates
     message = query.message
     pressed = Pressed(
         telegram_user_id=query.from_user.id,
@@ -100,9 +100,11 @@ async def on_command(update: Update, context: ContextTypes.DEFAULT_TYPE, *, name
 
 
 async def on_error(update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
-    """Says that something went wrong. The update counts as handled all the same: a person presses
-    again, while an update that is left unconfirmed holds up all behind it, and would be carried
-    out at a time when nobody expects it."""
+    """Reports a failure to the person. The update still counts as handled.
+
+    An unconfirmed update would block all later ones, and would be carried out when nobody expects
+    it. The person can press again.
+    """
     error = context.error
     away = isinstance(error, (OperationalError, InterfaceError))
     logger.error(
@@ -119,12 +121,12 @@ async def on_error(update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
 
 
 async def in_database(work: Callable[[], Result]) -> Result:
-    """Runs it on the ORM's thread, on a connection that is not stale."""
+    """Runs `work` on the ORM's thread, with a fresh database connection."""
     return await sync_to_async(partial(_with_fresh_connection, work), thread_sensitive=True)()
 
 
 async def answer(query: CallbackQuery, text: str, *, alert: bool = False) -> bool:
-    """Ends the waiting of whoever pressed; returns whether they read it. Never raises."""
+    """Answers a press; returns whether Telegram accepted the answer. Never raises."""
     limit = int(CallbackQueryLimit.ANSWER_CALLBACK_QUERY_TEXT_LENGTH)
     short = text if len(text) <= limit else f"{text[: limit - 1]}…"
     return await _insist(partial(query.answer, short, show_alert=alert))
@@ -139,16 +141,16 @@ def _with_fresh_connection(work: Callable[[], Result]) -> Result:
 
 
 async def _ask(query: CallbackQuery, verdict: Verdict) -> None:
-    """Puts the question below the message; a sweep takes it away when nobody answers."""
+    """Shows the question below the message. A sweep removes it if nobody answers."""
     press = verdict.ask
-    assert press is not None  # noqa: S101  the caller looked
+    assert press is not None  # noqa: S101  the caller checked it
     keyboard = markup(verdict.rows)
     await _insist(partial(query.edit_message_reply_markup, reply_markup=keyboard))
     await in_database(partial(presses.ask, press))
 
 
 async def _tell_in_chat(query: CallbackQuery, verdict: Verdict) -> None:
-    """For staff whose press was not answered in time: what the message itself does not show."""
+    """Posts what the order's message does not show, for staff whose press got no answer in time."""
     if verdict.alert and verdict.name and isinstance(query.message, Message):
         text = f"{verdict.name}: {verdict.text}"
         await _insist(partial(query.message.reply_text, text, do_quote=True))
@@ -161,8 +163,10 @@ async def _reply(message: Message, text: str) -> None:
 
 
 async def _insist(say: Callable[[], Any]) -> bool:
-    """Says it, again where Telegram or the network fails, and not for ever; returns whether it was
-    heard. What was said before and not confirmed is refused the second time: that counts as heard.
+    """Sends an answer, and retries for a limited time; returns whether it arrived.
+
+    Telegram refuses a repeated answer. If an earlier try was not confirmed, a refusal means that
+    it had arrived.
     """
     try:
         async with asyncio.timeout(INSISTING):

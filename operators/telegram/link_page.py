@@ -1,4 +1,4 @@
-"""The page on which staff link their own Telegram account."""
+"""The page where staff link their own Telegram account."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_use
 
 
 def link(request: HttpRequest) -> HttpResponse:
-    """Says which account is linked; a POST gives a code, or ends the link."""
+    """Shows the linked account. A POST issues a code, or removes the link."""
     user = staff_of(request)
     linked = TelegramLink.objects.filter(user=user).first()
     if request.method != "POST":
         return _ask(request, linked)
     if linked is not None:
         unlink_user(user=user, actor=user)
-        messages.success(request, "Your Telegram account is not linked any more.")
+        messages.success(request, "Your Telegram account is no longer linked.")
         return HttpResponseRedirect(reverse("telegram_link"))
     try:
         code = issue_code(user=user)
@@ -33,8 +33,8 @@ def link(request: HttpRequest) -> HttpResponse:
         request,
         "admin/secret.html",
         title="Link Telegram",
-        warning=f"Send this to the bot, in a private chat, within {minutes:.0f} minutes."
-        " Whoever sends it acts as you: show it to nobody. It works once.",
+        warning=f"Send this message to the bot in a private chat within {minutes:.0f} minutes."
+        " It works once. Whoever sends it acts as you: do not show it to anybody.",
         groups=[{"title": "", "parts": {"Message": f"/start {code}"}}],
         back=reverse("telegram_link"),
     )
@@ -42,14 +42,14 @@ def link(request: HttpRequest) -> HttpResponse:
 
 def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
     if linked is None:
-        facts, button = ["No Telegram account is linked to you."], "Get a code"
+        facts, button = ["Your account is not linked to a Telegram account."], "Get a code"
     else:
-        facts, button = [f"Linked to the Telegram user {linked.telegram_user_id}."], "Unlink"
+        facts, button = [f"Linked to Telegram user {linked.telegram_user_id}."], "Unlink"
     return _page(
         request,
         "admin/confirm.html",
         title="Link Telegram",
-        question="With a linked account you work on top-ups from the operators' chat.",
+        question="Link your Telegram account to work on top-up orders in the operators' chat.",
         facts=facts,
         button=button,
         danger=linked is not None,

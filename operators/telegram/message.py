@@ -1,6 +1,6 @@
-"""How an order looks in Telegram: text in its HTML, and the buttons that its state allows.
+"""An order's message in Telegram: text in Telegram's HTML, and the buttons its state allows.
 
-Nothing of the merchant is in it, neither name nor money.
+It shows nothing about the merchant: neither the name nor any amount.
 """
 
 import re
@@ -14,27 +14,28 @@ from operators.telegram.buttons import STEPS, Act, Press, encode
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
 
-MAX_LENGTH = 4096  # of a message's text, in UTF-16 units, says the Bot API
-ROOM = 900  # of it for the lines below the fields
+MAX_LENGTH = 4096  # UTF-16 units; the Bot API's limit for a message's text
+ROOM = 900  # UTF-16 units reserved for the lines below the fields
 LONGEST_VALUE = 255
 
 BUTTONS: dict[FulfilmentStatus, list[list[Act]]] = {
     FulfilmentStatus.PENDING: [[Act.CLAIM]],
     FulfilmentStatus.PROCESSING: [
         [Act.DONE],
-        [Act.WRONG_ID, Act.NO_STOCK, Act.FAILED],
-        [Act.UNSURE, Act.RELEASE],
+        [Act.WRONG_ID, Act.NO_STOCK],
+        [Act.FAILED, Act.UNSURE],
+        [Act.RELEASE],
     ],
     FulfilmentStatus.PENDING_REVIEW: [
         [Act.DONE],
-        [Act.WRONG_ID, Act.NO_STOCK, Act.FAILED],
-        [Act.UNREFUNDED],
+        [Act.WRONG_ID, Act.NO_STOCK],
+        [Act.FAILED, Act.UNREFUNDED],
     ],
     FulfilmentStatus.COMPLETED: [],
     FulfilmentStatus.FAILED: [],
 }
 ENDS = {
-    FailureReason.WRONG_ID: "wrong player id",
+    FailureReason.WRONG_ID: "wrong player ID",
     FailureReason.NO_STOCK: "no stock",
     FailureReason.FULFILMENT_FAILED: "failed",
 }
@@ -42,7 +43,7 @@ ENDS = {
 
 @dataclass(frozen=True)
 class Button:
-    """What a button says, and its callback data."""
+    """A button's label and its callback data."""
 
     label: str
     data: str
@@ -53,8 +54,8 @@ Rows = list[list[Button]]
 
 @dataclass(frozen=True)
 class Message:
-    """A message as the Bot API takes it (parse mode HTML). `version` is the order's last event
-    that it tells of."""
+    """A message as the Bot API takes it (parse mode HTML). `version` is the last event of the
+    order that it shows."""
 
     text: str
     rows: Rows
@@ -64,9 +65,10 @@ class Message:
 def render(
     fulfilment: Fulfilment, *, now: datetime, zone: tzinfo, doubtful: bool = False, repeats: int = 0
 ) -> Message:
-    """The order as it is: reads its present events. Never longer than Telegram takes.
+    """The message of the order as it is now, never longer than Telegram allows.
 
-    `doubtful` adds that it may be here twice, `repeats` that it is announced again.
+    `doubtful` adds that the order may be in the chat twice. `repeats` above 0 adds that it is
+    announced again. Reads the order's events from the database.
     """
     last = last_event(fulfilment)
     head = [
@@ -81,37 +83,37 @@ def render(
         f"<b>{_state(fulfilment, last, zone)}</b>",
     ]
     if fulfilment.status == FulfilmentStatus.PENDING and repeats:
-        foot.append("Announced again: nobody has claimed it yet.")
+        foot.append("Announced again: nobody has claimed this order yet.")
     if fulfilment.status in OPEN and doubtful:
-        foot.append("This order may be in the chat twice. It is one order all the same.")
+        foot.append("This order may be in the chat twice. Deliver it only once.")
     room = MAX_LENGTH - ROOM - _units(head)
     lines = [*head, *_fit(_fields(fulfilment), room), *foot]
     return Message("\n".join(lines), _buttons(fulfilment, last.pk), last.pk)
 
 
 def last_event(fulfilment: Fulfilment) -> FulfilmentEvent:
-    """The event that led to the present state; a refund leads nowhere."""
+    """The event that led to the present state. A refund does not change the state."""
     event = fulfilment.events.exclude(move="refund").last()
-    assert event is not None, "each fulfilment begins with an event"  # noqa: S101
+    assert event is not None, "each fulfilment starts with an event"  # noqa: S101
     return event
 
 
 def question(press: Press) -> Rows:
-    """The buttons that ask once more before an order ends, for a press that is not sure yet."""
+    """The buttons that ask for confirmation before the press ends its order."""
     yes = Press(press.act, press.fulfilment_id, press.version, sure=True)
     back = Press(Act.BACK, press.fulfilment_id, press.version)
     return [
         [
-            Button(f"Yes: {STEPS[press.act].label}", encode(yes)),
-            Button("Back", encode(back)),
+            Button(f"Confirm: {STEPS[press.act].label}", encode(yes)),
+            Button("Go back", encode(back)),
         ]
     ]
 
 
 def retired(fulfilment: Fulfilment) -> Message:
-    """What a message becomes when a newer one takes its place."""
+    """What a message shows once another one shows its order."""
     return Message(
-        f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it.",
+        f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it now.",
         [],
         last_event(fulfilment).pk,
     )
@@ -125,7 +127,7 @@ def _buttons(fulfilment: Fulfilment, version: int) -> Rows:
 
 
 def _ordered(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
-    """An age is out of date as soon as it is written, so it says when it was true."""
+    """The time of the order, and its age with the time at which that age was right."""
     at = fulfilment.created_at.astimezone(zone)
     ordered = f"Ordered {at:%d %b %H:%M} ({zone})"
     if fulfilment.status not in OPEN:
@@ -142,7 +144,7 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
         case FulfilmentStatus.PROCESSING:
             return f"🔵 Claimed {by}"
         case FulfilmentStatus.PENDING_REVIEW:
-            return f"🟠 In review: sent there {by}"
+            return f"🟠 In review: sent {by}"
         case FulfilmentStatus.COMPLETED:
             return f"✅ Delivered {by}"
         case FulfilmentStatus.FAILED:
@@ -160,22 +162,22 @@ def _fields(fulfilment: Fulfilment) -> Iterator[str]:
 
 
 def _fit(lines: Iterable[str], room: int) -> Iterator[str]:
-    """The lines that there is room for; the desk shows all of them."""
+    """The lines that fit. The desk shows all of them."""
     rest = list(lines)
     while rest and _units(rest[:1]) <= room:
         line = rest.pop(0)
         room -= _units([line])
         yield line
     if rest:
-        yield f"<i>… and {len(rest)} more, shown at the desk only.</i>"
+        yield f"<i>… and {len(rest)} more. See the desk.</i>"
 
 
 def _units(lines: list[str]) -> int:
-    """How long they are, in UTF-16 units, tags and escapes included: never less than it counts."""
+    """The length in UTF-16 units. It includes tags and escapes, so Telegram never counts more."""
     return sum(len(line.encode("utf-16-le")) // 2 + 1 for line in lines)
 
 
 def _text(value: object) -> str:
-    """Text without meaning to Telegram, on one line, and of bounded length."""
+    """The value as escaped text on one line, cut to a bounded length."""
     line = re.sub(r"\s+", " ", str(value)).encode("utf-8", "replace").decode()
     return escape(line[:LONGEST_VALUE], quote=False)

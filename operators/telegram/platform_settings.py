@@ -1,4 +1,4 @@
-"""What the platform settings say now."""
+"""The current platform settings and routes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operators.models import ONLY_ROW, AnnouncementRoute, PlatformSettings
 
 @dataclass(frozen=True)
 class Target:
-    """A chat, or one topic of it."""
+    """A chat, or one topic in it."""
 
     chat_id: int
     topic_id: int | None = None
@@ -19,7 +19,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Platform:
-    """The settings with the routes, as they were when they were read."""
+    """The settings and routes as they were when they were read."""
 
     settings: PlatformSettings
     products: dict[int, Target]
@@ -30,7 +30,7 @@ class Platform:
         return ZoneInfo(self.settings.time_zone)
 
     def target_of(self, *, product_id: int, category_id: int | None) -> Target | None:
-        """Where an order of this package goes; None where nowhere."""
+        """The chat for orders of this top-up product; None if they are not announced."""
         if product_id in self.products:
             return self.products[product_id]
         if category_id is not None and category_id in self.categories:
@@ -40,7 +40,7 @@ class Platform:
         return Target(self.settings.chat_id, self.settings.topic_id)
 
     def announces(self, now: datetime) -> bool:
-        """Whether anything may be announced at this moment."""
+        """Whether orders may be announced now."""
         return self.settings.announcing and not is_quiet(self.settings, now)
 
 
@@ -55,12 +55,12 @@ def read_platform() -> Platform:
 
 
 def platform_settings() -> PlatformSettings:
-    """The one row, or its defaults (announcement off) while nobody has saved any."""
+    """The one row, or the defaults (announcing off) if none was saved yet."""
     return PlatformSettings.objects.filter(pk=ONLY_ROW).first() or PlatformSettings()
 
 
 def is_quiet(settings: PlatformSettings, now: datetime) -> bool:
-    """Whether the clock of the operators stands in the quiet hours; these may span midnight."""
+    """Whether `now` is in the quiet hours, which may span midnight."""
     begin, end = settings.quiet_from, settings.quiet_until
     if begin is None or end is None:
         return False

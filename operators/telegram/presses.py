@@ -1,8 +1,8 @@
-"""What becomes of a press of a button: decided here, in the database, and told in one sentence.
+"""Carries out a press of a button, and words the answer.
 
 Safe to run twice with the same press. A button names the version of the order that its message
-showed, so a press that was carried out before is told so, and any other that comes late changes
-nothing. The message itself follows from the order's signal, whoever moved it.
+showed: a repeated press is recognised, and a late one changes nothing. The order's signal updates
+the message, whoever moved the order.
 """
 
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
 
 DONE = {
-    Act.CLAIM: "It is yours.",
-    Act.DONE: "Delivered. Thank you.",
+    Act.CLAIM: "Claimed. The order is assigned to you.",
+    Act.DONE: "Marked as delivered.",
     Act.WRONG_ID: "Rejected: wrong player ID. The merchant is refunded.",
     Act.NO_STOCK: "Rejected: no stock. The merchant is refunded.",
     Act.FAILED: "Rejected. The merchant is refunded.",
-    Act.UNREFUNDED: "Failed, without a refund.",
+    Act.UNREFUNDED: "Failed. The merchant is not refunded.",
     Act.UNSURE: "Sent to review.",
-    Act.RELEASE: "Released. Somebody else can claim it.",
+    Act.RELEASE: "Released. Other operators can claim the order.",
 }
 STATES = {
     FulfilmentStatus.PENDING: "waiting, released by {}",
     FulfilmentStatus.PROCESSING: "claimed by {}",
-    FulfilmentStatus.PENDING_REVIEW: "in review, sent there by {}",
+    FulfilmentStatus.PENDING_REVIEW: "in review, sent by {}",
     FulfilmentStatus.COMPLETED: "delivered by {}",
     FulfilmentStatus.FAILED: "rejected by {}",
 }
@@ -39,7 +39,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Pressed:
-    """A press as Telegram tells of it; `chat_id` and `message_id` are of the message it was on."""
+    """A press as Telegram delivers it. `chat_id` and `message_id` name the message pressed."""
 
     telegram_user_id: int
     data: str | None
@@ -49,8 +49,11 @@ class Pressed:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to tell whoever pressed. `alert`: they must not overlook it. `name` is theirs, empty
-    for strangers. `ask` has the message ask once more, with the buttons of `rows`."""
+    """The answer to a press.
+
+    `alert` shows it in a dialog. `name` is the person's username, empty for strangers. With `ask`,
+    the message asks for confirmation with the buttons of `rows`.
+    """
 
     text: str
     alert: bool = False
@@ -63,15 +66,15 @@ class Verdict:
 
 
 def carry_out(pressed: Pressed) -> Verdict:
-    """Does what the button says, if whoever pressed it may and the order is as they saw it."""
+    """Does what the button says, if the person may and the order has not changed since."""
     try:
         press = decode(pressed.data)
     except Forged:
-        _refuse(pressed, None, "pressed a button that is not ours")
-        return Verdict("This button does not work any more. Use /queue to find the order.", True)
+        _refuse(pressed, None, "pressed an invalid button")
+        return Verdict("This button no longer works. Send /queue to find the order.", True)
     fulfilment = Fulfilment.objects.filter(pk=press.fulfilment_id).first()
     if fulfilment is None:
-        return Verdict("There is no such order.", True)
+        return Verdict("This order does not exist.", True)
     try:
         operator = operator_of(pressed.telegram_user_id)
     except NotAnOperator as refused:
@@ -82,7 +85,10 @@ def carry_out(pressed: Pressed) -> Verdict:
 
 
 def ask(press: Press) -> None:
-    """Keeps that a message asks. Called once it does: what has changed in between is put right."""
+    """Records that the message asks for confirmation; called after it was edited.
+
+    If the order has moved since then, the message is refreshed.
+    """
     note_question(fulfilment_id=press.fulfilment_id)
     fulfilment = Fulfilment.objects.get(pk=press.fulfilment_id)
     if last_event(fulfilment).pk != press.version:
@@ -112,8 +118,11 @@ def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
 
 
 def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> bool:
-    """Makes the move; False where the order has another version by now. The row is locked, so that
-    it cannot be released between the look and the move, and be delivered by nobody's claim."""
+    """Makes the move; False if the order has another version by now.
+
+    The row stays locked from the check to the move. Otherwise the order could be released in
+    between, and be delivered without a claim.
+    """
     step = STEPS[press.act]
     with transaction.atomic():
         Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
@@ -129,18 +138,18 @@ def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> 
 
 
 def _too_late(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
-    """The order has moved since the message was read: the truth, and a message that shows it."""
+    """The answer for an order that moved since the message was read; refreshes the message."""
     request_refresh(fulfilment_id=fulfilment.pk)
     name = operator.user.get_username()
     after = fulfilment.events.filter(pk__gt=press.version).first()
     present = _present(fulfilment, last_event(fulfilment), name)
     if after is not None and _is_of(after, press, operator):
-        return Verdict(f"Done before. The order is {present}.", name=name)
+        return Verdict(f"Already done. The order is {present}.", name=name)
     return Verdict(f"Nothing was changed: the order is {present}.", True, name)
 
 
 def _is_of(event: FulfilmentEvent, press: Press, operator: Operator) -> bool:
-    """Whether the event came of this press, which was delivered twice."""
+    """Whether this same press caused the event, and was delivered twice."""
     step = STEPS[press.act]
     asked_only = step.asks and not press.sure
     return (
@@ -161,12 +170,15 @@ def _present(fulfilment: Fulfilment, event: FulfilmentEvent, name: str) -> str:
 def _why_not(fulfilment: Fulfilment) -> str:
     if fulfilment.claimed_by is not None:
         return f"Nothing was changed: the order is claimed by {fulfilment.claimed_by}."
-    return "Nothing was changed: only a senior may do this now."
+    return "Nothing was changed: only a senior operator may do this now."
 
 
 def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:
-    """Tells the announcement of a message that it lost sight of. A button names its order, and need
-    not come from that order's message: one that is known, of whichever order, stays what it is."""
+    """Reports an unknown message to the announcement.
+
+    A button names its order, but it need not be on that order's message. A message that is known,
+    of any order, is left as it is.
+    """
     chat_id, message_id = pressed.chat_id, pressed.message_id
     if chat_id is None or message_id is None:
         return

@@ -1,4 +1,4 @@
-"""Which Telegram account belongs to which member of staff, and who may act."""
+"""Links between Telegram accounts and staff, and who may act."""
 
 import hashlib
 import secrets
@@ -19,12 +19,12 @@ from topups.transitions import FULFIL
 
 CODE_LIFETIME = timedelta(minutes=15)
 CODE_BYTES = 10
-MAX_TELEGRAM_ID = 2**52  # "at most 52 significant bits", says the Bot API
+MAX_TELEGRAM_ID = 2**52  # the Bot API promises at most 52 significant bits
 REFUSALS_APART = timedelta(minutes=1)
 
 
 class NotAnOperator(Exception):
-    """Whoever wrote may not act; the message tells them, politely, and nothing else."""
+    """The sender may not act. The message tells them so, and discloses nothing else."""
 
 
 def operator_of(telegram_user_id: int) -> Operator:
@@ -33,24 +33,29 @@ def operator_of(telegram_user_id: int) -> Operator:
     found = link.first()
     if found is None:
         raise NotAnOperator(
-            "Sorry, this Telegram account is not linked to a member of staff."
-            " The back office shows how: your name, then Telegram."
+            "You cannot use this bot: your Telegram account is not linked to a staff account. To"
+            " link it, open the back office and choose Telegram in the menu below your name."
         )
     if not may_operate(found.user):
-        raise NotAnOperator("Sorry, you may not work on top-up orders.")
+        raise NotAnOperator(
+            "You cannot use this bot: you do not have permission to work on top-up orders."
+        )
     return Operator(user=found.user, channel=Channel.TELEGRAM)
 
 
 def may_operate(user: User) -> bool:
-    """Whether this is active staff with the permission for the desk."""
+    """Whether the user is active staff with the permission to work on orders."""
     return user.is_active and user.is_staff and user.has_perm(FULFIL)
 
 
 def record_refusal(
     *, telegram_user_id: int, on: Model, reference: str = "", note: str = ""
 ) -> None:
-    """Keeps that somebody was refused; once a minute for each person and object, so that nobody
-    fills the audit trail by pressing. `note` says what they tried."""
+    """Writes an audit entry about a refused attempt; `note` says what was tried.
+
+    At most one entry a minute for each person and object, so that nobody can flood the audit trail
+    by pressing.
+    """
     linked = TelegramLink.objects.select_related("user").filter(telegram_user_id=telegram_user_id)
     link = linked.first()
     text = f"Telegram user {telegram_user_id}: {note}"[:500]
@@ -72,13 +77,13 @@ def record_refusal(
 
 
 def link_user(*, user: User, telegram_user_id: int, actor: User | None) -> TelegramLink:
-    """Links the account to this member of staff, instead of any other account of theirs.
+    """Links the Telegram account to this user, in place of any other account of theirs.
 
-    Safe to run again. Raises InputProblem where the user may not work at the desk, or the account
-    is somebody else's.
+    Safe to run again. Raises InputProblem if the user may not work on orders, or if the account is
+    linked to another user.
     """
     if not 0 < telegram_user_id <= MAX_TELEGRAM_ID:
-        raise InputProblem("A Telegram user id is a positive whole number.")
+        raise InputProblem("A Telegram user id is a positive whole number of at most 52 bits.")
     if not may_operate(user):
         raise InputProblem(f"{user} is not active staff with the permission for top-up orders.")
     try:
@@ -98,12 +103,12 @@ def link_user(*, user: User, telegram_user_id: int, actor: User | None) -> Teleg
                 note=f"Telegram user {telegram_user_id}",
             )
     except IntegrityError:
-        raise InputProblem("This Telegram account is linked to somebody else.") from None
+        raise InputProblem("This Telegram account is linked to another user.") from None
     return link
 
 
 def unlink_user(*, user: User, actor: User | None) -> bool:
-    """Ends what this person can do from Telegram; returns whether there was a link."""
+    """Removes the user's link and code; returns whether there was a link."""
     with transaction.atomic():
         TelegramLinkCode.objects.filter(user=user).delete()
         link = TelegramLink.objects.select_for_update().filter(user=user).first()
@@ -121,10 +126,15 @@ def unlink_user(*, user: User, actor: User | None) -> bool:
 
 
 def issue_code(*, user: User) -> str:
-    """A code that links the first who sends it to the bot within CODE_LIFETIME; it takes the place
-    of the person's last one, and nothing can show it again. Raises InputProblem."""
+    """A code that links the first Telegram account that sends it to the bot within CODE_LIFETIME.
+
+    It replaces the user's previous code and is not stored in readable form. Raises InputProblem if
+    the user may not work on orders.
+    """
     if not may_operate(user):
-        raise InputProblem("Only staff who work on top-up orders can use the bot.")
+        raise InputProblem(
+            "You cannot use the bot: you do not have permission to work on top-up orders."
+        )
     code = secrets.token_hex(CODE_BYTES)
     with transaction.atomic():
         TelegramLinkCode.objects.update_or_create(
@@ -141,21 +151,23 @@ def issue_code(*, user: User) -> str:
 
 
 def consume_code(*, code: str, telegram_user_id: int) -> TelegramLink:
-    """Links whoever sends a code that is good. A code works once, of two who send it one wins.
+    """Links the sender of a valid code. A code works once: of two senders, one wins.
 
-    Raises InputProblem with what to tell the sender.
+    Raises InputProblem with the answer for the sender.
     """
     with transaction.atomic():
         live = TelegramLinkCode.objects.select_for_update().select_related("user")
         found = live.filter(digest=_digest(code), expires_at__gt=timezone.now()).first()
         if found is None:
-            raise InputProblem("This code is wrong, used or expired. Get a new one.")
+            raise InputProblem(
+                "This code is wrong, used or expired. Get a new one in the back office."
+            )
         found.delete()
         return link_user(user=found.user, telegram_user_id=telegram_user_id, actor=found.user)
 
 
 def void_code(code: str) -> None:
-    """Whoever has seen the code shall not use it."""
+    """Cancels a code that others have seen."""
     TelegramLinkCode.objects.filter(digest=_digest(code)).delete()
 
 

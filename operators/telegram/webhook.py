@@ -1,4 +1,4 @@
-"""Updates as Telegram posts them. 200 says that one was handled; the rest Telegram repeats."""
+"""The webhook: Telegram posts updates, and repeats each until the answer is 200."""
 
 import asyncio
 import json
@@ -21,13 +21,13 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
 def secret_token() -> str:
-    """What Telegram shows with each update; it follows from SECRET_KEY, so nobody has to set it."""
+    """The secret Telegram sends with each update. It is derived from SECRET_KEY and the token."""
     token = settings.TELEGRAM_BOT_TOKEN
     return salted_hmac("operators.telegram.webhook", token, algorithm="sha256").hexdigest()
 
 
 class Webhook:
-    """A web server on this process's loop, for the one path that Telegram knows."""
+    """A web server on the event loop of this process, for the one path Telegram posts to."""
 
     def __init__(self, bot: Bot, handle: Callable[[Update], Awaitable[None]]) -> None:
         self._bot = bot
@@ -36,21 +36,21 @@ class Webhook:
         self._server: HTTPServer | None = None
 
     def start(self, *, host: str, port: int, path: str) -> None:
-        """Raises OSError where it cannot listen there."""
+        """Starts to listen. Raises OSError if it cannot."""
         routes = [(re.escape(path), _Handler, {"webhook": self})]
         self._server = Application(routes).listen(port, host, max_body_size=MAX_BODY)
 
     async def stop(self) -> None:
-        """Takes nothing more, and ends what is in hand."""
+        """Accepts no more updates, and finishes those in progress."""
         if self._server is not None:
             self._server.stop()
             while self._in_hand:
                 await asyncio.wait(self._in_hand)
-            await asyncio.sleep(0)  # the answer leaves
+            await asyncio.sleep(0)  # lets the last answer be sent
             await self._server.close_all_connections()
 
     async def take(self, body: bytes) -> HTTPStatus:
-        """Handles one update, to the end even if Telegram does not wait for it."""
+        """Handles one update to the end, even if Telegram closes the connection."""
         try:
             content = json.loads(body)
         except (RecursionError, ValueError):

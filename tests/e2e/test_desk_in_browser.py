@@ -125,9 +125,9 @@ def test_one_order_is_delivered_and_another_refunded(
     page.get_by_role("button", name="Claim next").click()
     expect(page.locator("body")).to_contain_text("Processing")
     save_screenshot(page, "desk-order")
-    page.get_by_role("link", name="Delivered…").click()
+    page.get_by_role("link", name="Mark delivered…").click()
     save_screenshot(page, "desk-confirm")
-    page.get_by_role("button", name="Delivered").click()
+    page.get_by_role("button", name="Mark delivered").click()
     expect(page.locator("body")).to_contain_text("1 done")
     assert merchant.get(f"/orders/{delivered}").json()["data"]["status"] == "completed"
 
@@ -176,7 +176,7 @@ def test_one_of_two_concurrent_claims_wins(
     expect(won.locator("body")).to_contain_text("1 done")
     expect(won.get_by_role("button", name="Release")).to_be_visible()
     expect(lost.locator("body")).to_contain_text(f"claimed by {winner.username}")
-    expect(lost.get_by_role("link", name="Delivered…")).to_have_count(0)
+    expect(lost.get_by_role("link", name="Mark delivered…")).to_have_count(0)
     assert FulfilmentEvent.objects.filter(move="claim").count() == 1
 
 

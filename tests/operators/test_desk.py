@@ -200,7 +200,7 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
         assert fulfilment.claimed_by == user
 
     answer = browser.post(reverse("admin:topups_fulfilment_next"), follow=True)
-    assert "Nothing waits" in said(answer)
+    assert "No orders are waiting" in said(answer)
 
 
 def test_a_selection_moves_together_and_ending_needs_a_confirmation(merchant: Merchant) -> None:

@@ -43,7 +43,7 @@ def test_an_answer_that_goes_wrong_is_given_again(desk: Desk, fault: Fault) -> N
     fulfilment, message = desk.order()
     desk.api.fault("answerCallbackQuery", fault)
 
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
     desk.api.settle()
     assert moves(fulfilment) == ["claim"]
@@ -57,7 +57,7 @@ def test_fetching_that_goes_wrong_goes_on(desk: Desk, fault: Fault) -> None:
     desk.api.fault("getUpdates", fault, times=2)
     desk.api.end_polls()
 
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
 
 NO_UPDATES: list[dict[str, Any]] = [
@@ -73,7 +73,7 @@ def test_an_update_that_cannot_be_read_stops_nothing(desk: Desk, content: dict[s
     _, message = desk.order()
     desk.api.push(content)
 
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
     desk.api.settle()
     assert desk.telegram.bot.exit_code() is None
@@ -85,11 +85,11 @@ def test_a_question_that_cannot_be_put_is_put_by_the_next_press(desk: Desk) -> N
     desk.press(anna, message, "Claim")
     desk.shows(message, "Claimed")
     desk.api.fault("editMessageReplyMarkup", ERROR(400, "Bad Request: nonsense"))
-    desk.press(anna, message, "Done")
+    desk.press(anna, message, "Mark delivered")
     desk.api.settle()
-    assert "Done" in message.buttons
-    desk.press(anna, message, "Done")
-    desk.press(anna, message, "Yes: Done")
+    assert "Mark delivered" in message.buttons
+    desk.press(anna, message, "Mark delivered")
+    desk.press(anna, message, "Confirm: Mark delivered")
     assert moves(fulfilment) == ["claim", "complete"]
 
 
@@ -106,7 +106,7 @@ def test_a_press_is_done_once_though_the_bot_is_killed_before_it_answers(desk: D
     assert len(desk.api.pending()) == 1  # it was never confirmed
     desk.bot.start()
 
-    assert press.wait().text == "Done before. The order is claimed by you."
+    assert press.wait().text == "Already done. The order is claimed by you."
     desk.api.settle()
     assert moves(fulfilment) == ["claim"]
 
@@ -151,14 +151,14 @@ def test_what_comes_while_the_bot_is_away_waits_for_it(desk: Desk) -> None:
     assert desk.bot.stop() == 0
     press = desk.begin(anna, message, "Claim")
     desk.bot.start()
-    assert press.wait().text == "It is yours."
+    assert press.wait().text == "Claimed. The order is assigned to you."
     assert moves(fulfilment) == ["claim"]
 
 
 def test_old_updates_are_told_the_truth_again_and_change_nothing(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
-    for label in ("Claim", "Release", "Claim", "Done", "Yes: Done"):
+    for label in ("Claim", "Release", "Claim", "Mark delivered", "Confirm: Mark delivered"):
         desk.press(anna, message, label)
     desk.shows(message, "Delivered")
     desk.api.settle()
@@ -177,7 +177,10 @@ def test_the_same_press_twice_at_once_is_one_move(desk: Desk) -> None:
     fulfilment, message = desk.order()
     presses = [desk.api.press(anna, message, "Claim") for _ in range(10)]
     answers = {press.wait().text for press in presses}
-    assert answers == {"It is yours.", "Done before. The order is claimed by you."}
+    assert answers == {
+        "Claimed. The order is assigned to you.",
+        "Already done. The order is claimed by you.",
+    }
     assert moves(fulfilment) == ["claim"]
 
 
@@ -224,10 +227,10 @@ def test_a_press_while_the_database_is_away_is_answered_and_the_bot_goes_on(desk
         typed = desk.ask(anna, desk.group, "/queue")
     assert answer.alert
     assert "press again" in answer.text
-    assert "cannot be reached" in typed.text
+    assert "not available" in typed.text
     assert moves(fulfilment) == []
 
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
     assert desk.bot.exit_code() is None
 
 
@@ -286,7 +289,7 @@ def test_telegram_may_be_away_when_the_bot_starts(desk: Desk) -> None:
     desk.api.fault("getMe", DROP(), times=2)
     desk.api.fault("deleteWebhook", ERROR(502, "Bad Gateway"))
     desk.bot.start()
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
 
 def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:

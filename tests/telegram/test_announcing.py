@@ -140,7 +140,7 @@ def test_message_follows_every_move_of_the_order(place: Place) -> None:
         ("🔵 Claimed", 6),
         ("🟡 Waiting: released", 1),
         ("🔵 Claimed", 6),
-        ("🟠 In review: sent there", 5),
+        ("🟠 In review: sent", 5),
         ("❌ Rejected (failed)", 0),
     ]
     assert senior.user.username in message.text

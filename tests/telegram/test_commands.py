@@ -39,8 +39,8 @@ def test_a_long_queue_fits(desk: Desk) -> None:
 
 def test_an_empty_queue_is_told(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
-    assert desk.ask(anna, desk.group, "/queue").text == "Nothing waits."
-    assert desk.ask(anna, desk.group, "/mine").text == "You have not claimed any order."
+    assert desk.ask(anna, desk.group, "/queue").text == "There are no open orders."
+    assert desk.ask(anna, desk.group, "/mine").text == "You have no claimed orders."
 
 
 def test_an_order_is_told_by_its_reference(desk: Desk) -> None:
@@ -58,7 +58,7 @@ def test_an_order_is_told_by_its_reference(desk: Desk) -> None:
     assert address.endswith(f"/{message.id}")
     for words in ("<b>nobody's</b>", "x" * 3000, "'; --", "é"):
         assert "There is no" in desk.ask(anna, private, f"/order {words}").text
-    assert "Which one?" in desk.ask(anna, private, "/order").text
+    assert "Add the reference" in desk.ask(anna, private, "/order").text
 
 
 def test_help_names_every_command(desk: Desk) -> None:
@@ -75,7 +75,7 @@ def test_strangers_are_refused(desk: Desk) -> None:
 
     for chat in (desk.group, desk.api.private(eve)):
         for text in ("/queue", "/mine", "/order X", "/help", "/queue"):
-            assert desk.ask(eve, chat, text).text.startswith("Sorry")
+            assert desk.ask(eve, chat, text).text.startswith("You cannot use this bot")
 
     assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 4
 
@@ -112,6 +112,6 @@ def test_a_code_links_once(desk: Desk, command: str) -> None:
     assert TelegramLink.objects.get().telegram_user_id == anna.id
     assert code not in desk.bot.log
     _, message = desk.order()
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
     unlink_user(user=user, actor=user)
-    assert desk.press(anna, message, "Done").text.startswith("Sorry")
+    assert desk.press(anna, message, "Mark delivered").text.startswith("You cannot use this bot")

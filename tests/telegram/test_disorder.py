@@ -27,8 +27,12 @@ PRICE = Decimal("4.99")
 AT_ONCE = 30  # orders that the operators work on side by side
 PATIENCE = 4.0  # seconds after which a person presses again
 LIMIT = 900.0
-ENDS = {"Done": 6, "Wrong ID": 2, "No stock": 1, "Failed": 1}
-REASONS = {"Wrong ID": "wrong_id", "No stock": "no_stock", "Failed": "fulfilment_failed"}
+ENDS = {"Mark delivered": 6, "Reject (wrong ID)": 2, "Reject (no stock)": 1, "Reject (other)": 1}
+REASONS = {
+    "Reject (wrong ID)": "wrong_id",
+    "Reject (no stock)": "no_stock",
+    "Reject (other)": "fulfilment_failed",
+}
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Work:
         if not labels:
             return True
         wanted = next(
-            one for one in (f"Yes: {self.end}", "Back", self.end, "Claim") if one in labels
+            one for one in (f"Confirm: {self.end}", "Go back", self.end, "Claim") if one in labels
         )
         if self.press is not None:
             just_now = time.monotonic() - self.press.at < PATIENCE
@@ -108,7 +112,9 @@ def test_each_order_ends_once(desk: Desk) -> None:
         message = messages[one.order_reference]
         if one.status == "failed":
             label = next(key for key, reason in REASONS.items() if reason == one.failure_reason)
-            words = {"Wrong ID": "wrong player id", "No stock": "no stock"}.get(label, "failed")
+            words = {"Reject (wrong ID)": "wrong player ID", "Reject (no stock)": "no stock"}.get(
+                label, "failed"
+            )
             assert f"Rejected ({words})" in message.text
         else:
             assert "Delivered" in message.text

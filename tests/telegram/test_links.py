@@ -71,7 +71,7 @@ def test_others_are_refused(lost: str) -> None:
     if lost == "link":
         unlink_user(user=user, actor=None)
 
-    with pytest.raises(NotAnOperator, match="Sorry"):
+    with pytest.raises(NotAnOperator, match="You cannot use this bot"):
         operator_of(77)
 
 

@@ -129,7 +129,7 @@ def test_the_largest_order_fits_with_a_mark_of_what_is_left_out(letter: str) -> 
 
     assert len(text.encode("utf-16-le")) // 2 <= MAX_LENGTH
     seen = Shown(text)
-    assert "more, shown at the desk only" in seen.text
+    assert "more. See the desk" in seen.text
     assert "p" * 64 in seen.codes
     assert fulfilment.order_reference in seen.codes
     assert "Claimed by" in seen.text
@@ -146,7 +146,7 @@ def test_a_value_on_several_lines_stays_on_one() -> None:
 def test_the_buttons_follow_the_state() -> None:
     fulfilment = bought()
     senior = make_operator(senior=True)
-    work = [["Done"], ["Wrong ID", "No stock", "Failed"]]
+    work = [["Mark delivered"], ["Reject (wrong ID)", "Reject (no stock)"]]
 
     seen = [labels(shown(fulfilment))]
     for move in (Move.CLAIM, Move.REVIEW, Move.COMPLETE):
@@ -155,8 +155,8 @@ def test_the_buttons_follow_the_state() -> None:
 
     assert seen == [
         [["Claim"]],
-        [*work, ["Unsure", "Release"]],
-        [*work, ["Failed, no refund"]],
+        [*work, ["Reject (other)", "Send to review"], ["Release"]],
+        [*work, ["Reject (other)", "Fail without refund"]],
         [],
     ]
 
@@ -166,12 +166,12 @@ def test_the_buttons_follow_the_state() -> None:
     [
         ([Move.CLAIM], "Claimed by anna, "),
         ([Move.CLAIM, Move.RELEASE], "Waiting: released by anna, "),
-        ([Move.CLAIM, Move.REVIEW], "In review: sent there by anna, "),
+        ([Move.CLAIM, Move.REVIEW], "In review: sent by anna, "),
         ([Move.COMPLETE], "Delivered by anna, "),
-        ([Move.REJECT], "Rejected (wrong player id) by anna, "),
+        ([Move.REJECT], "Rejected (wrong player ID) by anna, "),
         (
             [Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED],
-            "Rejected (wrong player id, not refunded) by anna, ",
+            "Rejected (wrong player ID, not refunded) by anna, ",
         ),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_question_names_the_same_act_and_version() -> None:
 
     ((yes, back),) = question(press)
 
-    assert [yes.label, back.label] == ["Yes: Claim", "Back"]
+    assert [yes.label, back.label] == ["Confirm: Claim", "Go back"]
     assert (decode(yes.data).act, decode(yes.data).sure) == (Act.CLAIM, True)
     assert (decode(back.data).act, decode(back.data).sure) == (Act.BACK, False)
     assert decode(yes.data).version == decode(back.data).version == message.version

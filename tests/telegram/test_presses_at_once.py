@@ -99,5 +99,5 @@ def test_it_is_carried_out_though_the_message_of_its_own_order_is_not_known() ->
 
     verdict = press(1, Act.CLAIM, one, message_id=12)
 
-    assert verdict.text == "It is yours."
+    assert verdict.text == "Claimed. The order is assigned to you."
     assert Announcement.objects.get(fulfilment=one).message_id is None

@@ -34,13 +34,13 @@ def test_an_order_goes_through_every_state(desk: Desk) -> None:
     desk.press(anna, message, "Release")
     desk.shows(message, "released by anna")
     desk.press(senior, message, "Claim")
-    desk.press(senior, message, "Unsure")
+    desk.press(senior, message, "Send to review")
     desk.shows(message, "In review")
-    refused = desk.press(anna, message, "Failed")
+    refused = desk.press(anna, message, "Reject (other)")
     assert (refused.alert, status(fulfilment)) == (True, "pending_review")
     assert "only a senior" in refused.text
-    desk.press(senior, message, "Failed, no refund")
-    desk.press(senior, message, "Yes: Failed, no refund")
+    desk.press(senior, message, "Fail without refund")
+    desk.press(senior, message, "Confirm: Fail without refund")
 
     desk.shows(message, "not refunded")
     fulfilment.refresh_from_db()
@@ -58,9 +58,11 @@ def test_a_question_can_be_taken_back(desk: Desk) -> None:
     desk.shows(message, "Claimed")
     before = message.buttons
 
-    desk.press(anna, message, "Wrong ID")
-    desk.api.wait_for(lambda: message.buttons == ["Yes: Wrong ID", "Back"], "the question")
-    desk.press(anna, message, "Back")
+    desk.press(anna, message, "Reject (wrong ID)")
+    desk.api.wait_for(
+        lambda: message.buttons == ["Confirm: Reject (wrong ID)", "Go back"], "the question"
+    )
+    desk.press(anna, message, "Go back")
 
     desk.api.wait_for(lambda: message.buttons == before, "the buttons again")
     assert status(fulfilment) == "processing"
@@ -76,7 +78,7 @@ def test_of_two_operators_one_wins_and_the_other_is_told_who(desk: Desk) -> None
         fulfilment.refresh_from_db()
         assert moves(fulfilment) == ["claim"]
         winner = ["anna", "berta"].index(str(fulfilment.claimed_by))
-        assert answers[winner].text == "It is yours."
+        assert answers[winner].text == "Claimed. The order is assigned to you."
         assert answers[1 - winner].alert
         assert f"claimed by {fulfilment.claimed_by}" in answers[1 - winner].text
 
@@ -87,12 +89,12 @@ def test_another_ones_claim_is_not_touched(desk: Desk) -> None:
     fulfilment, message = desk.order()
     desk.press(anna, message, "Claim")
 
-    for label in ("Done", "Release", "Unsure"):
+    for label in ("Mark delivered", "Release", "Send to review"):
         answer = desk.press(berta, message, label)
         assert answer.alert
         assert "claimed by anna" in answer.text
     assert status(fulfilment) == "processing"
-    assert "Done" in message.buttons  # no question was put
+    assert "Mark delivered" in message.buttons  # no question was put
 
 
 @pytest.mark.parametrize("who", ["stranger", "inactive", "no staff", "no permission", "unlinked"])
@@ -112,7 +114,7 @@ def test_nobody_else_may_press(desk: Desk, who: str) -> None:
     for _ in range(20):
         answer = desk.press(person, message, "Claim")
         assert answer.alert
-        assert answer.text.startswith("Sorry")
+        assert answer.text.startswith("You cannot use this bot")
 
     assert status(fulfilment) == "pending"
     (entry,) = AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED)
@@ -146,7 +148,7 @@ def test_a_forged_button_does_nothing(desk: Desk) -> None:
 
     for data in forged:
         answer = desk.api.press_data(anna, message, data).wait()
-        assert "does not work any more" in answer.text, data
+        assert "no longer works" in answer.text, data
         assert answer.alert
 
     assert {status(fulfilment), status(other)} == {"pending"}
@@ -159,7 +161,7 @@ def test_a_button_of_an_order_that_is_unknown_is_answered(desk: Desk) -> None:
 
     answer = desk.api.press_data(anna, message, encode(Press(Act.CLAIM, 2**40, 1))).wait()
 
-    assert answer.text == "There is no such order."
+    assert answer.text == "This order does not exist."
 
 
 def test_an_old_button_tells_the_truth(desk: Desk) -> None:
@@ -189,5 +191,5 @@ def test_a_claim_that_was_released_is_not_claimed_again_by_a_late_duplicate(desk
 
     answer = desk.api.press_data(anna, message, claim).wait()
 
-    assert answer.text == "Done before. The order is waiting, released by you."
+    assert answer.text == "Already done. The order is waiting, released by you."
     assert moves(fulfilment) == ["claim", "release"]

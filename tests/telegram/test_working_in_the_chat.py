@@ -54,12 +54,14 @@ def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
     codes = [one for one in message.entities if one["type"] == "code"]
     assert "0012345" in [message.text[one["offset"] :][: one["length"]] for one in codes]
 
-    assert desk.press(anna, message, "Claim").text == "It is yours."
+    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
     desk.shows(message, "Claimed by anna")
     assert read(merchant, reference)["fulfilment_status"] == "processing"
-    assert desk.press(anna, message, "Done").text == "Done? Please confirm."
+    assert desk.press(anna, message, "Mark delivered").text == "Mark delivered? Please confirm."
     assert read(merchant, reference)["fulfilment_status"] == "processing"
-    assert desk.press(anna, message, "Yes: Done").text.startswith("Delivered")
+    assert desk.press(anna, message, "Confirm: Mark delivered").text.startswith(
+        "Marked as delivered"
+    )
 
     desk.shows(message, "Delivered by anna")
     assert message.buttons == []
@@ -72,9 +74,9 @@ def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
 @pytest.mark.parametrize(
     ("label", "reason"),
     [
-        ("Wrong ID", "wrong_id"),
-        ("No stock", "no_stock"),
-        ("Failed", "fulfilment_failed"),
+        ("Reject (wrong ID)", "wrong_id"),
+        ("Reject (no stock)", "no_stock"),
+        ("Reject (other)", "fulfilment_failed"),
     ],
 )
 def test_an_order_is_rejected(desk: Desk, merchant: Merchant, label: str, reason: str) -> None:
@@ -85,7 +87,7 @@ def test_an_order_is_rejected(desk: Desk, merchant: Merchant, label: str, reason
 
     desk.press(anna, message, "Claim")
     desk.press(anna, message, label)
-    assert "Rejected" in desk.press(anna, message, f"Yes: {label}").text
+    assert "Rejected" in desk.press(anna, message, f"Confirm: {label}").text
 
     desk.shows(message, "by anna")
     wait_until(lambda: read(merchant, reference)["refunded"], "the refund")

@@ -9,7 +9,7 @@ from config.inputs import InputProblem
 
 
 class Command(JSONCommand):
-    help = "For staff who lost their second factor: they log in by password, and enrol anew."
+    help = "Removes a user's second factors: the user logs in by password and enrols again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")

@@ -8,7 +8,7 @@ from operators.catalogue_file import import_catalogue
 
 
 class Command(JSONCommand):
-    help = "Creates or updates the catalogue by id from a JSON file, all or nothing."
+    help = "Creates or updates catalogue entries by id from a JSON file, all or nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE.json")

@@ -8,15 +8,19 @@ from operators.demo import load_demo, welcome
 
 
 class Command(ServiceCommand):
-    """Prints text rather than JSON: `make run` ends with it, for a person who starts here."""
+    """Prints text, not JSON: `make run` shows it to people who try the service."""
 
-    help = "Adds a demo shop with stock, a merchant with money, and an admin; once."
+    help = "Adds a demo shop with stock, a merchant with money, and an administrator, once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL")
-        parser.add_argument("--force", action="store_true", help="even where HTTPS is on")
+        parser.add_argument(
+            "--force", action="store_true", help="load it even if DJANGO_HTTPS is on"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HTTPS and not options["force"]:
-            raise CommandError("This is no place for demo data: DJANGO_HTTPS is on (--force).")
+            raise CommandError(
+                "DJANGO_HTTPS is on, so this looks like production. Use --force to load demo data."
+            )
         self.stdout.write(welcome(load_demo(), base_url=options["base_url"]))

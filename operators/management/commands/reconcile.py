@@ -9,11 +9,11 @@ from operators.reconcile import reconcile
 
 
 class Command(ServiceCommand):
-    help = "Checks every invariant over all data, and exits 1 on any finding. Changes nothing."
+    help = "Checks every invariant over all data and exits with 1 on any finding. Changes nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--decrypt", action="store_true", help="also open every stored code and replay"
+            "--decrypt", action="store_true", help="also decrypt every stored code and replay"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

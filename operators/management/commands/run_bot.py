@@ -10,16 +10,18 @@ from operators.telegram.bot_health import SECONDS, read_health
 
 
 class Command(ServiceCommand):
-    """The operators' Telegram bot, until SIGTERM."""
+    """Runs the operators' Telegram bot until SIGTERM."""
 
     help = (
-        "Runs the operators' Telegram bot, by long polling or, where TELEGRAM_WEBHOOK_URL is set,"
-        " by webhook. SIGTERM ends it after what it has in hand."
+        "Runs the operators' Telegram bot, with a webhook if TELEGRAM_WEBHOOK_URL is set, otherwise"
+        " with long polling. After SIGTERM it finishes the updates in progress and exits."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--check", action="store_true", help="only say whether a running bot reaches Telegram"
+            "--check",
+            action="store_true",
+            help="only report whether a running bot reaches Telegram",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -27,8 +29,8 @@ class Command(ServiceCommand):
             self._check()
             return
         if not settings.TELEGRAM_BOT_TOKEN:
-            raise CommandError("TELEGRAM_BOT_TOKEN is not set: ask @BotFather for one.")
-        from operators.telegram import bot  # noqa: PLC0415  45 MB that `--check` does without
+            raise CommandError("TELEGRAM_BOT_TOKEN is not set. Get a token from @BotFather.")
+        from operators.telegram import bot  # noqa: PLC0415  45 MB that --check does not need
 
         try:
             bot.run_bot()
@@ -38,5 +40,5 @@ class Command(ServiceCommand):
     def _check(self) -> None:
         health = read_health()
         if health is None:
-            raise CommandError(f"No bot has reached Telegram for {SECONDS} seconds.")
+            raise CommandError(f"No bot has reached Telegram in the last {SECONDS} seconds.")
         self.stdout.write(dumps({"status": "ok", **health}).decode())

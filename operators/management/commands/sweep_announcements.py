@@ -5,7 +5,7 @@ from operators.telegram.announcement_sweep import sweep_announcements
 
 
 class Command(JSONCommand):
-    help = "Announces and edits in Telegram what was missed, as Celery beat does."
+    help = "Announces and edits in Telegram what is due, as Celery beat does."
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return dict(sweep_announcements())
