@@ -1,4 +1,4 @@
-"""What the tests of announcements share: an operators' chat, orders, and a clock to turn."""
+"""Helpers for tests of announcing: an operators' chat, orders, and time that passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topups.fulfilments import Operator, move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-# What a message says of an order that may have been posted twice.
+# Part of the message of an order that may have been posted twice.
 DOUBT = "may be in the chat twice"
 ANSWER_LOST: dict[str, Fault] = {
     "timeout after the post": HANG(3, after=True),
@@ -35,14 +35,14 @@ ANSWER_LOST: dict[str, Fault] = {
 
 @dataclass
 class Place:
-    """A chat of operators, and the service that announces there."""
+    """An operators' chat, and the service that announces there."""
 
     api: BotApi
     group: Chat
     settings: Any
 
     def order(self, **fields: Any) -> Fulfilment:
-        """A new order of a package that is announced."""
+        """A new order of a top-up product that is announced."""
         product = fields.pop("product", None) or make_topup_product(announce=True, **fields)
         reference = buy_topup(make_merchant(), product)
         return Fulfilment.objects.get(order_reference=reference)
@@ -57,7 +57,7 @@ class Place:
 
 @contextmanager
 def operators_chat(settings: Any) -> Iterator[Place]:
-    """Announcement on, to one group, of a Bot API server of the test's own."""
+    """Announces to one group on a Bot API server of the test's own."""
     with running_bot_api() as api:
         settings.TELEGRAM_BOT_TOKEN = api.token
         settings.TELEGRAM_API_URL = api.url
@@ -68,7 +68,7 @@ def operators_chat(settings: Any) -> Iterator[Place]:
 
 
 def move(fulfilment: Fulfilment, move: Move, operator: Operator | None = None) -> None:
-    """Moves the order by the desk."""
+    """Moves the order at the desk."""
     move_fulfilment(
         reference=fulfilment.order_reference, move=move, operator=operator or make_operator()
     )
@@ -87,7 +87,7 @@ def show(fulfilment: Fulfilment) -> None:
 
 
 def later(**time: float) -> None:
-    """What Telegram asked to wait for, and what a dead process held, is over by so much."""
+    """Moves all pauses, leases and times of announcements into the past by this much."""
     passed = timedelta(**time)
     AnnouncementChat.objects.update(
         paused_until=F("paused_until") - passed,
@@ -102,7 +102,7 @@ def later(**time: float) -> None:
 
 
 def pause_of(chat: Chat) -> float:
-    """For how many seconds from now on the chat is left alone."""
+    """The rest of the chat's pause, in seconds."""
     until = AnnouncementChat.objects.get(chat_id=chat.id).paused_until
     assert until is not None
     return (until - timezone.now()).total_seconds()

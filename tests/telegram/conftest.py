@@ -1,4 +1,4 @@
-"""A Bot API server and a worker for each module, a chat for each test."""
+"""Fixtures: a Bot API server and a worker for each module, a chat for each test."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ def telegram(django_db_setup: None) -> Iterator[Telegram]:
 def desk(
     telegram: Telegram, transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Desk]:
-    """With a bot that runs, the module's own."""
+    """An operators' chat, with the module's bot running."""
     if telegram.bot.exit_code() is not None or not telegram.bot.started:
         telegram.bot.start()
     with open_desk(telegram, settings, monkeypatch) as desk:

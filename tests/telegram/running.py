@@ -1,4 +1,4 @@
-"""The real bot, a real worker and a Bot API server, and staff who work in the operators' chat."""
+"""The real bot, a real worker and the fake Bot API server, and staff working in a chat."""
 
 import json
 import os
@@ -94,7 +94,7 @@ class Bot:
         self._process.popen.terminate()
 
     def stop(self) -> int | None:
-        """SIGTERM, and waits; returns the exit code, or None where it did not run."""
+        """SIGTERM, and waits; returns the exit code, or None if it was not running."""
         if self._process is None:
             return None
         self.terminate()
@@ -105,7 +105,7 @@ class Bot:
 
 @dataclass
 class Telegram:
-    """What runs for a whole module; the bot only where a test wants it to."""
+    """The processes of a test module. The bot runs only if a test starts it."""
 
     api: BotApi
     broker: Broker
@@ -116,7 +116,7 @@ class Telegram:
 
 @contextmanager
 def running_telegram() -> Iterator[Telegram]:
-    """A Bot API server, a broker, a worker that forwards, and a bot that is not started yet."""
+    """A Bot API server, a broker, a worker, and a bot that is not started yet."""
     with running_bot_api() as api, running_broker() as broker:
         environment = {
             "DATABASE_URL": database_url(),
@@ -135,7 +135,7 @@ def running_telegram() -> Iterator[Telegram]:
 
 @contextmanager
 def a_bot(api: BotApi, environment: Mapping[str, str]) -> Iterator[Bot]:
-    """Prints its log, which pytest shows of a test that failed; the token is not in it."""
+    """A bot. Its log is printed for pytest to show after a failure, and must not hold the token."""
     with tempfile.TemporaryDirectory(prefix="voucher-bot-") as folder:
         bot = Bot(api, Path(folder), environment)
         try:
@@ -148,7 +148,7 @@ def a_bot(api: BotApi, environment: Mapping[str, str]) -> Iterator[Bot]:
 
 @dataclass
 class Desk:
-    """One test's own chat, and who works there."""
+    """The operators' chat of one test, and its staff."""
 
     telegram: Telegram
     group: Chat
@@ -162,20 +162,20 @@ class Desk:
         return self.telegram.api
 
     def staff(self, name: str, *, senior: bool = False) -> tuple[Person, Operator]:
-        """A linked member of staff; their name is their username too."""
+        """A linked member of staff, with the name as username."""
         person = self.api.add_user(name)
         operator = make_operator(senior=senior, channel=Channel.TELEGRAM, username=name)
         TelegramLink.objects.create(user=operator.user, telegram_user_id=person.id)
         return person, operator
 
     def order(self, merchant: Merchant | None = None, **fields: Any) -> tuple[Fulfilment, Message]:
-        """An order that was bought and announced."""
+        """A new order and its announcement."""
         product = make_topup_product(announce=True, **fields)
         reference = buy_topup(merchant or make_merchant(), product)
         return Fulfilment.objects.get(order_reference=reference), self.announcement(reference)
 
     def announcement(self, reference: str) -> Message:
-        """The message of this order, as soon as it is there."""
+        """Waits for the message of this order."""
 
         def find() -> Message | None:
             messages = self.api.bot_messages(self.group)
@@ -194,7 +194,7 @@ class Desk:
         return self.api.press(person, message, label)
 
     def ask(self, person: Person, chat: Chat, text: str) -> Message:
-        """Types, and waits for what the bot says to that."""
+        """Types, and waits for the bot's answer."""
         before = len(self.api.bot_messages(chat))
         self.api.type(person, chat, text)
         self.api.wait_for(lambda: len(self.api.bot_messages(chat)) > before, f"answer to {text}")
@@ -207,7 +207,7 @@ class Desk:
 
 @contextmanager
 def open_desk(telegram: Telegram, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Announcement is on, and this process queues for the worker, too."""
+    """Switches announcing on, and lets this process queue tasks for the worker."""
     api = telegram.api
     api.clear_faults()
     api.disorder, api.query_seconds = Disorder(), 15.0

@@ -1,4 +1,4 @@
-"""What goes wrong around the bot: Telegram, the network, the database, and the bot itself."""
+"""Failures around the bot: Telegram, the network, the database, and the bot itself."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def moves(fulfilment: Fulfilment) -> list[str]:
 @pytest.mark.parametrize(
     "fault", [TOO_MANY(1), ERROR(500), ERROR(502, "Bad Gateway"), HANG(6), DROP(), DROP(after=True)]
 )
-def test_an_answer_that_goes_wrong_is_given_again(desk: Desk, fault: Fault) -> None:
+def test_failed_answer_is_sent_again(desk: Desk, fault: Fault) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     desk.api.fault("answerCallbackQuery", fault)
@@ -51,7 +51,7 @@ def test_an_answer_that_goes_wrong_is_given_again(desk: Desk, fault: Fault) -> N
 
 
 @pytest.mark.parametrize("fault", [TOO_MANY(1), ERROR(500), HANG(3), DROP()])
-def test_fetching_that_goes_wrong_goes_on(desk: Desk, fault: Fault) -> None:
+def test_bot_survives_failed_fetches(desk: Desk, fault: Fault) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
     desk.api.fault("getUpdates", fault, times=2)
@@ -68,7 +68,7 @@ NO_UPDATES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("content", NO_UPDATES)
-def test_an_update_that_cannot_be_read_stops_nothing(desk: Desk, content: dict[str, Any]) -> None:
+def test_unparsable_update_is_skipped(desk: Desk, content: dict[str, Any]) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
     desk.api.push(content)
@@ -79,7 +79,7 @@ def test_an_update_that_cannot_be_read_stops_nothing(desk: Desk, content: dict[s
     assert desk.telegram.bot.exit_code() is None
 
 
-def test_a_question_that_cannot_be_put_is_put_by_the_next_press(desk: Desk) -> None:
+def test_failed_question_is_shown_by_the_next_press(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     desk.press(anna, message, "Claim")
@@ -93,7 +93,7 @@ def test_a_question_that_cannot_be_put_is_put_by_the_next_press(desk: Desk) -> N
     assert moves(fulfilment) == ["claim", "complete"]
 
 
-def test_a_press_is_done_once_though_the_bot_is_killed_before_it_answers(desk: Desk) -> None:
+def test_press_moves_once_if_the_bot_is_killed_before_it_answers(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     desk.api.fault("answerCallbackQuery", HANG(60))
@@ -103,7 +103,7 @@ def test_a_press_is_done_once_though_the_bot_is_killed_before_it_answers(desk: D
     desk.bot.kill()
     desk.api.clear_faults()
     assert press.answer is None
-    assert len(desk.api.pending()) == 1  # it was never confirmed
+    assert len(desk.api.pending()) == 1  # the update was not confirmed
     desk.bot.start()
 
     assert press.wait().text == "Already done. The order is claimed by you."
@@ -111,7 +111,7 @@ def test_a_press_is_done_once_though_the_bot_is_killed_before_it_answers(desk: D
     assert moves(fulfilment) == ["claim"]
 
 
-def test_a_press_is_not_lost_though_the_bot_is_killed_before_it_decides(desk: Desk) -> None:
+def test_press_is_not_lost_if_the_bot_is_killed_before_it_decides(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     with transaction.atomic():
@@ -127,7 +127,7 @@ def test_a_press_is_not_lost_though_the_bot_is_killed_before_it_decides(desk: De
     assert moves(fulfilment) == ["claim"]
 
 
-def test_sigterm_ends_what_is_in_hand(desk: Desk) -> None:
+def test_sigterm_finishes_the_updates_in_progress(desk: Desk) -> None:
     people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
     orders = [desk.order() for _ in people]
     with transaction.atomic():
@@ -141,11 +141,11 @@ def test_sigterm_ends_what_is_in_hand(desk: Desk) -> None:
 
     assert desk.bot.stop() == 0
     assert all(press.answer for press in presses)
-    assert desk.api.pending() == []  # confirmed, so the next bot does not see them
+    assert desk.api.pending() == []  # confirmed: the next bot does not receive them
     assert [moves(fulfilment) for fulfilment, _ in orders] == [["claim"]] * 3
 
 
-def test_what_comes_while_the_bot_is_away_waits_for_it(desk: Desk) -> None:
+def test_presses_wait_while_the_bot_is_stopped(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     assert desk.bot.stop() == 0
@@ -155,7 +155,7 @@ def test_what_comes_while_the_bot_is_away_waits_for_it(desk: Desk) -> None:
     assert moves(fulfilment) == ["claim"]
 
 
-def test_old_updates_are_told_the_truth_again_and_change_nothing(desk: Desk) -> None:
+def test_replayed_updates_change_nothing(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     for label in ("Claim", "Release", "Claim", "Mark delivered", "Confirm: Mark delivered"):
@@ -172,7 +172,7 @@ def test_old_updates_are_told_the_truth_again_and_change_nothing(desk: Desk) -> 
     desk.shows(message, "Delivered by anna")
 
 
-def test_the_same_press_twice_at_once_is_one_move(desk: Desk) -> None:
+def test_simultaneous_presses_are_one_move(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     presses = [desk.api.press(anna, message, "Claim") for _ in range(10)]
@@ -184,7 +184,7 @@ def test_the_same_press_twice_at_once_is_one_move(desk: Desk) -> None:
     assert moves(fulfilment) == ["claim"]
 
 
-def test_a_press_that_was_too_late_to_answer_is_answered_in_the_chat(desk: Desk) -> None:
+def test_press_too_old_to_answer_is_answered_in_the_chat(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     berta, _ = desk.staff("berta")
     _, message = desk.order()
@@ -206,7 +206,7 @@ def test_a_press_that_was_too_late_to_answer_is_answered_in_the_chat(desk: Desk)
     )
 
 
-def test_a_slow_database_keeps_nobody_waiting_for_an_answer(desk: Desk) -> None:
+def test_press_is_answered_while_the_database_is_slow(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     with transaction.atomic():
@@ -218,7 +218,7 @@ def test_a_slow_database_keeps_nobody_waiting_for_an_answer(desk: Desk) -> None:
     assert moves(fulfilment) == ["claim"]
 
 
-def test_a_press_while_the_database_is_away_is_answered_and_the_bot_goes_on(desk: Desk) -> None:
+def test_press_is_answered_while_the_database_is_down(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     claim = message.data("Claim")
@@ -226,7 +226,7 @@ def test_a_press_while_the_database_is_away_is_answered_and_the_bot_goes_on(desk
         answer = desk.api.press_data(anna, message, claim).wait()
         typed = desk.ask(anna, desk.group, "/queue")
     assert answer.alert
-    assert "press again" in answer.text
+    assert "Press again" in answer.text
     assert "not available" in typed.text
     assert moves(fulfilment) == []
 
@@ -234,14 +234,14 @@ def test_a_press_while_the_database_is_away_is_answered_and_the_bot_goes_on(desk
     assert desk.bot.exit_code() is None
 
 
-def test_a_connection_that_died_is_made_anew(desk: Desk) -> None:
+def test_lost_database_connection_is_replaced(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
     desk.press(anna, message, "Claim")
     desk.api.wait_for(lambda: "Release" in message.buttons, "the message shows the claim")
     wait_until(
         lambda: not Announcement.objects.exclude(busy_until=None).exists(),
-        "the worker is done with it: a lease of an edit cut short has to run out first",
+        "the worker has finished its edit: an interrupted one would hold the row for its lease",
     )
     with connection.cursor() as cursor:
         cursor.execute(
@@ -251,7 +251,7 @@ def test_a_connection_that_died_is_made_anew(desk: Desk) -> None:
     assert desk.press(anna, message, "Release").text.startswith("Released")
 
 
-def test_health_is_seen_by_others(desk: Desk) -> None:
+def test_check_command_reports_a_running_bot(desk: Desk) -> None:
     wait_until(lambda: _check(desk).returncode == 0, "a heartbeat")
     sign = json.loads(_check(desk).stdout)
     assert (sign["status"], sign["mode"]) == ("ok", "polling")
@@ -259,13 +259,13 @@ def test_health_is_seen_by_others(desk: Desk) -> None:
 
     desk.bot.kill()
     theirs = RedisCache(settings.REDIS_URL, {"KEY_PREFIX": ""})
-    assert theirs.delete(bot_health.key())  # as time does
+    assert theirs.delete(bot_health.key())  # as if it had expired
     gone = _check(desk)
     assert gone.returncode == 1
     assert "No bot has reached Telegram" in gone.stderr
 
 
-def test_a_token_that_telegram_does_not_know_ends_the_bot_in_one_line(telegram: Telegram) -> None:
+def test_refused_token_ends_the_bot_with_one_line(telegram: Telegram) -> None:
     token = "4711:this-is-not-the-token-at-all"
     environment = {**telegram.environment, "TELEGRAM_BOT_TOKEN": token}
     with a_bot(telegram.api, environment) as bot:
@@ -277,12 +277,12 @@ def test_a_token_that_telegram_does_not_know_ends_the_bot_in_one_line(telegram: 
         assert "Traceback" not in bot.log
 
 
-def test_without_a_token_the_command_says_so(settings: Any) -> None:
+def test_run_bot_reports_a_missing_token(settings: Any) -> None:
     settings.TELEGRAM_BOT_TOKEN = ""
     assert "TELEGRAM_BOT_TOKEN is not set" in refusal("run_bot")
 
 
-def test_telegram_may_be_away_when_the_bot_starts(desk: Desk) -> None:
+def test_bot_starts_while_telegram_is_down(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
     desk.bot.stop()
@@ -292,7 +292,7 @@ def test_telegram_may_be_away_when_the_bot_starts(desk: Desk) -> None:
     assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
 
-def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:
+def test_two_bots_do_nothing_twice(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     with a_bot(desk.api, desk.telegram.environment) as other:
         other.start()
@@ -303,7 +303,7 @@ def test_of_two_bots_that_overlap_nothing_is_done_twice(desk: Desk) -> None:
             assert moves(fulfilment) == ["claim", "release"]
 
 
-def test_the_probe_of_the_bot(client: Any) -> None:
+def test_probe_reports_the_heartbeat(client: Any) -> None:
     cache.delete(bot_health.key())
     assert client.get("/readyz/bot").status_code == 503
     bot_health.beat("polling")
@@ -325,7 +325,7 @@ def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":
 
 @contextmanager
 def _no_connections() -> Iterator[None]:
-    """Others lose their connections to the test's database and get no new ones."""
+    """Closes all other connections to the test's database and refuses new ones."""
     url = urlsplit(database_url())
     name = url.path.removeprefix("/")
     me = connection.connection.info.backend_pid

@@ -200,7 +200,7 @@ def test_question_on_an_ended_order_is_removed(place: Place) -> None:
     show(order)
     move(order, Move.COMPLETE)
     show(order)
-    note_question(fulfilment_id=order.pk)  # the bot's edit came after ours
+    note_question(fulfilment_id=order.pk)  # the bot's question came after the last edit
 
     sweep()
 

@@ -66,8 +66,7 @@ def test_repeating_can_be_switched_off(place: Place) -> None:
 
 
 def _age(**time: float) -> None:
-    """The orders themselves wait for so much longer too; a history is kept as it is."""
-
+    """Makes the orders, their events and all times of announcements older."""
     later(**time)
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")

@@ -1,4 +1,4 @@
-"""Several processes at once post an order once, and the last edit shows the present state."""
+"""Concurrent processes post an order once, and the last edit shows the present state."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ def _posts_of_each(place: Place, orders: list[Fulfilment]) -> list[int]:
     return [sum(order.order_reference in text for text in texts) for order in orders]
 
 
-def test_of_many_workers_one_announces_each_order(place: Place) -> None:
+def test_one_of_many_workers_announces_each_order(place: Place) -> None:
     place.api.fault("sendMessage", SLOW(0.05), times=ORDERS)
     orders = [place.order() for _ in range(ORDERS)]
 
@@ -59,10 +59,10 @@ def test_of_many_workers_one_announces_each_order(place: Place) -> None:
     assert [row_of(order).attempts for order in orders] == [1] * ORDERS
 
 
-def test_without_the_claim_they_announce_it_more_than_once(
+def test_control_without_the_claim_orders_are_announced_twice(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: with a claim that reads first and writes then, the race is there."""
+    """A claim that first reads and then writes shows that the race is real."""
     monkeypatch.setattr(announce, "_claim", _careless_claim)
     place.api.fault("sendMessage", SLOW(0.05), times=ORDERS * WORKERS)
     orders = [place.order() for _ in range(ORDERS)]
@@ -76,7 +76,7 @@ def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
     row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
     if row.state != AnnouncementState.WAITING:
         return Outcome.SKIPPED
-    time.sleep(0.05)  # in which somebody else has read the same
+    time.sleep(0.05)  # another worker reads the same state meanwhile
     Announcement.objects.filter(pk=row.pk).update(
         state=AnnouncementState.SENDING,
         attempts=F("attempts") + 1,
@@ -88,7 +88,7 @@ def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
     return Claim(row, fulfilment, due.target, row.attempts + 1, message)
 
 
-def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
+def test_one_of_many_workers_repeats_each_order(place: Place) -> None:
     orders = [place.order() for _ in range(ORDERS)]
     sweep()
     Announcement.objects.update(repeat_asked=True)
@@ -99,7 +99,7 @@ def test_of_many_workers_one_repeats_each_order(place: Place) -> None:
     assert sum("Announced again" in message.text for message in place.posted()) == ORDERS
 
 
-def test_who_found_an_order_due_does_not_post_it_after_somebody_else(place: Place) -> None:
+def test_order_found_due_is_not_posted_after_another_process_posted_it(place: Place) -> None:
     order = place.order()
     platform = read_platform()
     (due,) = announce._not_announced(platform)
@@ -114,7 +114,7 @@ def test_who_found_an_order_due_does_not_post_it_after_somebody_else(place: Plac
     assert len(place.posted()) == 2
 
 
-def test_no_more_is_posted_than_the_chat_takes_whoever_posts(place: Place) -> None:
+def test_chat_limit_holds_for_all_workers_together(place: Place) -> None:
     place.settings.TELEGRAM_MESSAGES_PER_MINUTE = 3
     for _ in range(ORDERS):
         place.order()
@@ -124,7 +124,7 @@ def test_no_more_is_posted_than_the_chat_takes_whoever_posts(place: Place) -> No
     assert len(place.posted()) == 3
 
 
-def test_an_order_that_moves_while_it_is_announced_ends_up_true(place: Place) -> None:
+def test_order_moved_while_posted_ends_with_the_present_state(place: Place) -> None:
     order = place.order()
     place.api.fault("sendMessage", SLOW(0.5))
 
@@ -132,7 +132,7 @@ def test_an_order_that_moves_while_it_is_announced_ends_up_true(place: Place) ->
         posting = start(pool, show, order)
         place.api.wait_for(place.posted, "the message is there")
         move(order, Move.COMPLETE)
-        show(order)  # finds it busy, and goes
+        show(order)  # finds the row busy, and returns
         posting.result()
 
     (message,) = place.posted()
@@ -140,7 +140,7 @@ def test_an_order_that_moves_while_it_is_announced_ends_up_true(place: Place) ->
     assert message.buttons == []
 
 
-def test_edits_that_overtake_each_other_end_with_the_present_state(place: Place) -> None:
+def test_overtaking_edits_end_with_the_present_state(place: Place) -> None:
     order, operator = place.order(), make_operator()
     show(order)
     place.api.fault("editMessageText", SLOW(0.3), times=2)
@@ -180,7 +180,7 @@ def test_many_moves_and_many_edits_end_with_the_present_state(place: Place, roun
     assert row_of(order).state == AnnouncementState.ENDED
 
 
-def test_one_that_was_told_to_wait_stops_all(place: Place) -> None:
+def test_limit_hit_by_one_worker_stops_all(place: Place) -> None:
     place.api.fault("sendMessage", TOO_MANY(60), times=100)
     for _ in range(ORDERS):
         place.order()
@@ -195,10 +195,8 @@ def test_one_that_was_told_to_wait_stops_all(place: Place) -> None:
     assert sweep()["announced"] == ORDERS
 
 
-def test_a_late_process_does_not_undo_what_another_did_since(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its lease is over, the order is announced anew, and then it wakes up with an answer."""
+def test_late_post_is_retired(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease ends, another process posts the order, and then the first one gets its answer."""
     order = place.order()
     send = bot_api.send
 
@@ -218,7 +216,7 @@ def test_a_late_process_does_not_undo_what_another_did_since(
     assert "may be in the chat twice" in known.text
 
 
-def test_a_purchase_never_waits_for_telegram(place: Place) -> None:
+def test_purchase_does_not_call_telegram(place: Place) -> None:
     place.order()
 
     assert place.api.calls == []
@@ -226,10 +224,8 @@ def test_a_purchase_never_waits_for_telegram(place: Place) -> None:
     assert not transaction.get_connection().in_atomic_block
 
 
-def test_an_edit_that_comes_after_its_lease_is_put_right(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that stood still takes back what another has shown since; and then nobody edits."""
+def test_edit_after_its_lease_is_corrected(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stalled process overwrites a newer edit, and no later event would trigger another one."""
     order, anna = place.order(), make_operator()
     show(order)
     edit = bot_api.edit

@@ -1,4 +1,4 @@
-"""Real workers on a real broker announce what is bought and edit what is moved, whatever dies."""
+"""Announcing with real workers and a real broker, which may be killed or hang."""
 
 import time
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def crew(place: Place, broker: Broker) -> Iterator[Crew]:
         yield crew
 
 
-def test_buying_announces_and_moving_edits(place: Place, crew: Crew) -> None:
+def test_purchase_is_announced_and_move_edits_the_message(place: Place, crew: Crew) -> None:
     crew.worker()
     order = place.order()
     wait_until(place.posted, "the order is announced")
@@ -52,8 +52,8 @@ def test_buying_announces_and_moving_edits(place: Place, crew: Crew) -> None:
     assert place.api.token not in crew.logs
 
 
-def test_the_scheduler_finds_what_no_task_told_of(place: Place, crew: Crew) -> None:
-    place.settings.TELEGRAM_BOT_TOKEN = ""  # of this process, so that it queues nothing
+def test_scheduled_sweep_announces_orders_whose_task_was_lost(place: Place, crew: Crew) -> None:
+    place.settings.TELEGRAM_BOT_TOKEN = ""  # in this process, so that it queues no task
     place.order()
 
     crew.worker()
@@ -62,7 +62,7 @@ def test_the_scheduler_finds_what_no_task_told_of(place: Place, crew: Crew) -> N
     wait_until(place.posted, "the order is announced")
 
 
-def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
+def test_worker_killed_after_posting_leads_to_a_second_message_that_says_so(
     place: Place, crew: Crew, broker: Broker
 ) -> None:
     place.api.fault("sendMessage", HANG(600, after=True))
@@ -74,7 +74,7 @@ def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
 
     crew.worker()
     crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="1")
-    time.sleep(3)  # as long as its lease lasts, nobody posts
+    time.sleep(3)  # nobody posts until the lease ends
     assert len(place.posted()) == 1
     later(minutes=2)
 
@@ -82,7 +82,7 @@ def test_a_worker_killed_after_the_post_leads_to_a_second_message_that_says_so(
     assert "may be in the chat twice" in place.posted()[1].text
 
 
-def test_a_broker_that_says_nothing_keeps_no_purchase_waiting(place: Place, broker: Broker) -> None:
+def test_purchase_does_not_wait_for_a_silent_broker(place: Place, broker: Broker) -> None:
     merchant, product = make_merchant(), make_topup_product(announce=True)
     body: dict[str, Any] = {
         "delivery_type": "top_up",

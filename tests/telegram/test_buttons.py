@@ -1,4 +1,4 @@
-"""Callback data says one thing, and only we can make it."""
+"""Callback data is signed: only this service can make it."""
 
 import base64
 import itertools
@@ -22,7 +22,7 @@ from operators.telegram.buttons import (
 LARGE = 2**63 - 1
 
 
-def test_every_button_comes_back_as_it_went() -> None:
+def test_decode_returns_what_was_encoded() -> None:
     for act, sure, order in itertools.product(Act, (False, True), (1, LARGE)):
         press = Press(act, order, LARGE, sure)
 
@@ -30,17 +30,17 @@ def test_every_button_comes_back_as_it_went() -> None:
         assert len(encode(press).encode()) <= MAX_BYTES
 
 
-def test_what_ends_an_order_asks_and_nothing_else() -> None:
+def test_only_acts_that_end_an_order_ask() -> None:
     assert {act for act in STEPS if not STEPS[act].asks} == {Act.CLAIM, Act.UNSURE, Act.RELEASE}
 
 
 @given(st.one_of(st.none(), st.text(max_size=80)))
-def test_anything_else_is_forged(data: str | None) -> None:
+def test_any_other_data_is_forged(data: str | None) -> None:
     with pytest.raises(Forged):
         decode(data)
 
 
-def test_no_bit_can_be_changed() -> None:
+def test_changed_bit_is_forged() -> None:
     signed = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
     for bit in range(len(signed) * 8):
         changed = bytearray(signed)
@@ -50,7 +50,7 @@ def test_no_bit_can_be_changed() -> None:
             decode(base64.urlsafe_b64encode(changed).decode())
 
 
-def test_the_signature_of_one_button_is_of_no_use_to_another() -> None:
+def test_signature_is_valid_for_one_button_only() -> None:
     done = base64.urlsafe_b64decode(encode(Press(Act.DONE, 7, 9)))
     claim = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
     assert len(claim) == CONTENT.size + SIGNATURE_BYTES
@@ -61,7 +61,7 @@ def test_the_signature_of_one_button_is_of_no_use_to_another() -> None:
         decode(base64.urlsafe_b64encode(mixed).decode())
 
 
-def test_another_secret_key_makes_other_buttons(settings: object) -> None:
+def test_secret_key_change_makes_buttons_invalid(settings: object) -> None:
     data = encode(Press(Act.CLAIM, 7, 9))
     settings.SECRET_KEY = "another"  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""What the bot answers to words, to whom, and where."""
+"""The bot's answers to commands: to whom, and where."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.telegram.running import Desk
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_queue_is_told_oldest_first(desk: Desk) -> None:
+def test_queue_lists_the_oldest_order_first(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     first, message = desk.order(name="Gems & <gold>")
     second, _ = desk.order()
@@ -27,7 +27,7 @@ def test_the_queue_is_told_oldest_first(desk: Desk) -> None:
     assert second.order_reference not in mine
 
 
-def test_a_long_queue_fits(desk: Desk) -> None:
+def test_long_queue_is_cut(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     for _ in range(17):
         desk.order(name="😀" * 200)
@@ -37,13 +37,13 @@ def test_a_long_queue_fits(desk: Desk) -> None:
     assert answer.text.endswith("… and 2 more.")
 
 
-def test_an_empty_queue_is_told(desk: Desk) -> None:
+def test_empty_lists_are_answered(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     assert desk.ask(anna, desk.group, "/queue").text == "There are no open orders."
     assert desk.ask(anna, desk.group, "/mine").text == "You have no claimed orders."
 
 
-def test_an_order_is_told_by_its_reference(desk: Desk) -> None:
+def test_order_is_shown_by_its_reference(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     private = desk.api.private(anna)
@@ -80,7 +80,7 @@ def test_strangers_are_refused(desk: Desk) -> None:
     assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 4
 
 
-def test_in_other_groups_the_bot_is_silent(desk: Desk) -> None:
+def test_bot_ignores_other_groups(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     other = desk.api.add_group("Friends")
 
@@ -94,14 +94,14 @@ def test_in_other_groups_the_bot_is_silent(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("command", ["/start", "/link"])
-def test_a_code_links_once(desk: Desk, command: str) -> None:
+def test_code_links_once(desk: Desk, command: str) -> None:
     user = make_operator(username="anna").user
     code = issue_code(user=user)
     anna, eve = desk.api.add_user("Anna"), desk.api.add_user("Eve")
 
     assert "Hello" in desk.ask(anna, desk.api.private(anna), "/start").text
     assert "private chat" in desk.ask(anna, desk.group, f"{command} {code}").text
-    code = issue_code(user=user)  # the group has read the other
+    code = issue_code(user=user)  # the group has seen the first one
     answer = desk.ask(anna, desk.api.private(anna), f"{command} {code}")
     again = desk.ask(anna, desk.api.private(anna), f"{command} {code}")
     stolen = desk.ask(eve, desk.api.private(eve), f"{command} {code}")

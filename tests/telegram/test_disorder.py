@@ -1,4 +1,4 @@
-"""Many orders through the chat while presses get lost, come twice and out of turn."""
+"""Many orders are worked on in the chat while presses are lost, duplicated and reordered."""
 
 import os
 import random
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ORDERS = int(os.environ.get("STRESS_TELEGRAM_ORDERS", "100"))
 PRICE = Decimal("4.99")
-AT_ONCE = 30  # orders that the operators work on side by side
+AT_ONCE = 30  # orders in work at the same time
 PATIENCE = 4.0  # seconds after which a person presses again
 LIMIT = 900.0
 ENDS = {"Mark delivered": 6, "Reject (wrong ID)": 2, "Reject (no stock)": 1, "Reject (other)": 1}
@@ -37,7 +37,7 @@ REASONS = {
 
 @dataclass
 class Work:
-    """One order in the hands of an operator, who wants it to end like this."""
+    """One order and its operator, who wants it to end with the act `end`."""
 
     person: Person
     message: Message
@@ -46,7 +46,7 @@ class Work:
     pressed: str = ""
 
     def step(self, desk: Desk) -> bool:
-        """Presses what there is to press; returns whether the order has ended."""
+        """Presses the next button; returns whether the order has ended."""
         labels = self.message.buttons
         if not labels:
             return True
@@ -61,9 +61,11 @@ class Work:
         return False
 
 
-def test_each_order_ends_once(desk: Desk) -> None:
+def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
     dice = random.Random(7)
-    desk.telegram.crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="2")  # finds what no task told of
+    desk.telegram.crew.beat(
+        ANNOUNCEMENT_SWEEP_EVERY_SECONDS="2"
+    )  # finds orders whose task was lost
     people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
     product = make_topup_product(announce=True, price=str(PRICE), available_stock=ORDERS)
     merchant = make_merchant(balance=str(PRICE * ORDERS), rate_limit_per_minute=1_000_000)
@@ -82,7 +84,7 @@ def test_each_order_ends_once(desk: Desk) -> None:
             message = messages[waiting.pop()]
             (end,) = dice.choices(list(ENDS), list(ENDS.values()))
             working.append(Work(dice.choice(people), message, end))
-            if dice.random() < 0.1:  # two want it, and not the same
+            if dice.random() < 0.1:  # another operator wants a different end
                 other = dice.choice([one for one in people if one is not working[-1].person])
                 working.append(Work(other, message, dice.choice(list(ENDS))))
         working = [work for work in working if not work.step(desk)]
@@ -124,9 +126,9 @@ def test_each_order_ends_once(desk: Desk) -> None:
 
 
 def _stuck(waiting: list[str], working: list[Work]) -> str:
-    """What to look at where the work does not come to an end."""
+    """The state to look at if the work does not finish."""
     rows = Announcement.objects.filter(fulfilment__order_reference__in=waiting[-3:])
-    lines = [f"{len(waiting)} are not begun, {len(working)} are open:"]
+    lines = [f"{len(waiting)} have not started, {len(working)} are open:"]
     lines += [f"{row.state} {row.attempts} {row.lost_answers} {row.last_error}" for row in rows]
     for work in working[:5]:
         answer = work.press.answer if work.press else None

@@ -1,4 +1,4 @@
-"""The Bot API server of these tests speaks as python-telegram-bot expects it."""
+"""The fake Bot API server behaves as python-telegram-bot expects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -36,7 +36,7 @@ def talk(api: BotApi, say: Callable[[Bot], Awaitable[Any]], *, token: str = "") 
     return asyncio.run(carry_out())
 
 
-def test_a_message_is_sent_and_edited(api: BotApi) -> None:
+def test_message_is_sent_and_edited(api: BotApi) -> None:
     group = api.add_group("Operators", forum=True)
     topic = api.add_topic(group)
 
@@ -81,14 +81,14 @@ def test_a_message_is_sent_and_edited(api: BotApi) -> None:
         ("😀" * 2049, "too long"),
     ],
 )
-def test_a_bad_text_is_refused(api: BotApi, text: str, words: str) -> None:
+def test_bad_text_is_refused(api: BotApi, text: str, words: str) -> None:
     group = api.add_group("Operators")
     with pytest.raises(BadRequest, match=f"(?i){words}"):
         talk(api, lambda bot: bot.send_message(group.id, text, parse_mode="HTML"))
     assert api.bot_messages(group) == []
 
 
-def test_what_the_bot_may_not_do_is_refused(api: BotApi) -> None:
+def test_forbidden_calls_are_refused(api: BotApi) -> None:
     group, anna = api.add_group("Operators"), api.add_user("Anna")
     sent = talk(api, lambda bot: bot.send_message(group.id, "one", reply_markup=ROWS))
     typed = api.type(anna, group, "hello")
@@ -124,7 +124,7 @@ def test_what_the_bot_may_not_do_is_refused(api: BotApi) -> None:
         talk(api, lambda bot: bot.get_me(), token="1:wrong-token-of-nobody")
 
 
-def test_updates_come_until_they_are_confirmed(api: BotApi) -> None:
+def test_updates_are_repeated_until_confirmed(api: BotApi) -> None:
     group, anna = api.add_group("Operators"), api.add_user("Anna", "anna")
     sent = talk(api, lambda bot: bot.send_message(group.id, "one", reply_markup=ROWS))
     press = api.press(anna, api.bot_messages(group)[0], "Claim")
@@ -150,7 +150,7 @@ def test_updates_come_until_they_are_confirmed(api: BotApi) -> None:
     assert len(fetch()) == 2
 
 
-def test_a_press_is_answered_once_and_in_time(api: BotApi) -> None:
+def test_press_can_be_answered_once_and_in_time(api: BotApi) -> None:
     group, anna = api.add_group("Operators"), api.add_user("Anna")
     talk(api, lambda bot: bot.send_message(group.id, "one", reply_markup=ROWS))
 
@@ -167,7 +167,7 @@ def test_a_press_is_answered_once_and_in_time(api: BotApi) -> None:
             answer(one)
 
 
-def test_of_two_pollers_the_older_ends(api: BotApi) -> None:
+def test_new_poll_ends_the_older_one(api: BotApi) -> None:
     async def say(bot: Bot) -> None:
         async with Bot(api.token, base_url=f"{api.url}/bot") as other:
             older = asyncio.create_task(other.get_updates(timeout=30))
@@ -184,7 +184,7 @@ def test_of_two_pollers_the_older_ends(api: BotApi) -> None:
     assert talk(api, lambda bot: bot.get_webhook_info()).url == "https://example.com/x"
 
 
-def test_faults(api: BotApi) -> None:
+def test_faults_apply_to_the_next_calls(api: BotApi) -> None:
     group = api.add_group("Operators")
 
     def send() -> Any:
@@ -208,7 +208,7 @@ def test_faults(api: BotApi) -> None:
     assert [call.status for call in api.calls if call.method == "sendMessage"] == [429, 500, 0, 0]
 
 
-def test_other_methods(api: BotApi) -> None:
+def test_chats_commands_and_deletion(api: BotApi) -> None:
     anna = api.add_user("Anna")
     private = api.private(anna)
     api.type(anna, private, "/start")

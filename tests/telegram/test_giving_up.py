@@ -175,7 +175,7 @@ def test_press_on_a_given_up_message_updates_it(place: Place) -> None:
 
 
 def test_refused_repetition_leaves_the_known_message_up_to_date(place: Place) -> None:
-    """A topic that was closed takes no messages, but edits of those that are there."""
+    """A closed topic takes no new messages, but allows edits of existing ones."""
     order = place.order()
     show(order)
     place.api.fault("sendMessage", ERROR(400, "Bad Request: TOPIC_CLOSED"))

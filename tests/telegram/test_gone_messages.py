@@ -88,7 +88,7 @@ def test_deleted_message_of_an_ended_order_is_not_posted_again(place: Place) -> 
 def test_edit_without_a_change_is_no_error(place: Place) -> None:
     order = place.order()
     show(order)
-    for _ in range(2):  # the second within the same minute
+    for _ in range(2):  # the second edit is in the same minute, so it changes nothing
         request_refresh(fulfilment_id=order.pk)
         sweep()
 

@@ -1,4 +1,4 @@
-"""Whoever presses is who they are by their Telegram account, linked by themselves or by command."""
+"""Linking Telegram accounts to staff, on the page or by command."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def actions() -> list[str]:
     return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
 
 
-def test_a_linked_operator_acts_through_telegram() -> None:
+def test_linked_operator_acts_through_telegram() -> None:
     user = staff()
     link_user(user=user, telegram_user_id=77, actor=None)
 
@@ -60,7 +60,7 @@ def test_a_linked_operator_acts_through_telegram() -> None:
 
 
 @pytest.mark.parametrize("lost", ["is_active", "is_staff", "permission", "link", "never"])
-def test_others_are_refused(lost: str) -> None:
+def test_anybody_else_is_refused(lost: str) -> None:
     user = staff()
     if lost != "never":
         link_user(user=user, telegram_user_id=77, actor=None)
@@ -75,7 +75,7 @@ def test_others_are_refused(lost: str) -> None:
         operator_of(77)
 
 
-def test_a_refusal_is_kept_once_a_minute_for_each_order() -> None:
+def test_refusal_is_audited_once_a_minute_per_order() -> None:
     reference = buy_topup(make_merchant())
     order = Fulfilment.objects.get(order_reference=reference)
     for _ in range(3):
@@ -90,7 +90,7 @@ def test_a_refusal_is_kept_once_a_minute_for_each_order() -> None:
     ]
 
 
-def test_the_command_links_and_may_be_run_again() -> None:
+def test_command_links_and_can_run_again() -> None:
     user = staff()
 
     for _ in range(2):
@@ -109,10 +109,10 @@ def test_the_command_links_and_may_be_run_again() -> None:
         ("anna", 0, "positive"),
         ("anna", -5, "positive"),
         ("anna", 2**63, "positive"),
-        ("anna", 99, "somebody else"),
+        ("anna", 99, "another user"),
     ],
 )
-def test_the_command_says_what_is_wrong(name: str, number: int, problem: str) -> None:
+def test_command_reports_what_is_wrong(name: str, number: int, problem: str) -> None:
     staff(username="anna")
     User.objects.create_user("clerk", is_staff=True)
     link_user(user=staff(username="ben"), telegram_user_id=99, actor=None)
@@ -123,14 +123,14 @@ def test_the_command_says_what_is_wrong(name: str, number: int, problem: str) ->
     assert TelegramLink.objects.count() == 1
 
 
-def test_the_database_refuses_two_people_of_one_account() -> None:
+def test_database_refuses_one_account_for_two_users() -> None:
     link_user(user=staff(), telegram_user_id=77, actor=None)
     for number in (77, 0, -1):
         with pytest.raises(IntegrityError), transaction.atomic():
             TelegramLink.objects.create(user=staff(), telegram_user_id=number)
 
 
-def test_a_code_links_whoever_sends_it_once() -> None:
+def test_code_links_its_first_sender() -> None:
     user = staff()
     code = issue_code(user=user)
 
@@ -142,7 +142,7 @@ def test_a_code_links_whoever_sends_it_once() -> None:
     assert operator_of(77).user == user
 
 
-def test_a_new_code_ends_the_one_before() -> None:
+def test_new_code_replaces_the_previous_one() -> None:
     user = staff()
     first, second = issue_code(user=user), issue_code(user=user)
 
@@ -152,14 +152,14 @@ def test_a_new_code_ends_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("code", ["", "x", "0" * 20, "\ud800", "🙂" * 5000])
-def test_a_wrong_code_is_refused(code: str) -> None:
+def test_wrong_code_is_refused(code: str) -> None:
     issue_code(user=staff())
 
     with pytest.raises(InputProblem, match="wrong, used or expired"):
         consume_code(code=code, telegram_user_id=77)
 
 
-def test_an_expired_code_is_refused() -> None:
+def test_expired_code_is_refused() -> None:
     code = issue_code(user=staff())
     TelegramLinkCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
@@ -167,7 +167,7 @@ def test_an_expired_code_is_refused() -> None:
         consume_code(code=code, telegram_user_id=77)
 
 
-def test_a_code_of_somebody_switched_off_is_of_no_use() -> None:
+def test_code_of_an_inactive_user_is_refused() -> None:
     user = staff()
     code = issue_code(user=user)
     User.objects.filter(pk=user.pk).update(is_active=False)
@@ -178,7 +178,7 @@ def test_a_code_of_somebody_switched_off_is_of_no_use() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_send_a_code_at_once_one_is_linked() -> None:
+def test_simultaneous_senders_of_a_code_get_one_link() -> None:
     code = issue_code(user=staff())
 
     def send(telegram_user_id: int) -> bool:
@@ -194,11 +194,11 @@ def test_of_two_who_send_a_code_at_once_one_is_linked() -> None:
     assert TelegramLink.objects.count() == 1
 
 
-def test_staff_get_a_code_of_their_own_and_end_the_link() -> None:
+def test_staff_link_and_unlink_their_own_account() -> None:
     user = staff()
     browser, page = signed_in(user), reverse("telegram_link")
 
-    assert "No Telegram account" in browser.get(page).content.decode()
+    assert "not linked to a Telegram account" in browser.get(page).content.decode()
     given = browser.post(page)
     found = re.search(r"/start ([0-9a-f]{20})", given.content.decode())
     assert found is not None
@@ -216,18 +216,18 @@ def test_staff_get_a_code_of_their_own_and_end_the_link() -> None:
     assert not AuditEntry.objects.filter(note__contains=found[1]).exists()
 
 
-def test_staff_without_the_desk_get_no_code() -> None:
+def test_staff_without_the_permission_get_no_code() -> None:
     answer = signed_in(make_staff()).post(reverse("telegram_link"), follow=True)
 
-    assert "Only staff who work on top-up orders" in answer.content.decode()
+    assert "You cannot use the bot" in answer.content.decode()
     assert not TelegramLinkCode.objects.exists()
 
 
-def test_the_page_is_for_staff_only(client: Any) -> None:
+def test_link_page_is_for_staff_only(client: Any) -> None:
     assert client.get(reverse("telegram_link")).status_code == 302
 
 
-def test_a_platform_manager_ends_a_link() -> None:
+def test_platform_manager_removes_a_link() -> None:
     link = link_user(user=staff(), telegram_user_id=77, actor=None)
     viewer = signed_in(make_staff("operators.view_telegramlink"))
     manager = signed_in(make_staff("operators.view_telegramlink", "operators.delete_telegramlink"))
@@ -240,8 +240,8 @@ def test_a_platform_manager_ends_a_link() -> None:
 
 
 @pytest.mark.parametrize("chat_id", [-5, -6], ids=["ours", "another"])
-def test_a_code_that_was_shown_in_a_group_links_nobody(chat_id: int) -> None:
-    """Everybody there could send it, and act as its owner."""
+def test_code_shown_in_a_group_is_cancelled(chat_id: int) -> None:
+    """Everybody in the group could send the code and act as its owner."""
     PlatformSettings.objects.create(chat_id=-5)
     code = issue_code(user=staff())
 

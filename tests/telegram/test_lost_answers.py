@@ -46,7 +46,7 @@ def test_lost_answer_leads_to_a_second_message_that_says_so(place: Place, fault:
     show(order)
     sweep()
     before = place.posted()
-    assert len(before) == (1 if ANSWER_LOST[fault].after else 0)  # and no other at once
+    assert len(before) == (1 if ANSWER_LOST[fault].after else 0)  # the second is not posted at once
 
     later(minutes=10)
     sweep()
@@ -149,7 +149,7 @@ def test_lost_repetition_leaves_the_known_message_up_to_date(place: Place) -> No
 
 
 class _Killed(BaseException):
-    """As when the process is gone."""
+    """Ends the call as if the process had been killed."""
 
 
 def _die(**arguments: object) -> int:
@@ -178,10 +178,10 @@ def test_refused_connection_is_not_a_lost_answer(place: Place) -> None:
 
 
 def test_unanswered_connection_is_not_a_lost_answer(place: Place) -> None:
-    """Packets that a firewall drops: nobody says no, and nothing was sent."""
+    """A firewall drops the packets: the connection is neither accepted nor refused."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         address = server.getsockname()
-        full = []  # of connections that nobody takes, so that the next one is not answered
+        full = []  # these fill the backlog, so that the next connection is not answered
         for _ in range(4):
             each = socket.socket()
             each.setblocking(False)

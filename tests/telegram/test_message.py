@@ -1,4 +1,4 @@
-"""A message shows an order whole, safely and within limits, and nothing of the merchant."""
+"""The message of an order: complete, escaped, within limits, and without the merchant."""
 
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -27,7 +27,7 @@ ANNA = {"username": "anna", "channel": Channel.TELEGRAM}
 
 
 class Shown(HTMLParser):
-    """What a reader sees, and what one tap copies. Refuses tags that the Bot API does not know."""
+    """The text a reader sees, and the parts that one tap copies. Fails on unknown tags."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -69,7 +69,7 @@ def labels(message: Message) -> list[list[str]]:
     return [[button.label for button in row] for row in message.rows]
 
 
-def test_what_an_operator_needs_is_there() -> None:
+def test_message_shows_what_an_operator_needs() -> None:
     product = make_topup_product(name="Gems 60", category=make_category())
     field = make_field(product, "dropdown", label="Server", options=["eu"])
     field.options.update(label="Europe")
@@ -84,7 +84,7 @@ def test_what_an_operator_needs_is_there() -> None:
     assert seen.codes == ["00-12_ab", "eu", fulfilment.order_reference]
 
 
-def test_nothing_of_the_merchant_is_there() -> None:
+def test_message_shows_nothing_about_the_merchant() -> None:
     merchant = make_merchant(balance="77.31")
     reference = buy_topup(merchant)
     fulfilment = Fulfilment.objects.get(order_reference=reference)
@@ -104,7 +104,7 @@ def test_nothing_of_the_merchant_is_there() -> None:
 
 
 @pytest.mark.parametrize("hostile", ["<b>x", "</code>", "&lt;&amp;", '"><a href="x">', "a & b < c"])
-def test_markup_in_values_is_text(hostile: str) -> None:
+def test_markup_in_values_is_escaped(hostile: str) -> None:
     product = make_topup_product(name=f"Gems {hostile}")
     field = make_field(product, label=f"Label {hostile}")
     fulfilment = bought(product=product, fields={str(field.number): hostile})
@@ -117,7 +117,7 @@ def test_markup_in_values_is_text(hostile: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "<", "🙂", "\u202e"])
-def test_the_largest_order_fits_with_a_mark_of_what_is_left_out(letter: str) -> None:
+def test_largest_order_fits_and_says_what_is_left_out(letter: str) -> None:
     product = make_topup_product(name=letter * 200)
     fields = [make_field(product, label=letter * 200) for _ in range(20)]
     values = {str(field.number): letter * 255 for field in fields}
@@ -135,7 +135,7 @@ def test_the_largest_order_fits_with_a_mark_of_what_is_left_out(letter: str) -> 
     assert "Claimed by" in seen.text
 
 
-def test_a_value_on_several_lines_stays_on_one() -> None:
+def test_value_with_line_breaks_stays_on_one_line() -> None:
     product = make_topup_product()
     field = make_field(product, label="Note")
     fulfilment = bought(product=product, fields={str(field.number): "a\nOrder: b\r\n\tc"})
@@ -143,7 +143,7 @@ def test_a_value_on_several_lines_stays_on_one() -> None:
     assert "Note: a Order: b c\n" in Shown(shown(fulfilment).text).text
 
 
-def test_the_buttons_follow_the_state() -> None:
+def test_buttons_follow_the_state() -> None:
     fulfilment = bought()
     senior = make_operator(senior=True)
     work = [["Mark delivered"], ["Reject (wrong ID)", "Reject (no stock)"]]
@@ -175,7 +175,7 @@ def test_the_buttons_follow_the_state() -> None:
         ),
     ],
 )
-def test_who_did_it_and_when(moves: list[Move], words: str) -> None:
+def test_message_says_who_moved_the_order_and_when(moves: list[Move], words: str) -> None:
     fulfilment = bought()
     anna = make_operator(senior=True, username="anna", channel=Channel.TELEGRAM)
     for move in moves:
@@ -193,7 +193,7 @@ def test_who_did_it_and_when(moves: list[Move], words: str) -> None:
     assert f"{words}{at:%d %b %H:%M}" in text
 
 
-def test_doubt_and_repetition_are_said_while_they_matter() -> None:
+def test_open_orders_show_doubt_and_repetition() -> None:
     fulfilment = bought()
     doubt, again = "in the chat twice", "Announced again"
 
@@ -208,7 +208,7 @@ def test_doubt_and_repetition_are_said_while_they_matter() -> None:
     assert [doubt in plain, again in plain, doubt in ended, again in ended] == [False] * 4
 
 
-def test_the_version_is_the_event_that_the_message_tells_of() -> None:
+def test_version_is_the_last_event_shown() -> None:
     fulfilment = bought()
     before = shown(fulfilment)
     move_fulfilment(reference=fulfilment.order_reference, move=Move.CLAIM, operator=make_operator())
@@ -218,7 +218,7 @@ def test_the_version_is_the_event_that_the_message_tells_of() -> None:
     assert {decode(button.data).version for row in after.rows for button in row} == {after.version}
 
 
-def test_a_question_names_the_same_act_and_version() -> None:
+def test_question_keeps_the_act_and_version() -> None:
     message = shown(bought(), now=datetime(2026, 1, 1, tzinfo=UTC))
     press = decode(message.rows[0][0].data)
 
@@ -230,7 +230,7 @@ def test_a_question_names_the_same_act_and_version() -> None:
     assert decode(yes.data).version == decode(back.data).version == message.version
 
 
-def test_a_replaced_message_has_no_buttons() -> None:
+def test_retired_message_has_no_buttons() -> None:
     fulfilment = bought()
 
     message = retired(fulfilment)

@@ -1,4 +1,4 @@
-"""A press acts on the order in the version that its message showed, and on no other message."""
+"""A press moves the order only in the version its message showed."""
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -19,7 +19,7 @@ from topups.transitions import Move
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHAT = -1001
-GRACE = 1.0  # seconds; with the guard somebody else waits for longer than that
+GRACE = 1.0  # seconds; with the row lock, the other move waits longer than this
 
 
 def order() -> Fulfilment:
@@ -39,7 +39,7 @@ def press(person: int, act: Act, fulfilment: Fulfilment, message_id: int = 1) ->
     return carry_out(Pressed(person, data, CHAT, message_id))
 
 
-def test_an_order_that_is_released_in_between_is_not_delivered_by_that_press(
+def test_order_released_during_a_press_is_not_delivered_by_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     anna, senior = linked(1), linked(2, senior=True)
@@ -54,7 +54,7 @@ def test_an_order_that_is_released_in_between_is_not_delivered_by_that_press(
     with ThreadPoolExecutor(1) as pool:
 
         def move_late(**arguments: Any) -> Fulfilment:
-            """The version was looked at, and now somebody else wants to move the order."""
+            """Another operator moves the order after the version was checked."""
             released.append(start(pool, release))
             wait(released, GRACE)
             return move_fulfilment(**arguments)
@@ -78,8 +78,8 @@ def announced(fulfilment: Fulfilment, message_id: int, **fields: Any) -> Announc
     )
 
 
-def test_a_button_that_is_sent_from_another_orders_message_leaves_that_one_alone() -> None:
-    """Whoever writes their own Telegram client can do that."""
+def test_press_on_another_orders_message_does_not_adopt_it() -> None:
+    """A modified Telegram client can send such a press."""
     linked(1)
     one, other = order(), order()
     row = announced(one, 11)
@@ -91,7 +91,7 @@ def test_a_button_that_is_sent_from_another_orders_message_leaves_that_one_alone
     assert (row.message_id, row.former_message_id) == (11, None)
 
 
-def test_it_is_carried_out_though_the_message_of_its_own_order_is_not_known() -> None:
+def test_press_on_another_orders_message_still_moves_its_order() -> None:
     linked(1)
     one, other = order(), order()
     Announcement.objects.create(fulfilment=one, chat_id=CHAT, lost_answers=1)

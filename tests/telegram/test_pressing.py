@@ -1,4 +1,4 @@
-"""Who may press a button, what it does, and what whoever pressed is told."""
+"""Who may press a button, what it does, and how it is answered."""
 
 import base64
 
@@ -25,7 +25,7 @@ def moves(fulfilment: Fulfilment) -> list[str]:
     return list(events.exclude(from_status=None).values_list("move", flat=True))
 
 
-def test_an_order_goes_through_every_state(desk: Desk) -> None:
+def test_order_moves_through_every_state(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     senior, _ = desk.staff("sofia", senior=True)
     fulfilment, message = desk.order()
@@ -51,7 +51,7 @@ def test_an_order_goes_through_every_state(desk: Desk) -> None:
     assert set(events.values_list("channel", flat=True)) == {"telegram"}
 
 
-def test_a_question_can_be_taken_back(desk: Desk) -> None:
+def test_go_back_restores_the_buttons(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     desk.press(anna, message, "Claim")
@@ -68,7 +68,7 @@ def test_a_question_can_be_taken_back(desk: Desk) -> None:
     assert status(fulfilment) == "processing"
 
 
-def test_of_two_operators_one_wins_and_the_other_is_told_who(desk: Desk) -> None:
+def test_one_of_two_operators_wins_and_the_other_learns_who(desk: Desk) -> None:
     people = [desk.staff(name)[0] for name in ("anna", "berta")]
     for _ in range(5):
         fulfilment, message = desk.order()
@@ -83,7 +83,7 @@ def test_of_two_operators_one_wins_and_the_other_is_told_who(desk: Desk) -> None
         assert f"claimed by {fulfilment.claimed_by}" in answers[1 - winner].text
 
 
-def test_another_ones_claim_is_not_touched(desk: Desk) -> None:
+def test_claim_of_another_operator_cannot_be_moved(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     berta, _ = desk.staff("berta")
     fulfilment, message = desk.order()
@@ -94,11 +94,11 @@ def test_another_ones_claim_is_not_touched(desk: Desk) -> None:
         assert answer.alert
         assert "claimed by anna" in answer.text
     assert status(fulfilment) == "processing"
-    assert "Mark delivered" in message.buttons  # no question was put
+    assert "Mark delivered" in message.buttons  # no question was shown
 
 
 @pytest.mark.parametrize("who", ["stranger", "inactive", "no staff", "no permission", "unlinked"])
-def test_nobody_else_may_press(desk: Desk, who: str) -> None:
+def test_press_by_anybody_else_is_refused(desk: Desk, who: str) -> None:
     person, operator = desk.staff("anna")
     fulfilment, message = desk.order()
     if who == "stranger":
@@ -124,7 +124,7 @@ def test_nobody_else_may_press(desk: Desk, who: str) -> None:
     assert len(desk.api.bot_messages(desk.group)) == 1
 
 
-def test_a_forged_button_does_nothing(desk: Desk) -> None:
+def test_forged_button_does_nothing(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     other, _ = desk.order()
@@ -155,7 +155,7 @@ def test_a_forged_button_does_nothing(desk: Desk) -> None:
     assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 1
 
 
-def test_a_button_of_an_order_that_is_unknown_is_answered(desk: Desk) -> None:
+def test_button_of_an_unknown_order_is_answered(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
 
@@ -164,7 +164,7 @@ def test_a_button_of_an_order_that_is_unknown_is_answered(desk: Desk) -> None:
     assert answer.text == "This order does not exist."
 
 
-def test_an_old_button_tells_the_truth(desk: Desk) -> None:
+def test_old_button_reports_the_present_state(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     claim = message.data("Claim")
@@ -181,7 +181,7 @@ def test_an_old_button_tells_the_truth(desk: Desk) -> None:
     assert answer.text == "Nothing was changed: the order is delivered by dora."
 
 
-def test_a_claim_that_was_released_is_not_claimed_again_by_a_late_duplicate(desk: Desk) -> None:
+def test_late_duplicate_does_not_claim_a_released_order_again(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     claim = message.data("Claim")

@@ -1,4 +1,4 @@
-"""Where orders go is set in the back office, and counts from the next order on."""
+"""The pages of the platform settings and routes."""
 
 from typing import Any
 
@@ -22,20 +22,20 @@ def save(browser: Any, **fields: Any) -> Any:
     return browser.post(PAGE, {**form_of(browser, PAGE), **fields})
 
 
-def test_before_anybody_saved_anything_nothing_is_forwarded() -> None:
+def test_announcing_is_off_by_default() -> None:
     assert platform_settings().announcing is False
     assert PlatformSettings.objects.count() == 0
 
 
-def test_the_menu_leads_to_the_form() -> None:
+def test_menu_opens_the_settings_form() -> None:
     answer = signed_in().get(list_url(PlatformSettings), follow=True)
 
     assert answer.redirect_chain == [(PAGE, 302)]
-    assert "Announce orders of packages" in answer.content.decode()
+    assert "Announce orders of top-up products" in answer.content.decode()
     assert PlatformSettings.objects.count() == 1
 
 
-def test_what_is_saved_counts_at_once() -> None:
+def test_saved_settings_apply_at_once() -> None:
     browser = signed_in()
 
     answer = save(
@@ -77,7 +77,7 @@ def test_what_is_saved_counts_at_once() -> None:
         ("repeat_times", "-1"),
     ],
 )
-def test_what_means_nothing_is_told_at_the_field(field: str, value: str) -> None:
+def test_invalid_value_is_reported_at_its_field(field: str, value: str) -> None:
     answer = save(signed_in(), **{field: value})
 
     assert answer.status_code == 200
@@ -86,7 +86,7 @@ def test_what_means_nothing_is_told_at_the_field(field: str, value: str) -> None
     assert PlatformSettings.objects.get().chat_id is None
 
 
-def test_quiet_hours_have_two_different_ends() -> None:
+def test_quiet_hours_need_different_ends() -> None:
     answer = save(signed_in(), quiet_from="22:00", quiet_until="22:00")
 
     assert answer.status_code == 200
@@ -96,7 +96,7 @@ def test_quiet_hours_have_two_different_ends() -> None:
 @pytest.mark.parametrize(
     "permissions", [[], [VIEW], ["topups.fulfil"]], ids=["nobody", "viewer", "operator"]
 )
-def test_others_change_nothing(permissions: list[str]) -> None:
+def test_settings_need_the_permission(permissions: list[str]) -> None:
     PlatformSettings.objects.create()
 
     answer = signed_in(make_staff(*permissions)).post(PAGE, {"announcing": "on"})
@@ -105,7 +105,7 @@ def test_others_change_nothing(permissions: list[str]) -> None:
     assert not platform_settings().announcing
 
 
-def test_a_platform_manager_does_all_of_it() -> None:
+def test_platform_manager_edits_settings_and_routes() -> None:
     browser = signed_in(make_staff(*ROLES[Role.PLATFORM_MANAGER]))
 
     assert save(browser, announcing="on").status_code == 302
@@ -113,7 +113,7 @@ def test_a_platform_manager_does_all_of_it() -> None:
         assert browser.get(page).status_code == 200
 
 
-def test_nobody_adds_a_second_row_or_deletes_the_one() -> None:
+def test_settings_row_can_be_neither_added_nor_deleted() -> None:
     row = PlatformSettings.objects.create()
     browser = signed_in()
 
@@ -121,7 +121,7 @@ def test_nobody_adds_a_second_row_or_deletes_the_one() -> None:
     assert browser.post(url(row, "delete"), {"post": "yes"}).status_code == 403
 
 
-def test_a_route_is_of_one_thing() -> None:
+def test_route_needs_either_a_product_or_a_category() -> None:
     browser, add = signed_in(), reverse("admin:operators_announcementroute_add")
     product, category = make_topup_product(), make_category()
 
@@ -132,12 +132,12 @@ def test_a_route_is_of_one_thing() -> None:
 
     statuses = [answer.status_code for answer in (neither, both, one, twice)]
     assert statuses == [200, 200, 302, 200]
-    assert "of a package or of a category" in neither.content.decode()
+    assert "a top-up product or a category" in neither.content.decode()
     assert AnnouncementRoute.objects.get().chat_id == -5
 
 
 @pytest.mark.parametrize("field", ["product", "category"])
-def test_a_platform_manager_finds_what_a_route_is_of(field: str) -> None:
+def test_platform_manager_can_search_products_and_categories(field: str) -> None:
     browser = signed_in(make_staff(*ROLES[Role.PLATFORM_MANAGER]))
     asked = {"app_label": "operators", "model_name": "announcementroute", "field_name": field}
 

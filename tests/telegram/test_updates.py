@@ -1,4 +1,4 @@
-"""What the bot makes of answers that are none."""
+"""Malformed responses and updates from the Bot API."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from telegram.error import TelegramError
 
 from operators.telegram.updates import UpdatesRequest
 
-HEARD = {
+VALID = {
     "update_id": 7,
     "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "group"}},
 }
@@ -23,18 +23,18 @@ HEARD = {
         *(b'{"result": [{"update_id": "5"}]}', b'{"result": [{"update_id": true}]}'),
     ],
 )
-def test_what_is_no_answer_is_a_failure_to_fetch(payload: bytes) -> None:
+def test_malformed_response_is_a_failed_fetch(payload: bytes) -> None:
     with pytest.raises(TelegramError):
         UpdatesRequest.parse_json_payload(payload)
 
 
 @pytest.mark.parametrize("content", [{"callback_query": 5}, {"message": {"date": "soon"}}])
-def test_what_is_no_update_is_confirmed_with_the_others(content: Any) -> None:
-    updates = [HEARD, {"update_id": 8, **content}]
+def test_malformed_update_is_confirmed_with_the_others(content: Any) -> None:
+    updates = [VALID, {"update_id": 8, **content}]
     answer = UpdatesRequest.parse_json_payload(json.dumps({"ok": True, "result": updates}).encode())
-    assert answer["result"] == [HEARD, {"update_id": 8}]
+    assert answer["result"] == [VALID, {"update_id": 8}]
 
 
-def test_a_refusal_says_what_it_said() -> None:
+def test_refusal_is_passed_on_unchanged() -> None:
     said = {"ok": False, "error_code": 429, "parameters": {"retry_after": 3}}
     assert UpdatesRequest.parse_json_payload(json.dumps(said).encode()) == said

@@ -1,4 +1,4 @@
-"""What is posted to the webhook and is no update is refused, whatever it is."""
+"""The webhook refuses everything that is not an update."""
 
 import asyncio
 from http import HTTPStatus
@@ -20,7 +20,7 @@ async def _handle(update: Update) -> None:
     "body",
     [b"", b"\xff", b"null", b"[]", b"5", b"{}", b"[" * 100_000, DATED % b"1e400", DATED % b"1e15"],
 )
-def test_what_is_no_update_is_refused(body: bytes) -> None:
+def test_malformed_update_is_refused(body: bytes) -> None:
     bot: Any = Bot("4711:a-token-of-nobody")
 
     assert asyncio.run(Webhook(bot, _handle).take(body)) == HTTPStatus.BAD_REQUEST

@@ -1,4 +1,4 @@
-"""From a purchase over HTTP to its outcome, worked on in the operators' chat."""
+"""From a purchase over HTTP to its end, with all work done in the operators' chat."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -41,7 +41,7 @@ def balance(merchant: Merchant) -> Decimal:
     return Decimal(str(merchant.get("/balance").json()["data"]["balance"]))
 
 
-def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
+def test_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
     anna, _ = desk.staff("anna")
     product = make_topup_product(name="Gems <60> & more", announce=True)
     server = make_field(product, "dropdown", label="Server", options=["eu", "us"])
@@ -79,7 +79,9 @@ def test_an_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
         ("Reject (other)", "fulfilment_failed"),
     ],
 )
-def test_an_order_is_rejected(desk: Desk, merchant: Merchant, label: str, reason: str) -> None:
+def test_order_is_rejected_and_refunded(
+    desk: Desk, merchant: Merchant, label: str, reason: str
+) -> None:
     anna, _ = desk.staff("anna")
     reference = buy_topup(merchant, make_topup_product(announce=True))
     assert balance(merchant) == Decimal("95.01")

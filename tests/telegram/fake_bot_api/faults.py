@@ -1,4 +1,4 @@
-"""What can go wrong between a bot and the Bot API."""
+"""Faults between a bot and the Bot API."""
 
 import random
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Fault:
-    """One call that goes wrong. `after`: it takes effect, and only its answer goes wrong."""
+    """A fault of one call. With `after`, the call takes effect and only its answer is affected."""
 
     status: int = 0
     description: str = ""
@@ -18,7 +18,7 @@ class Fault:
 
 
 def TOO_MANY(retry_after: int) -> Fault:
-    """429: the bot says too much."""
+    """429: the bot has sent too many messages."""
     return Fault(
         429,
         f"Too Many Requests: retry after {retry_after}",
@@ -31,12 +31,12 @@ def ERROR(status: int, description: str = "Internal Server Error") -> Fault:
 
 
 def HANG(seconds: float, *, after: bool = False) -> Fault:
-    """No answer for so long, and then the connection ends."""
+    """No answer for this many seconds; then the connection ends."""
     return Fault(seconds=seconds, drop=True, after=after)
 
 
 def SLOW(seconds: float) -> Fault:
-    """The answer comes, but late."""
+    """The answer comes after this many seconds."""
     return Fault(seconds=seconds, after=True)
 
 
@@ -47,13 +47,13 @@ def DROP(*, after: bool = False) -> Fault:
 
 @dataclass
 class Disorder:
-    """How many of the presses go astray on their way to the bot; shares of 1."""
+    """The shares (0 to 1) of presses that are lost, duplicated or reordered on their way."""
 
     lost: float = 0.0
     duplicated: float = 0.0
     reordered: float = 0.0
     seed: int = 1
-    behind: int = 5  # a press that is out of order comes after so many others
+    behind: int = 5  # a reordered press arrives after this many others
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)

@@ -1,4 +1,4 @@
-"""HTML as the Bot API takes it: which tags there are, and what text and entities come out."""
+"""The HTML of the Bot API: its tags, and the text and entities they produce."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -24,7 +24,7 @@ NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
 
 
 class BadMarkup(Exception):
-    """The text is not HTML that the Bot API takes; the message is the end of its description."""
+    """The Bot API would refuse this HTML. The message is the end of its error description."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ class _Reader(HTMLParser):
 
 
 def read_html(source: str) -> tuple[str, list[dict[str, Any]]]:
-    """Text and entities, offsets in UTF-16 units. Raises BadMarkup."""
+    """Text and entities, with offsets in UTF-16 units. Raises BadMarkup."""
     reader = _Reader()
     reader.feed(source)
     reader.finish()
@@ -100,5 +100,5 @@ def read_html(source: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def units(text: str) -> int:
-    """Length in UTF-16 code units, in which the Bot API counts."""
+    """Length in UTF-16 code units, the unit of the Bot API."""
     return len(text.encode("utf-16-le")) // 2
