@@ -35,7 +35,7 @@ from operators.admin.base import (
     save_changed,
     url_of,
 )
-from operators.admin.fields import PriceField, QuantityStepField
+from operators.admin.form_fields import PriceField, QuantityStepField
 from orders.models import Order
 
 LOW_STOCK = 10

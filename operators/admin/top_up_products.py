@@ -14,7 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
-from operators.admin.fields import PriceField
+from operators.admin.form_fields import PriceField
 from topups.models import (
     FIELD_LABEL_LENGTH,
     MAX_FIELD_VALUE_LENGTH,
