@@ -3,8 +3,11 @@
 //   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
 // Create a new key for each purchase (crypto.randomUUID()) and store it before you start.
-// Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the error is printed.
-// 2: the outcome is unknown; start again with the same key.
+// Exit codes:
+//   0  bought; the order is printed
+//   1  nothing was charged; the error is printed
+//   2  the outcome is unknown; start again with the same key
+//
 // Run it only on a server: an API key must never reach a browser.
 
 const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;

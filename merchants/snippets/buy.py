@@ -3,8 +3,10 @@
     python buy.py '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 
 Create a new key for each purchase (uuid.uuid4()) and store it before you start.
-Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the error is printed.
-2: the outcome is unknown; start again with the same key.
+Exit codes:
+    0  bought; the order is printed
+    1  nothing was charged; the error is printed
+    2  the outcome is unknown; start again with the same key
 """
 
 import http.client

@@ -4,8 +4,10 @@
 #   sh buy.sh '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #
 # Create a new key for each purchase (uuidgen) and store it before you start.
-# Exit codes: 0: bought, and the order is printed. 1: nothing was charged, and the answer is printed.
-# 2: the outcome is unknown; start again with the same key.
+# Exit codes:
+#   0  bought; the order is printed
+#   1  nothing was charged; the answer is printed
+#   2  the outcome is unknown; start again with the same key
 set -eu
 
 body=$1 key=$2
@@ -13,8 +15,8 @@ pause=${VOUCHER_PAUSE_SECONDS:-3}
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-# call [curl options] URL: writes the answer to the file and its status to $status. The status is
-# 000 if no answer came, or only a part of it.
+# call [curl options] URL: writes the answer to the file, and its status to $status.
+# The status is 000 if no answer came, or only a part of it.
 call() {
     : >"$answer"
     status=$(
