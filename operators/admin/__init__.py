@@ -5,11 +5,11 @@ registered, so the secrets of second factors have none.
 """
 
 from operators.admin import (
+    accounts,
     catalogue,
     codes,
     desk,
     members,
-    merchants,
     money,
     orders,
     staff,
@@ -19,11 +19,11 @@ from operators.admin import (
 )
 
 __all__ = [
+    "accounts",
     "catalogue",
     "codes",
     "desk",
     "members",
-    "merchants",
     "money",
     "orders",
     "staff",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from django import forms
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.utils import get_fields_from_path
 from django.contrib.admin.widgets import AutocompleteSelect
@@ -13,7 +14,6 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.forms import Form, ModelForm
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -26,6 +26,7 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.views import ChangeList
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from config.database.functions import name_actor
 
@@ -206,6 +207,17 @@ class PriceHistoryInline(TabularInline):
         return amount(change.after)
 
 
+class ConfirmForm(forms.Form):
+    """A confirmation with an optional note for the audit trail."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Saved in the audit trail. Never write a code or a key here.",
+    )
+
+
 def price_line(change: Any) -> str:
     """One price change as text: time, price before and after, and who changed it."""
     when = date_format(localtime(change.changed_at), "DATETIME_FORMAT")
@@ -213,7 +225,7 @@ def price_line(change: Any) -> str:
     return f"{when}: {amount(change.before)} → {amount(change.after)}{by}"
 
 
-def save_changed(obj: Model, form: Form | ModelForm[Any]) -> None:
+def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:
     """Saves only the columns of `obj` that the form changed."""
     columns = {field.name for field in obj._meta.concrete_fields}
     changed = [name for name in form.changed_data if name in columns]

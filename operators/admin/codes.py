@@ -21,6 +21,7 @@ from config.database.sealing import CannotOpen
 from operators.admin.base import (
     EMPTY,
     MASK,
+    ConfirmForm,
     RecordAdmin,
     link_to,
     link_to_list,
@@ -29,7 +30,6 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.admin.merchants import ConfirmForm
 from operators.code_reveal import Revealed, reveal_codes
 from orders.models import Order
 

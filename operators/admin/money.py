@@ -62,7 +62,7 @@ class WalletAdmin(RecordAdmin):
 
     @admin.display(description="ledger")
     def movements(self, wallet: Wallet) -> str:
-        return link_to_list(LedgerEntry, "See the entries", wallet__account__exact=wallet.pk)
+        return link_to_list(LedgerEntry, "Ledger entries", wallet__account__exact=wallet.pk)
 
 
 @admin.register(LedgerEntry)

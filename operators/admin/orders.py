@@ -132,9 +132,7 @@ class OrderAdmin(RevealingAdmin):
 
     @admin.display(description="money")
     def money(self, order: Order) -> str:
-        return format_html(
-            "{}", link_to_list(LedgerEntry, "See the ledger entries", q=order.reference)
-        )
+        return format_html("{}", link_to_list(LedgerEntry, "Ledger entries", q=order.reference))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """A top-up has no codes to reveal."""

@@ -20,7 +20,6 @@ from unfold.enums import ActionVariant
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
     UnfoldBooleanSwitchWidget,
 )
 
@@ -28,6 +27,7 @@ from accounts.form_fields import NetworksField
 from accounts.keys import MAX_OVERLAP_HOURS, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
 from operators.admin.base import (
+    ConfirmForm,
     KeptAdmin,
     amount,
     link_to_list,
@@ -159,17 +159,6 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiClient
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
-
-
-class ConfirmForm(forms.Form):
-    """A confirmation with an optional note for the audit trail."""
-
-    note = forms.CharField(
-        required=False,
-        max_length=200,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="Saved in the audit trail. Never write a code or a key here.",
-    )
 
 
 class RotateForm(ConfirmForm):
