@@ -60,7 +60,7 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 STARTS = {
-    "manage.py": ["manage.py", "check"],
+    "manage.py": ["manage.py", "check", "--tag=startup"],
     "web": ["-c", "import config.wsgi"],
     "worker": ["-m", "celery", "--quiet", "-A", "config", "worker", "--concurrency=1"],
     "beat": [
