@@ -106,7 +106,7 @@ def find_client(key: str) -> ApiClient | None:
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
-    rows = query("accounts_find_key", match["prefix"])
+    rows = query("accounts_find_live_key", match["prefix"])
     if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
         return None
     found = rows[0]

@@ -122,7 +122,7 @@ class KeyState(StrEnum):
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def live(self) -> ApiKeyQuerySet:
-        """Only keys that work now. accounts/sql/find_key.sql applies the same rule to requests."""
+        """Only keys that work now. accounts/sql/find_live_key.sql applies this rule to requests."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 

@@ -15,6 +15,6 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "guards.sql": "0b92b12048ef6b3c9995df20debfbd9b6e9021da7533d8cc39536f384862a583",
-            "find_key.sql": "37d1d5ad5f94ff0fb9999fe4092d935f3a96f5a41f9708d483229854c9db9e8a",
+            "find_live_key.sql": "c5ffc8b55d4df02c12cfaa53ef4fac057b54fcd718c34d244906db501747ce3a",
         },
     )

@@ -4,7 +4,7 @@
 -- Every API request calls this. It is a function because PostgreSQL plans a function's query once
 -- per connection, but plans a query from the ORM every time. accounts/keys.py checks the secret,
 -- and accounts/authentication.py checks the client and its address.
-CREATE OR REPLACE FUNCTION accounts_find_key(p_prefix text)
+CREATE OR REPLACE FUNCTION accounts_find_live_key(p_prefix text)
 RETURNS TABLE (
     digest text,
     client_id bigint, client_name text, client_enabled boolean, rate_limit_per_minute integer,
