@@ -15,7 +15,8 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "constraints.sql": "129ef62bb3c38cfb96cac8e5e01e471b37d850f577cb4e869a7a595461af0391",
-            "shelves.sql": "a97faae3dabf67ecf97b095684c493b4d6e1d5730970c4d2dabb65ee9673732a",
+            "shelves.sql": "2c5288e087c4a0277370b8af1fc5078117986e284db5b35c43afed0eb9a8a0a9",
+            "guards.sql": "1afe6b8216a3beab5c877f7e60617e04b1acc97e6810ba89db5ef555d6806116",
             "is_on_sale.sql": "214697cadd5a8d1b2ca50c978490e96999abe5e4fc16c0bbbb8f051e0ddf3183",
             "offer.sql": "fc9a751bdc4b25f9b8f7e42264336cd2e26ffaf63d81603950308fe910ec9fcf",
             "take_codes.sql": "8295b16b8e8771c5bdaaa5b4ad5f7bd8bd45bf10aaf363147c44eed779cb6c99",

@@ -18,7 +18,8 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "constraints.sql": "b86ec1acc98928f50cc4543b21e1947abe4419cd629f9d194cd4ee7b6c245419",
+            "constraints.sql": "37add523e67830c1bec7239549593701667e7c76537a4d6bbed51b84b2bee618",
+            "guards.sql": "eafc2de5f2eb20ec074a8e4a2d2bac117ff6d75d9daaaa9ee63ec70e1c600024",
             "add.sql": "1b1f64a7432619b9f50f26f5e5c57fd44c0861fdf392dea9ea10919a6297d15e",
             "purchase_vouchers.sql": "6ef97ae76a630f4a156125c88ffe3f439f4c8b6945437f8be41769a5bd3b4ea8",
             "purchase_topup.sql": "e5e59c9e6266a461a8c7c38c6924d77c6f8e04a74e44c48be39c99a121f67d0b",
