@@ -8,9 +8,9 @@ from config.backoffice import (
     BackOffice,
     Check,
     MenuEntry,
-    Role,
     Sealed,
     Section,
+    StaffRole,
     full_access,
 )
 from config.database.sealing import Context, open_sealed
@@ -64,8 +64,10 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     permissions={
-        Role.CATALOGUE_MANAGER: full_access(Category, Product, Variation, Shelf, ReferenceLink),
-        Role.PLATFORM_MANAGER: ["catalogue.view_category"],
+        StaffRole.CATALOGUE_MANAGER: full_access(
+            Category, Product, Variation, Shelf, ReferenceLink
+        ),
+        StaffRole.PLATFORM_MANAGER: ["catalogue.view_category"],
     },
     menu=[
         MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),

@@ -14,7 +14,7 @@ from django.db.models import Model
 from config.database.sealing import Context
 
 
-class Role(StrEnum):
+class StaffRole(StrEnum):
     """The groups of staff. The value is the name of the Django group."""
 
     OPERATOR = "Operator"
@@ -96,7 +96,7 @@ class BackOffice:
     constraints: Sequence[str] = ()
     counted: Mapping[str, str] = field(default_factory=dict)
     sealed: Sequence[Sealed] = ()
-    permissions: Mapping[Role, Sequence[str]] = field(default_factory=dict)
+    permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
     menu: Sequence[MenuEntry] = ()
 
 

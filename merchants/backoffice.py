@@ -1,12 +1,12 @@
 """What `merchants` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, MenuEntry, Role, Section
+from config.backoffice import BackOffice, MenuEntry, Section, StaffRole
 from merchants.models import Email, Invitation, Membership
 
 BACK_OFFICE = BackOffice(
     triggers=["merchants_members_are_not_staff", "merchants_staff_are_not_members"],
     permissions={
-        Role.PLATFORM_MANAGER: [
+        StaffRole.PLATFORM_MANAGER: [
             "merchants.add_invitation",
             "merchants.view_invitation",
             "merchants.view_email",

@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import Group, User
 
-from config.backoffice import BackOffice, Check, MenuEntry, Role, Section, full_access
+from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole, full_access
 from operators.models import Announcement, AnnouncementRoute, PlatformSettings, TelegramLink
 
 CHECKS = [
@@ -51,8 +51,8 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     warnings=WARNINGS,
     permissions={
-        Role.SENIOR_OPERATOR: ANNOUNCEMENTS,
-        Role.PLATFORM_MANAGER: [
+        StaffRole.SENIOR_OPERATOR: ANNOUNCEMENTS,
+        StaffRole.PLATFORM_MANAGER: [
             *ANNOUNCEMENTS,
             "operators.change_platformsettings",
             "operators.delete_telegramlink",

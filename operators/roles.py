@@ -9,11 +9,12 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
-from config.backoffice import Role
+from config.backoffice import StaffRole
 from operators.declarations import BACK_OFFICES
 
-ROLES: dict[Role, list[str]] = {
-    role: [name for app in BACK_OFFICES for name in app.permissions.get(role, ())] for role in Role
+ROLES: dict[StaffRole, list[str]] = {
+    role: [name for app in BACK_OFFICES for name in app.permissions.get(role, ())]
+    for role in StaffRole
 }
 
 

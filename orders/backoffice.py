@@ -1,6 +1,6 @@
 """What `orders` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Role, Section
+from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole
 from orders.models import Order
 
 CHECKS = [
@@ -108,6 +108,6 @@ BACK_OFFICE = BackOffice(
     triggers=["orders_order_is_a_record"],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},
-    permissions={Role.FINANCE: ["orders.view_order"]},
+    permissions={StaffRole.FINANCE: ["orders.view_order"]},
     menu=[MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart")],
 )

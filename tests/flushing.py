@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import DeadlockDetected
 
-from config.backoffice import Role
+from config.backoffice import StaffRole
 
 MAX_FLUSHES = 5
 # What migrate has put in, and no test changes.
@@ -63,7 +63,7 @@ def _statements(style: object, database: BaseDatabaseWrapper, **options: object)
         EMPTY_TABLES
         % {
             "tables": ",".join(sorted(set(tables) - set(KEPT))),
-            "roles": ",".join(f'"{role.value}"' for role in Role),
+            "roles": ",".join(f'"{role.value}"' for role in StaffRole),
         }
     ]
 

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from config.backoffice import BackOffice, Check, MenuEntry, Role, Section, full_access
+from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole, full_access
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
@@ -88,11 +88,11 @@ BACK_OFFICE = BackOffice(
     ],
     counted={"fulfilments": "topups_fulfilment"},
     permissions={
-        Role.OPERATOR: [FULFIL, VIEW_FULFILMENT],
-        Role.SENIOR_OPERATOR: [FULFIL, DECIDE_REVIEW, VIEW_FULFILMENT],
-        Role.FINANCE: [VIEW_FULFILMENT],
-        Role.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
-        Role.PLATFORM_MANAGER: ["topups.view_topupproduct"],
+        StaffRole.OPERATOR: [FULFIL, VIEW_FULFILMENT],
+        StaffRole.SENIOR_OPERATOR: [FULFIL, DECIDE_REVIEW, VIEW_FULFILMENT],
+        StaffRole.FINANCE: [VIEW_FULFILMENT],
+        StaffRole.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
+        StaffRole.PLATFORM_MANAGER: ["topups.view_topupproduct"],
     },
     menu=[
         MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),

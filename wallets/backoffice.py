@@ -1,6 +1,6 @@
 """What `wallets` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Role, Section
+from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole
 from wallets.models import LedgerEntry, Wallet
 
 CHECKS = [
@@ -46,7 +46,11 @@ BACK_OFFICE = BackOffice(
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
     permissions={
-        Role.FINANCE: ["wallets.move_money", "wallets.view_ledgerentry", "wallets.view_wallet"],
+        StaffRole.FINANCE: [
+            "wallets.move_money",
+            "wallets.view_ledgerentry",
+            "wallets.view_wallet",
+        ],
     },
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from config.backoffice import Role
+from config.backoffice import StaffRole
 from operators.admin import menu
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import form_of, list_url, make_staff, shown_models, signed_in, url
@@ -80,9 +80,10 @@ def test_staff_cannot_be_deleted(db: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "role", [Role.OPERATOR, Role.SENIOR_OPERATOR, Role.PLATFORM_MANAGER, Role.FINANCE]
+    "role",
+    [StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR, StaffRole.PLATFORM_MANAGER, StaffRole.FINANCE],
 )
-def test_each_role_can_use_every_filter_it_sees(role: Role, db: None) -> None:
+def test_each_role_can_use_every_filter_it_sees(role: StaffRole, db: None) -> None:
     """A filter that searches a model needs the permission to view that model."""
     staff = make_staff()
     staff.groups.add(Group.objects.get(name=role.value))

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from config.backoffice import Role
+from config.backoffice import StaffRole
 from operators.admin import desk_moves
 from operators.roles import ROLES
 from tests.factories import (
@@ -55,7 +55,7 @@ def bought(merchant: Merchant, **fields: Any) -> Fulfilment:
 
 def test_staff_with_only_the_desk_land_on_it(merchant: Merchant) -> None:
     _, browser = operator_browser()
-    senior = signed_in(make_staff(*ROLES[Role.SENIOR_OPERATOR]))
+    senior = signed_in(make_staff(*ROLES[StaffRole.SENIOR_OPERATOR]))
 
     assert browser.get("/admin/").headers["Location"] == QUEUE
     assert senior.get("/admin/").headers["Location"] == QUEUE
@@ -365,13 +365,13 @@ def test_the_numbers_need_the_desks_permission(name: str) -> None:
 
 def test_migrate_makes_the_roles_and_keeps_added_permissions() -> None:
     extra = make_staff("orders.view_order").user_permissions.get()
-    operator = Group.objects.get(name=Role.OPERATOR.value)
+    operator = Group.objects.get(name=StaffRole.OPERATOR.value)
     operator.permissions.clear()
     operator.permissions.add(extra)
 
     call_command("migrate", verbosity=0)
 
-    assert {role.value for role in Role} <= set(Group.objects.values_list("name", flat=True))
+    assert {role.value for role in StaffRole} <= set(Group.objects.values_list("name", flat=True))
     for role, wanted in ROLES.items():
         found = {
             f"{permission.content_type.app_label}.{permission.codename}"
