@@ -68,7 +68,7 @@ class Due:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PostingClaim:
     """The right to post one order once; `row` holds the values from before the claim."""
 
     row: Announcement
@@ -190,7 +190,7 @@ def _post(due: Due, platform: Platform) -> Outcome:
     """Claims the row, posts, and records the result. If the process dies in between, the row stays
     `sending` until its lease ends; the answer then counts as lost."""
     claim = _claim(due, platform)
-    if not isinstance(claim, Claim):
+    if not isinstance(claim, PostingClaim):
         return claim
     target, row, message = due.target, claim.row, claim.message
     try:
@@ -210,7 +210,7 @@ def _post(due: Due, platform: Platform) -> Outcome:
     return Outcome.SENT
 
 
-def _claim(due: Due, platform: Platform) -> Claim | Outcome:
+def _claim(due: Due, platform: Platform) -> PostingClaim | Outcome:
     """Claims the row and commits. An order that cannot be rendered is not claimed."""
     with transaction.atomic():
         row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
@@ -236,10 +236,10 @@ def _claim(due: Due, platform: Platform) -> Claim | Outcome:
             doubtful=row.lost_answers > 0,
             repeats=row.repeats + (row.message_id is not None),
         )
-    return Claim(row, fulfilment, due.target, row.attempts + 1, message)
+    return PostingClaim(row, fulfilment, due.target, row.attempts + 1, message)
 
 
-def _keep_message(claim: Claim, message_id: int, version: int) -> bool:
+def _keep_message(claim: PostingClaim, message_id: int, version: int) -> bool:
     """Records the posted message; False if the claim has ended."""
     now = timezone.now()
     changes: dict[str, Any] = {
@@ -261,7 +261,7 @@ def _keep_message(claim: Claim, message_id: int, version: int) -> bool:
     return _end_claim(claim, **changes)
 
 
-def _handle_failed_post(claim: Claim, trouble: bot_api.Trouble) -> None:
+def _handle_failed_post(claim: PostingClaim, trouble: bot_api.Trouble) -> None:
     """Updates the row after a post that failed, or whose result is unknown."""
     chat_id, error = claim.target.chat_id, str(trouble)[:200]
     match trouble:
@@ -287,7 +287,7 @@ def _handle_failed_post(claim: Claim, trouble: bot_api.Trouble) -> None:
             give_up(claim.row, error)
 
 
-def _end_claim(claim: Claim, **changes: Any) -> bool:
+def _end_claim(claim: PostingClaim, **changes: Any) -> bool:
     """Ends the claim and saves the changes; False if the claim had already ended."""
     held = Announcement.objects.filter(pk=claim.row.pk, state=SENDING, attempts=claim.attempt)
     return bool(held.update(busy_until=None, **changes))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from operators.models import Announcement, AnnouncementState
 from operators.telegram import announce, announcement_rows, bot_api
-from operators.telegram.announce import Claim, Due, Outcome
+from operators.telegram.announce import Due, Outcome, PostingClaim
 from operators.telegram.message import render
 from operators.telegram.platform_settings import Platform, read_platform
 from tests.concurrency.racing import race, start
@@ -72,7 +72,7 @@ def test_control_without_the_claim_orders_are_announced_twice(
     assert sum(_posts_of_each(place, orders)) > ORDERS
 
 
-def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
+def _careless_claim(due: Due, platform: Platform) -> PostingClaim | Outcome:
     row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
     if row.state != AnnouncementState.WAITING:
         return Outcome.SKIPPED
@@ -85,7 +85,7 @@ def _careless_claim(due: Due, platform: Platform) -> Claim | Outcome:
     )
     fulfilment = Fulfilment.objects.select_related("product__category").get(pk=due.fulfilment_id)
     message = render(fulfilment, now=timezone.now(), zone=platform.zone)
-    return Claim(row, fulfilment, due.target, row.attempts + 1, message)
+    return PostingClaim(row, fulfilment, due.target, row.attempts + 1, message)
 
 
 def test_one_of_many_workers_repeats_each_order(place: Place) -> None:
