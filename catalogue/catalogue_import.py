@@ -23,7 +23,7 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
-from config.api.fields import StrictIntegerField, StrictSerializer, StrictStringField
+from config.api.serializer_fields import StrictIntegerField, StrictSerializer, StrictStringField
 from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
 from config.inputs import refuse
 

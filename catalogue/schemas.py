@@ -9,7 +9,7 @@ from typing import Any
 from rest_framework import serializers
 
 from catalogue.models import ProductType
-from config.api.fields import MoneyField
+from config.api.serializer_fields import MoneyField
 
 
 class VariationSerializer(serializers.Serializer[Any]):

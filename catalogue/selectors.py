@@ -10,8 +10,8 @@ from django.db.models import BooleanField, Exists, Func, Model, OuterRef, QueryS
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
 from config.api.errors import ApiError, ErrorCode
-from config.api.fields import MAX_ID
 from config.api.pagination import Page
+from config.api.serializer_fields import MAX_ID
 from config.database.columns import NAME_LENGTH
 
 Named = TypeVar("Named", bound=Model)

@@ -10,8 +10,8 @@ from config.http import error_pages
 from config.http.health import healthz, readyz
 from operators.admin import second_factor
 from operators.admin.desk_pages import entrance
+from operators.admin.telegram_link import link as link_telegram
 from operators.telegram.bot_health import readyz_bot
-from operators.telegram.link_page import link as link_telegram
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet

@@ -17,7 +17,7 @@ from catalogue.catalogue_import import (
 )
 from config.database.functions import name_actor
 from config.inputs import InputProblem, refuse
-from topups.catalogue_import import TopUpProductRow, save_topup_products
+from topups.topup_product_import import TopUpProductRow, save_topup_products
 
 
 class CatalogueFile(FileRow):

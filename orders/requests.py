@@ -7,7 +7,7 @@ from rest_framework import serializers
 from catalogue.models import MAX_QUANTITY
 from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
 from config.api.errors import ApiError, ErrorCode
-from config.api.fields import (
+from config.api.serializer_fields import (
     MAX_ID,
     OneOfSerializer,
     StrictIntegerField,

@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.fields import MoneyField, OneOfSerializer
+from config.api.serializer_fields import MoneyField, OneOfSerializer
 from orders.models import OrderStatus
 from topups.models import FailureReason, FulfilmentStatus
 

@@ -35,7 +35,7 @@ from orders.requests import (
 from orders.schemas import OrderSerializer
 
 DEFAULT_PER_PAGE = 25
-KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP trims spaces
+IDEMPOTENCY_KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP trims spaces
 PURCHASE_ERRORS = [
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED,
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG,
@@ -61,7 +61,7 @@ class OrderViewSet(ApiViewSet):
                     "type": "string",
                     "minLength": 1,
                     "maxLength": MAX_KEY_BYTES,
-                    "pattern": KEY_PATTERN,
+                    "pattern": IDEMPOTENCY_KEY_PATTERN,
                 },
                 OpenApiParameter.HEADER,
                 required=True,

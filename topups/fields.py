@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
-from config.api.fields import SHOWN_NAME_LENGTH
+from config.api.serializer_fields import SHOWN_NAME_LENGTH
 from config.database.functions import query
 from topups.models import FieldType
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.fields import MoneyField
+from config.api.serializer_fields import MoneyField
 from topups.models import FieldType
 
 

@@ -7,8 +7,8 @@ from django.db.models import BooleanField, Func, QuerySet
 from accounts.models import Account
 from catalogue.selectors import named_like
 from config.api.errors import ApiError, ErrorCode
-from config.api.fields import MAX_ID
 from config.api.pagination import Page
+from config.api.serializer_fields import MAX_ID
 from topups.models import TopUpField, TopUpProduct
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.fields import MoneyField
+from config.api.serializer_fields import MoneyField
 
 
 class BalanceSerializer(serializers.Serializer[Any]):

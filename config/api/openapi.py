@@ -196,7 +196,7 @@ def _shape(name: str, **members: Any) -> SerializerClass:
 class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Documents a OneOfSerializer. No discriminator: a voucher purchase may omit delivery_type."""
 
-    target_class = "config.api.fields.OneOfSerializer"
+    target_class = "config.api.serializer_fields.OneOfSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def set_success_values(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
 class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Documents that a StrictSerializer refuses undeclared fields."""
 
-    target_class = "config.api.fields.StrictSerializer"
+    target_class = "config.api.serializer_fields.StrictSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:

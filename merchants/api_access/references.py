@@ -16,7 +16,7 @@ from catalogue.models import ReferenceLink, Shelf
 from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
-from config.api.fields import MAX_ID
+from config.api.serializer_fields import MAX_ID
 from config.inputs import InputProblem, refuse
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")

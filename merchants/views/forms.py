@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts.form_fields import NetworksField
 from accounts.keys import MAX_OVERLAP_HOURS
-from config.api.fields import MAX_ID
+from config.api.serializer_fields import MAX_ID
 from config.database.columns import NAME_LENGTH
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH

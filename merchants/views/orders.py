@@ -12,8 +12,8 @@ from merchants.people.access import Member, member_page
 from merchants.views.pages import show
 from merchants.views.paging import page_of
 from merchants.views.periods import PeriodForm
+from orders.account_orders import OrderList, find_account_order, list_account_orders
 from orders.models import Order, OrderStatus
-from orders.of_account import OrderList, find_account_order, list_account_orders
 from topups.models import FulfilmentEvent
 from wallets.models import LedgerEntry
 

@@ -14,8 +14,8 @@ from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
 from merchants.views.wallet import alert_of, balance_of
+from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
-from orders.of_account import count_open_topups, list_account_orders
 from wallets.selectors import spent_since
 
 LATEST = 5

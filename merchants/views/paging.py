@@ -7,7 +7,7 @@ from django import forms
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
 
-from config.api.fields import MAX_ID
+from config.api.serializer_fields import MAX_ID
 
 PER_PAGE = 50
 

@@ -30,7 +30,7 @@ from merchants.views.downloads import send_file
 from merchants.views.pages import show
 from merchants.views.paging import page_of, without_place
 from merchants.views.periods import PeriodForm
-from orders.of_account import spend_of_account
+from orders.account_orders import spend_of_account
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 

@@ -72,7 +72,7 @@ class SearchSelect(AutocompleteSelect):
         return super().optgroups(name, [one for one in ids if len(str(one)) <= ID_DIGITS], attr)
 
 
-class DeskAdmin(ModelAdmin):
+class BackOfficeAdmin(ModelAdmin):
     """A model's pages in the back office.
 
     Saving writes only the columns that were changed in the form. A form that was open for a while
@@ -136,7 +136,7 @@ class RecordList(ChangeList):
         self.full_result_count = self.result_count
 
 
-class RecordAdmin(DeskAdmin):
+class RecordAdmin(BackOfficeAdmin):
     """A record that nobody edits in the back office, superusers included.
 
     The list is always newest first: sorting a large table by another column would be slow.
@@ -169,7 +169,7 @@ class RecordAdmin(DeskAdmin):
         return False
 
 
-class KeptAdmin(DeskAdmin):
+class KeptAdmin(BackOfficeAdmin):
     """Rows that merchants or records refer to: staff switch them off instead of deleting them."""
 
     actions = None

@@ -25,7 +25,7 @@ from catalogue.models import (
 )
 from operators.admin.base import (
     EMPTY,
-    DeskAdmin,
+    BackOfficeAdmin,
     KeptAdmin,
     PriceHistoryInline,
     amount,
@@ -43,7 +43,7 @@ PRICES_SHOWN = 20
 
 
 @admin.register(Category)
-class CategoryAdmin(DeskAdmin):
+class CategoryAdmin(BackOfficeAdmin):
     list_display = ("name", "id", "active")
     list_filter = ("active",)
     search_fields = ("name",)
@@ -96,7 +96,7 @@ class ShelfInline(TabularInline):
 
 
 @admin.register(Product)
-class ProductAdmin(DeskAdmin):
+class ProductAdmin(BackOfficeAdmin):
     inlines = (VariationInline, ShelfInline)
     list_display = ("name", "id", "category", "type", "price", "stock", "active")
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
@@ -282,7 +282,7 @@ class ShelfAdmin(KeptAdmin):
 
 
 @admin.register(ReferenceLink)
-class ReferenceLinkAdmin(DeskAdmin):
+class ReferenceLinkAdmin(BackOfficeAdmin):
     list_display = ("reference", "account", "shelf")
     list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
     list_select_related = ("account", "shelf__product", "shelf__variation__product")

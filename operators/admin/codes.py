@@ -16,7 +16,7 @@ from unfold.enums import ActionVariant
 
 from audit.models import AuditEntry
 from catalogue.models import VoucherCode
-from config.api.fields import MAX_ID
+from config.api.serializer_fields import MAX_ID
 from config.database.sealing import CannotOpen
 from operators.admin.base import (
     EMPTY,
@@ -121,7 +121,7 @@ class VoucherCodeAdmin(RevealingAdmin):
 
 
 def reveal_page(
-    desk: ModelAdmin,
+    model_admin: ModelAdmin,
     request: HttpRequest,
     codes: Sequence[VoucherCode],
     *,
@@ -134,7 +134,7 @@ def reveal_page(
     if not form.is_valid():
         where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
         return page(
-            desk,
+            model_admin,
             request,
             "admin/confirm.html",
             obj=shown_on,
@@ -161,7 +161,7 @@ def reveal_page(
         )
         return HttpResponseRedirect(back)
     return page(
-        desk,
+        model_admin,
         request,
         "admin/secret.html",
         obj=shown_on,

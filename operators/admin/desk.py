@@ -53,12 +53,12 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
         return self.has_view_permission(request)
 
     def get_urls(self) -> list[Any]:
-        desk = self.admin_site.admin_view
+        admin_view = self.admin_site.admin_view
         return [
-            path("next/", desk(self.claim_next), name="topups_fulfilment_next"),
-            path("strip/", desk(self.strip), name="topups_fulfilment_strip"),
-            path("glance/", desk(self.glance), name="topups_fulfilment_glance"),
-            path("dashboard/", desk(self.dashboard), name="topups_fulfilment_dashboard"),
-            path("<int:pk>/move/<str:move>/", desk(self.move), name="topups_fulfilment_move"),
+            path("next/", admin_view(self.claim_next), name="topups_fulfilment_next"),
+            path("strip/", admin_view(self.strip), name="topups_fulfilment_strip"),
+            path("glance/", admin_view(self.glance), name="topups_fulfilment_glance"),
+            path("dashboard/", admin_view(self.dashboard), name="topups_fulfilment_dashboard"),
+            path("<int:pk>/move/<str:move>/", admin_view(self.move), name="topups_fulfilment_move"),
             *super().get_urls(),
         ]

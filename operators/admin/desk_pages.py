@@ -67,8 +67,8 @@ def entrance(request: HttpRequest) -> HttpResponse:
     if user.is_active and user.is_staff and user.has_perm(FULFIL):
         sees = {
             model
-            for model, desk in admin.site._registry.items()
-            if desk.has_view_or_change_permission(request)
+            for model, model_admin in admin.site._registry.items()
+            if model_admin.has_view_or_change_permission(request)
         }
         if sees <= {Fulfilment, Announcement}:
             return HttpResponseRedirect(queue_url())

@@ -20,7 +20,7 @@ from unfold.decorators import action, display
 from config.inputs import InputProblem
 from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import check_invitation, invite_person, withdraw_invitation
-from operators.admin.base import DeskAdmin, RecordAdmin, staff_of
+from operators.admin.base import BackOfficeAdmin, RecordAdmin, staff_of
 
 
 @admin.register(Membership)
@@ -64,7 +64,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Invitation)
-class InvitationAdmin(DeskAdmin):
+class InvitationAdmin(BackOfficeAdmin):
     """Invites a person by email. A sent invitation can be withdrawn, not changed."""
 
     form = InvitationForm

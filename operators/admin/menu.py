@@ -49,8 +49,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     still there, under System."""
     allowed = [
         model
-        for model, desk in admin.site._registry.items()
-        if desk.has_view_or_change_permission(request)
+        for model, model_admin in admin.site._registry.items()
+        if model_admin.has_view_or_change_permission(request)
     ]
     named = {entry.model for entries in SECTIONS.values() for entry in entries}
     sections: list[dict[str, Any]] = []
@@ -84,8 +84,8 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))
-    desk = admin.site._registry.get(Shelf)
-    if desk and desk.has_view_or_change_permission(request):
+    shelf_admin = admin.site._registry.get(Shelf)
+    if shelf_admin and shelf_admin.has_view_or_change_permission(request):
         on_sale = shelves_on_sale().filter(price__isnull=False)
         context["stock"] = on_sale.aggregate(
             none=Count("pk", filter=Q(available_stock=0)),

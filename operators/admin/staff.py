@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from operators.admin.base import DeskAdmin, KeptAdmin
+from operators.admin.base import BackOfficeAdmin, KeptAdmin
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -44,7 +44,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
 
 @admin.register(Group)
-class GroupAdmin(BaseGroupAdmin, DeskAdmin):  # type: ignore[misc]  # the bases agree at run time
+class GroupAdmin(BaseGroupAdmin, BackOfficeAdmin):  # type: ignore[misc]  # the bases agree at run time
     list_display = ("name",)
     actions = None
 

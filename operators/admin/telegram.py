@@ -20,7 +20,7 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import display
 
-from operators.admin.base import EMPTY, DeskAdmin, RecordAdmin, link_to, staff_of
+from operators.admin.base import EMPTY, BackOfficeAdmin, RecordAdmin, link_to, staff_of
 from operators.models import (
     ONLY_ROW,
     Announcement,
@@ -58,7 +58,7 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(PlatformSettings)
-class PlatformSettingsAdmin(DeskAdmin):
+class PlatformSettingsAdmin(BackOfficeAdmin):
     """The only row of settings, so its list leads to its form. It applies from the next order."""
 
     form = SettingsForm
@@ -98,7 +98,7 @@ class PlatformSettingsAdmin(DeskAdmin):
 
 
 @admin.register(AnnouncementRoute)
-class AnnouncementRouteAdmin(DeskAdmin):
+class AnnouncementRouteAdmin(BackOfficeAdmin):
     list_display = ("thing", "kind", "chat_id", "topic_id")
     list_select_related = ("product", "category")
     autocomplete_fields = ("product", "category")

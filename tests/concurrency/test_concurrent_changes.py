@@ -11,8 +11,8 @@ from catalogue.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
 from tests.factories import make_merchant, make_product, make_topup_product, own_shelf
-from topups.catalogue_import import save_topup_products
 from topups.models import TopUpProduct
+from topups.topup_product_import import save_topup_products
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

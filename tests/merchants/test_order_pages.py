@@ -12,8 +12,8 @@ from accounts.models import Account
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
 from merchants.models import Role
+from orders.account_orders import list_account_orders
 from orders.models import Order, OrderStatus
-from orders.of_account import list_account_orders
 from tests.factories import (
     Merchant,
     buy_topup,

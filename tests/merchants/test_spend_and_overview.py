@@ -13,7 +13,7 @@ from config.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.money.charts import draw_days, draw_products
 from merchants.views import overview, wallet
-from orders.of_account import Spend, spend_of_account
+from orders.account_orders import Spend, spend_of_account
 from tests.factories import (
     Merchant,
     buy_topup,

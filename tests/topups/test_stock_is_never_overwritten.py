@@ -3,8 +3,8 @@
 import pytest
 
 from tests.factories import Merchant, buy_topup, make_topup_product
-from topups.catalogue_import import save_topup_products
 from topups.models import TopUpProduct
+from topups.topup_product_import import save_topup_products
 
 pytestmark = pytest.mark.django_db
 

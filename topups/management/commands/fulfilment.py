@@ -3,8 +3,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from config.command_line import JSONCommand
+from topups.fulfilment_command import list_open, move_by_command
 from topups.fulfilments import RejectReason
-from topups.shell import list_open, move_by_command
 from topups.transitions import Move
 
 

@@ -19,7 +19,7 @@ from catalogue.catalogue_import import (
     save_rows,
 )
 from catalogue.models import Category
-from config.api.fields import StrictIntegerField, StrictStringField
+from config.api.serializer_fields import StrictIntegerField, StrictStringField
 from config.inputs import refuse
 from topups.models import (
     FIELD_LABEL_LENGTH,
