@@ -16,7 +16,7 @@ from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
 TOPIC_HELP = "Leave empty for the chat itself, or for its General topic."
-CHAT_HELP = "The chat's id at Telegram; negative for a group."
+CHAT_HELP = "The chat's Telegram id. Ids of groups are negative."
 
 
 def check_time_zone(name: str) -> None:
@@ -36,7 +36,8 @@ class PlatformSettings(models.Model):
         null=True,
         blank=True,
         verbose_name="chat",
-        help_text=f"{CHAT_HELP} Orders without a route go here. Leave empty not to announce them.",
+        help_text=f"{CHAT_HELP} Used for orders without a route. Empty: those orders are not"
+        " announced.",
     )
     topic_id = models.BigIntegerField(
         null=True,
@@ -49,13 +50,13 @@ class PlatformSettings(models.Model):
     quiet_until = models.TimeField(
         null=True,
         blank=True,
-        help_text="Orders from the quiet hours are announced after this time.",
+        help_text="Orders from the quiet hours are announced at this time.",
     )
     time_zone = models.CharField(
         max_length=64,
         default="UTC",
         validators=[check_time_zone],
-        help_text="For the quiet hours, and for the times in messages.",
+        help_text="Used for the quiet hours and for times in messages.",
     )
     repeat_minutes = models.PositiveSmallIntegerField(
         null=True,
@@ -63,12 +64,12 @@ class PlatformSettings(models.Model):
         default=15,
         validators=[MinValueValidator(1), MaxValueValidator(24 * 60)],
         verbose_name="announce again after",
-        help_text="Minutes without a claim. Leave empty to announce each order only once.",
+        help_text="Minutes without a claim before the order is announced again. Empty: never.",
     )
     repeat_times = models.PositiveSmallIntegerField(
         default=3,
         validators=[MaxValueValidator(20)],
-        verbose_name="at most this many times",
+        verbose_name="maximum repetitions",
     )
 
     class Meta:
@@ -98,7 +99,7 @@ class PlatformSettings(models.Model):
 
 
 class AnnouncementRoute(models.Model):
-    """The chat for orders of one top-up product or category, in place of the default chat."""
+    """The chat for orders of one top-up product or category. Replaces the default chat."""
 
     product = models.OneToOneField(
         TopUpProduct,
@@ -175,17 +176,17 @@ class AnnouncementState(models.TextChoices):
     WAITING = "waiting", "Waiting"
     SENDING = "sending", "Being sent"
     ANNOUNCED = "announced", "Announced"
-    ENDED = "ended", "Shows the end"
+    ENDED = "ended", "Ended"
     GIVEN_UP = "given_up", "Given up"
 
 
 class Announcement(models.Model):
     """The announcement of one order. Only operators/telegram/ writes it.
 
-    - `busy_until`: until then, one process holds the row and calls Telegram about this order.
-    - `shown_event`: the last event of the order that its message shows.
-    - `restore_at`: from then on, the message may show other buttons than its state has.
-    - `former_message_id`: a message that another one has replaced, and that does not say so yet.
+    - `busy_until`: until then, only the process that set it calls Telegram about this order.
+    - `shown_event`: id of the last event of the order that its message shows.
+    - `restore_at`: when the message gets its usual buttons back; null if it shows them.
+    - `former_message_id`: the replaced message, until it is edited to say that it was replaced.
     - `lost_answers`: how many posts had an unknown result.
     """
 
@@ -212,7 +213,7 @@ class Announcement(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        permissions = [("announce_again", "Can have an order announced again")]
+        permissions = [("announce_again", "Can announce an order again")]
         indexes = [
             models.Index(
                 name="operators_announcement_open",

@@ -39,7 +39,7 @@ MAX_STOCK = 2**31 - 1  # of the column
 class TopUpProduct(models.Model):
     """What can be bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
 
-    `available_stock` is how many are left; null means that they are not counted.
+    `available_stock` is the number in stock; null means not counted.
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
@@ -49,7 +49,7 @@ class TopUpProduct(models.Model):
     currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     available_stock = models.PositiveIntegerField(
-        null=True, blank=True, help_text="How many are left. Empty means not counted."
+        null=True, blank=True, help_text="Number in stock; empty means not counted."
     )
     active = models.BooleanField(default=True)
     published = models.BooleanField(default=True)
@@ -89,7 +89,7 @@ class TopUpProduct(models.Model):
         super().save(update_fields=update_fields, **options)
 
     def set_stock(self, stock: int | None) -> None:
-        """Sets how many are left. None means that they are not counted."""
+        """Sets the number in stock. None means not counted."""
         TopUpProduct.objects.filter(pk=self.pk).update(available_stock=stock)
 
 

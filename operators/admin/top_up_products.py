@@ -105,8 +105,7 @@ class TopUpProductForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Stock",
         show_hidden_initial=True,  # to compare with the stock that was shown, not the current one
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How many are left to sell. Leave it empty to sell without counting. The stock is"
-        " saved only if you change it.",
+        help_text="Number in stock; empty means not counted. Saved only if you change it.",
     )
 
     class Meta:

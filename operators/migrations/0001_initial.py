@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                     "chat_id",
                     models.BigIntegerField(
                         blank=True,
-                        help_text="The chat's id at Telegram; negative for a group. Orders without a route go here. Leave empty not to announce them.",
+                        help_text="The chat's Telegram id. Ids of groups are negative. Used for orders without a route. Empty: those orders are not announced.",
                         null=True,
                         verbose_name="chat",
                     ),
@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                     "quiet_until",
                     models.TimeField(
                         blank=True,
-                        help_text="Orders from the quiet hours are announced after this time.",
+                        help_text="Orders from the quiet hours are announced at this time.",
                         null=True,
                     ),
                 ),
@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                     "time_zone",
                     models.CharField(
                         default="UTC",
-                        help_text="For the quiet hours, and for the times in messages.",
+                        help_text="Used for the quiet hours and for times in messages.",
                         max_length=64,
                         validators=[operators.models.check_time_zone],
                     ),
@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         blank=True,
                         default=15,
-                        help_text="Minutes without a claim. Leave empty to announce each order only once.",
+                        help_text="Minutes without a claim before the order is announced again. Empty: never.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         default=3,
                         validators=[django.core.validators.MaxValueValidator(20)],
-                        verbose_name="at most this many times",
+                        verbose_name="maximum repetitions",
                     ),
                 ),
             ],
@@ -179,7 +179,7 @@ class Migration(migrations.Migration):
                             ("waiting", "Waiting"),
                             ("sending", "Being sent"),
                             ("announced", "Announced"),
-                            ("ended", "Shows the end"),
+                            ("ended", "Ended"),
                             ("given_up", "Given up"),
                         ],
                         default="waiting",
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": [("announce_again", "Can have an order announced again")],
+                "permissions": [("announce_again", "Can announce an order again")],
                 "indexes": [
                     models.Index(
                         condition=models.Q(("state__in", ["waiting", "sending", "announced"])),
@@ -267,7 +267,7 @@ class Migration(migrations.Migration):
                 (
                     "chat_id",
                     models.BigIntegerField(
-                        help_text="The chat's id at Telegram; negative for a group.",
+                        help_text="The chat's Telegram id. Ids of groups are negative.",
                         verbose_name="chat",
                     ),
                 ),

@@ -192,7 +192,7 @@ class Migration(migrations.Migration):
                     "available_stock",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="How many are left. Empty means not counted.",
+                        help_text="Number in stock; empty means not counted.",
                         null=True,
                     ),
                 ),
