@@ -29,7 +29,7 @@ URGENCIES = {"fresh": "success", "waiting": "warning", "late": "danger"}
 def summarise_queue(user: User, *, after: int | None = None) -> dict[str, Any]:
     """Counts of open orders by state, the person's own claims, new orders, and the oldest age.
 
-    New orders wait and have an id above `after`; without `after` their count is 0. One query.
+    New orders are pending orders with an id above `after`; without `after`, none. One query.
     """
     now = timezone.now()
     numbers = _open().aggregate(

@@ -1,6 +1,7 @@
-"""The groups that staff are put into; they are there after every migrate.
+"""The groups of staff.
 
-A group gets the permissions it lacks and keeps what somebody added to it.
+Every migrate creates missing groups and adds missing permissions. It keeps the permissions that
+somebody added to a group.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,10 @@ ROLES: dict[StaffRole, list[str]] = {
 
 
 def make_roles(**kwargs: Any) -> None:
-    """Adds the groups, and the permissions that they lack. Safe to run again; a post_migrate
-    receiver, which runs once the permissions themselves are there."""
+    """Creates missing groups and adds missing permissions. Safe to run again.
+
+    A receiver of post_migrate: it runs after Django has created the permissions.
+    """
     for role, permissions in ROLES.items():
         group, _ = Group.objects.get_or_create(name=role.value)
         group.permissions.add(*_find(permissions))

@@ -286,7 +286,7 @@ def page(
     title: str,
     **context: Any,
 ) -> TemplateResponse:
-    """Renders a page of our own in the frame of the back office. No browser or proxy caches it."""
+    """Renders our own template in the frame of the back office. It is never cached."""
     request.current_app = admin.admin_site.name
     return TemplateResponse(
         request,

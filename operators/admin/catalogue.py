@@ -150,7 +150,7 @@ class ProductAdmin(BackOfficeAdmin):
         return f"{getattr(product, 'stock_in_all', None) or 0:,}"
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
-        """Saves only the changed columns of changed rows: a sale may have moved the stock."""
+        """Saves only the changed columns: a purchase may have changed the stock meanwhile."""
         formset.save(commit=False)
         for obj in formset.new_objects:
             obj.save()
@@ -224,7 +224,7 @@ class ShelfPrices(PriceHistoryInline):
 
 @admin.register(Shelf)
 class ShelfAdmin(KeptAdmin):
-    """Stock levels. Only the import and the sale of codes move `available_stock`."""
+    """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
 
     form = ShelfForm
     inlines = (ShelfPrices,)

@@ -45,7 +45,7 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
         ("Telegram", {"fields": ("telegram",)}),
     )
 
-    # The permission to work on orders includes seeing the desk; staff need no other.
+    # The permission to work on orders is enough to see the desk.
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(FULFIL) or super().has_view_permission(request, obj)
 

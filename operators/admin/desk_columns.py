@@ -29,14 +29,14 @@ COLOURS = {
 
 
 class WorkFilter(DropdownFilter):
-    """Shows open orders unless the reader chooses other ones."""
+    """Filters by state and claim. Without a choice it shows open orders."""
 
     title = "orders"
     parameter_name = "work"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         states = [(status.value, status.label) for status in STATES]
-        return [("mine", "My claims"), *states, ("all", "All, including closed")]
+        return [("mine", "My claims"), *states, ("all", "All, including ended")]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment]
@@ -112,7 +112,7 @@ class DeskColumns:
             label += ", not in Telegram"
         return fulfilment.status, label
 
-    # The same for an order's own page: there the theme does not draw labels.
+    # The same for an order's own page, where the theme does not draw labels.
 
     @admin.display(description="state")
     def now(self, fulfilment: Fulfilment) -> str:

@@ -93,7 +93,7 @@ class DeskMoves(RecordAdmin):
             messages.error(request, str(refused))
             return HttpResponseRedirect(queue_url())
         if claimed is None:
-            messages.info(request, "No orders are waiting.")
+            messages.info(request, "No order is waiting.")
             return HttpResponseRedirect(queue_url())
         return HttpResponseRedirect(url_of(claimed))
 
@@ -114,7 +114,7 @@ class DeskMoves(RecordAdmin):
             _carry_out(request, [fulfilment], chosen, **form.cleaned_data)
             return HttpResponseRedirect(url_of(fulfilment))
         if not may_move(fulfilment, chosen, _operator(request)):
-            _tell_impossible(request, [fulfilment], chosen)
+            _tell_unchanged(request, [fulfilment])
             return HttpResponseRedirect(url_of(fulfilment))
         return self._confirm(request, [fulfilment], chosen, form, back=url_of(fulfilment))
 
@@ -141,7 +141,7 @@ class DeskMoves(RecordAdmin):
         back: str,
         **context: Any,
     ) -> TemplateResponse:
-        count = f"{len(selected)} orders" if len(selected) > 1 else "this order"
+        ended = f"{len(selected)} orders" if len(selected) > 1 else "the order"
         return page(
             self,
             request,
@@ -149,7 +149,7 @@ class DeskMoves(RecordAdmin):
             obj=selected[0],
             title=NAMES[move],
             form=form,
-            question=f"{NAMES[move]}? This closes {count} for good.",
+            question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
             facts=[
                 f"{each.order_reference}: {each.product} for player {each.player_id}"
                 for each in selected
@@ -173,7 +173,7 @@ class DeskMoves(RecordAdmin):
     def move_selected(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment], move: Move
     ) -> HttpResponse | None:
-        """Moves the selected orders that allow it, and reports the others."""
+        """Moves the selected orders that can be moved, and reports the others."""
         rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
         selected = list(rows[:MAX_SELECTED])
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
@@ -183,7 +183,7 @@ class DeskMoves(RecordAdmin):
         elif form.is_valid():
             _carry_out(request, selected, move, **form.cleaned_data)
         elif not possible:
-            _tell_impossible(request, selected, move)
+            _tell_unchanged(request, selected)
         else:
             return self._confirm(
                 request,
@@ -240,7 +240,7 @@ def _carry_out(
     reason: str = RejectReason.OTHER,
     note: str = "",
 ) -> None:
-    """Moves each order on its own: one that somebody else has moved does not stop the others."""
+    """Moves each order separately. A refused order does not stop the others."""
     done = 0
     for fulfilment in selected:
         try:
@@ -258,8 +258,8 @@ def _carry_out(
         messages.success(request, f"{NAMES[move]}: {done} done.")
 
 
-def _tell_impossible(request: HttpRequest, selected: list[Fulfilment], move: Move) -> None:
+def _tell_unchanged(request: HttpRequest, selected: list[Fulfilment]) -> None:
     for each in selected:
         holder = f", claimed by {each.claimed_by}" if each.claimed_by else ""
-        state = f"{each.order_reference} is {each.get_status_display()}{holder}"
-        messages.error(request, f"{NAMES[move]}: not possible now. {state}.")
+        state = f"{each.get_status_display()}{holder}"
+        messages.error(request, f"{each.order_reference} was not changed: it is {state}.")

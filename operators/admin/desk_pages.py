@@ -31,8 +31,8 @@ class DeskPages(RecordAdmin):
     def strip(self, request: HttpRequest) -> HttpResponse:
         """The numbers above the queue, which the page fetches at intervals (live.js).
 
-        `after` is the id of the newest order when the page was loaded. Later orders are new to its
-        reader.
+        `after` is the id of the newest order when the page was loaded. Orders with a higher id are
+        counted as new.
         """
         if not self.has_view_permission(request):
             raise PermissionDenied

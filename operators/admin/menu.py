@@ -1,4 +1,4 @@
-"""The menu and the first page, by what people come to do."""
+"""The menu and the first page of the back office."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
     for section in Section
 }
 
-# Whole numbers upwards, both series on top of each other, and what each colour means.
+# A chart of stacked bars, with whole numbers on the y axis and a legend.
 _TICKS = {"color": "#9ca3af", "precision": 0}
 CHART_OPTIONS = {
     "maintainAspectRatio": False,
@@ -45,8 +45,10 @@ admin.site.index_title = "Overview"
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sections with what this person may see; a registered model that no section names is
-    still there, under System."""
+    """The sections of the menu, with the pages that this person may see.
+
+    A registered model that no app declares in its menu is listed under System.
+    """
     allowed = [
         model
         for model, model_admin in admin.site._registry.items()
@@ -78,7 +80,7 @@ def _unnamed(model: type[Model]) -> MenuEntry:
 
 
 def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the first page shows besides the menu."""
+    """Adds to the context of the first page: sections, the desk and low stock."""
     context["sections"] = [
         {"title": section["title"], "links": section["items"]} for section in navigation(request)
     ]
@@ -97,7 +99,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def show_desk(user: User) -> dict[str, Any]:
-    """The desk's numbers, its chart as the theme wants it, and where its lists are."""
+    """The desk's numbers, its chart in the theme's format, and the address of the queue."""
     numbers = summarise_desk(user)
     hours = numbers["hours"]
     series = (("Delivered", "completed", "#16a34a"), ("Failed", "failed", "#dc2626"))
@@ -114,12 +116,12 @@ def show_desk(user: User) -> dict[str, Any]:
 
 
 def stylesheet(request: HttpRequest) -> str:
-    """Our few lines on top of the theme's."""
+    """Our stylesheet, loaded after the theme's."""
     return static("operators/admin.css")
 
 
 def icon(request: HttpRequest) -> str:
-    """What a browser shows in a tab; without one it asks for a file that is not there."""
+    """The icon of the browser tab. Without one, browsers request a file that does not exist."""
     return static("operators/icon.svg")
 
 

@@ -194,7 +194,7 @@ def test_the_queue_announces_new_orders_and_keeps_the_operators_input(
 
     buy_topup(merchant, product, fields={"1": "eu"})
 
-    expect(news).to_have_text("1 new order: show")
+    expect(news).to_have_text("Show 1 new order")
     expect(page.locator(".desk-strip a").first).to_be_focused()
     expect(page.locator(".desk-strip")).to_contain_text("1 pending")  # not updated while focused
     page.get_by_placeholder("Order reference or player ID").focus()

@@ -95,7 +95,7 @@ def test_claiming_is_one_click_and_ending_needs_a_confirmation(merchant: Merchan
 
     asked = press(browser, fulfilment, Move.COMPLETE)
     fulfilment.refresh_from_db()
-    assert "for good" in asked.content.decode()
+    assert "This ends the order and cannot be undone." in asked.content.decode()
     assert fulfilment.status == "processing"
 
     press(browser, fulfilment, Move.COMPLETE, confirmed="1", note="sent at noon")
@@ -200,7 +200,7 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
         assert fulfilment.claimed_by == user
 
     answer = browser.post(reverse("admin:topups_fulfilment_next"), follow=True)
-    assert "No orders are waiting" in said(answer)
+    assert "No order is waiting" in said(answer)
 
 
 def test_a_selection_moves_together_and_ending_needs_a_confirmation(merchant: Merchant) -> None:
@@ -251,7 +251,7 @@ def test_nothing_ends_without_a_confirmation(
 
     fulfilment.refresh_from_db()
     assert fulfilment.status == "pending"
-    assert f"not possible now. {fulfilment.order_reference} is Pending." in said(answer)
+    assert f"{fulfilment.order_reference} was not changed: it is Pending." in said(answer)
 
 
 def test_only_permitted_actions_are_offered(merchant: Merchant) -> None:
@@ -337,7 +337,7 @@ def test_the_strip_counts_orders_newer_than_the_page(merchant: Merchant) -> None
 
     bought(merchant)
     after = {"after": page.context["after"]}
-    assert "1 new order: show" in browser.get(strip, after).content.decode()
+    assert "Show 1 new order" in browser.get(strip, after).content.decode()
     claim_next(operator=make_operator())
     claim_next(operator=Operator(user=user, channel=Channel.ADMIN))
 
