@@ -7,17 +7,17 @@ from operators.models import Announcement, AnnouncementRoute, PlatformSettings, 
 
 CHECKS = [
     Check(
-        "a message that shows the end is of an order that ended",
+        "an ended announcement belongs to an ended order",
         """
-        SELECT format('order %s is %s, its message in chat %s shows an end',
-                      order_reference, fulfilment.status, chat_id)
+        SELECT format('the announcement of order %s in chat %s is ended, but the order is %s',
+                      order_reference, chat_id, fulfilment.status)
           FROM operators_announcement AS announcement
           JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
          WHERE announcement.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
         """,
     ),
     Check(
-        "what was given up in Telegram is in the audit trail",
+        "each given-up announcement has an audit entry",
         """
         SELECT format('the announcement of order %s was given up, and no audit entry says why',
                       order_reference)
@@ -34,7 +34,7 @@ CHECKS = [
 
 WARNINGS = [
     Check(
-        "orders that the operators' chat was to see are there",
+        "no pending order was given up in Telegram",
         """
         SELECT format('order %s is not announced in Telegram: %s', order_reference, last_error)
           FROM operators_announcement AS announcement

@@ -1,7 +1,7 @@
 """`reconcile`: proves balances, stock, codes, orders, refunds and records against each other.
 
-Each check is one query that returns a sentence per finding, so a healthy service returns nothing.
-All of them read one snapshot, so sales may go on meanwhile.
+Each check is one query that returns one sentence per finding. All checks read one snapshot, so
+purchases can continue meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ CONSTRAINTS = [constraint for app in BACK_OFFICES for constraint in app.constrai
 
 
 def _guards() -> dict[str, Any]:
-    """What the database must refuse by: what the apps declare, and all that the models declare."""
+    """The triggers, constraints and unique columns that the apps and their models declare."""
     models = apps.get_models()
     unique = [
         (model._meta.db_table, field.column)
@@ -41,7 +41,7 @@ def _guards() -> dict[str, Any]:
 
 
 GUARDS = Check(
-    "the guards of the database are up",
+    "every trigger, constraint and index exists and is active",
     """
     SELECT format('trigger %%s on %%s is switched off', tgname, tgrelid::regclass)
       FROM pg_trigger
@@ -57,7 +57,7 @@ GUARDS = Check(
      WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conname = wanted)
        AND NOT EXISTS (SELECT FROM pg_class WHERE relname = wanted AND relkind = 'i')
     UNION ALL
-    SELECT format('nothing keeps %%s.%%s unique', wanted.table, wanted.column)
+    SELECT format('%%s.%%s has no unique index', wanted.table, wanted.column)
       FROM unnest(%(tables)s::text[], %(columns)s::text[]) AS wanted ("table", "column")
      WHERE NOT EXISTS (SELECT FROM pg_index AS index
                          JOIN pg_attribute AS attribute
@@ -65,7 +65,7 @@ GUARDS = Check(
                         WHERE indrelid = wanted.table::regclass AND attname = wanted.column
                           AND indisunique AND indnkeyatts = 1 AND indpred IS NULL)
     UNION ALL
-    SELECT format('constraint %%s on %%s was never checked', conname, conrelid::regclass)
+    SELECT format('constraint %%s on %%s is not validated', conname, conrelid::regclass)
       FROM pg_constraint WHERE NOT convalidated
     UNION ALL
     SELECT format('index %%s is not valid', indexrelid::regclass)
@@ -80,13 +80,13 @@ COUNTED = {name: table for app in BACK_OFFICES for name, table in app.counted.it
 
 
 def _silent(name: str) -> None:
-    """Reports to nobody."""
+    """Reports nothing."""
 
 
 def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent) -> dict[str, Any]:
     """Runs every check over all data: `{"ok", "checked", "findings", "warnings"}`.
 
-    `decrypt` opens all that is stored sealed as well. `report` is told the name of each check
+    With `decrypt`, it also decrypts every sealed value. `report` receives the name of each check
     before it runs. Changes nothing.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -139,4 +139,4 @@ def _unopenable(sealed: Sealed) -> Iterator[str]:
             try:
                 sealed.read(value)
             except (CannotOpen, ValueError, TypeError):
-                yield f"{table} {pk} cannot be opened with the keys at hand"
+                yield f"{table} {pk} cannot be decrypted with CODE_ENCRYPTION_KEYS"

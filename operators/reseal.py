@@ -1,4 +1,4 @@
-"""`reseal`: moves everything that is sealed under the first of CODE_ENCRYPTION_KEYS."""
+"""`reseal`: re-encrypts all sealed values with the first key of CODE_ENCRYPTION_KEYS."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ BATCH = 1000
 
 
 def reseal_all() -> dict[str, int]:
-    """Re-encrypts what an older key sealed; returns counts by kind.
+    """Re-encrypts the values that another key sealed; returns counts by kind.
 
-    In batches that commit one by one, so it can be stopped and started again, and a sale waits for
-    a batch at most. Raises sealing.CannotOpen where a key is missing; what was done stays done.
+    Each batch commits, so it can be stopped and run again, and a purchase waits for one batch at
+    most. Raises sealing.CannotOpen if a key is missing; the batches before that stay committed.
     """
     return {sealed.kind: _reseal(sealed) for sealed in SEALED}
 
@@ -36,9 +36,9 @@ def _batches(sealed: Sealed) -> Iterator[int]:
     last = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            # SKIP LOCKED would leave rows behind; a batch waits for a sale, and a sale for a batch.
-            # A sale locks its codes by position, the order of their ids within a shelf: the two
-            # cannot deadlock.
+            # No SKIP LOCKED, which would leave rows out: a batch and a purchase wait for each
+            # other. A purchase locks its codes by position, which is the order of their ids within
+            # a shelf. Both lock in the same order, so they cannot deadlock.
             cursor.execute(
                 f"SELECT id, {column} FROM {table}"  # noqa: S608  names of ours
                 f" WHERE id > %s AND {column} IS NOT NULL AND get_byte({column}, 0) <> %s"

@@ -8,7 +8,7 @@ from topups.transitions import DECIDE_REVIEW, FULFIL
 
 CHECKS = [
     Check(
-        "a wallet has a refund exactly if the fulfilment says so",
+        "each fulfilment marked refunded has its refund in the ledger, and the reverse",
         """
         SELECT format('fulfilment %s (%s, refunded %s) has a refund of %s on wallet %s',
                       fulfilment.order_reference, fulfilment.status,
@@ -24,7 +24,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a refund is due after one rejection, and the history has each once",
+        "each due refund has one rejection, and each refund one event, in the history",
         """
         SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
                       ' in its history', order_reference, refund_due_at IS NOT NULL,

@@ -40,7 +40,7 @@ def busy() -> Merchant:
     return merchant
 
 
-FORWARDED = (
+ANNOUNCEMENT = (
     "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, last_error,"
     " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
 )
@@ -75,30 +75,30 @@ DAMAGE = {
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
     ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
-    "a wallet has a refund exactly if the fulfilment says so": (
+    "each fulfilment marked refunded has its refund in the ledger, and the reverse": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
     ),
-    "a refund is due after one rejection, and the history has each once": (
+    "each due refund has one rejection, and each refund one event, in the history": (
         "UPDATE topups_fulfilmentevent SET move = 'reject_unrefunded' WHERE move = 'reject'"
     ),
     "the history of a fulfilment leads to its status": (
         "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
     ),
-    "a message that shows the end is of an order that ended": (
-        f"{FORWARDED} 'ended', -1, id, now() FROM topups_fulfilment WHERE status = 'processing'"
+    "an ended announcement belongs to an ended order": (
+        f"{ANNOUNCEMENT} 'ended', -1, id, now() FROM topups_fulfilment WHERE status = 'processing'"
     ),
-    "what was given up in Telegram is in the audit trail": (
-        f"{FORWARDED} 'given_up', NULL, NULL, NULL FROM topups_fulfilment"
+    "each given-up announcement has an audit entry": (
+        f"{ANNOUNCEMENT} 'given_up', NULL, NULL, NULL FROM topups_fulfilment"
     ),
-    "the guards of the database are up": (
+    "every trigger, constraint and index exists and is active": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
     ),
 }
 # Further damage to top-ups, and the check that finds it.
-REFUNDED = "a wallet has a refund exactly if the fulfilment says so"
+REFUNDED = "each fulfilment marked refunded has its refund in the ledger, and the reverse"
 AGREES = "each top-up order agrees with its fulfilment"
 LEADS = "the history of a fulfilment leads to its status"
-DUE = "a refund is due after one rejection, and the history has each once"
+DUE = "each due refund has one rejection, and each refund one event, in the history"
 DUE_RULE = "topups_fulfilment_refund_only_after_failure"
 MORE_DAMAGE = {
     "a fulfilment of another order": (
@@ -215,7 +215,7 @@ def test_every_trigger_is_watched(busy: Merchant) -> None:
         (
             "catalogue_vouchercode",
             "catalogue_vouchercode_digest_key",
-            "nothing keeps catalogue_vouchercode.digest unique",
+            "catalogue_vouchercode.digest has no unique index",
         ),
     ],
 )
@@ -231,7 +231,9 @@ def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, fi
     finally:
         execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
 
-    assert findings == [{"check": "the guards of the database are up", "finding": finding}]
+    assert findings == [
+        {"check": "every trigger, constraint and index exists and is active", "finding": finding}
+    ]
 
 
 @pytest.mark.parametrize("damage", MORE_DAMAGE)

@@ -9,7 +9,7 @@ from config.inputs import InputProblem
 
 
 class Command(JSONCommand):
-    help = "Removes a user's second factors: the user logs in by password and enrols again."
+    help = "Removes a user's second factors. The user logs in with the password and enrols again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")

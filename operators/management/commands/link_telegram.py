@@ -9,7 +9,7 @@ from operators.telegram.staff_links import link_user
 
 
 class Command(JSONCommand):
-    help = "Links a Telegram account to a member of staff, in place of any other account of theirs."
+    help = "Links a Telegram account to a member of staff and removes the user's earlier link."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")

@@ -10,7 +10,7 @@ from operators.demo import load_demo, welcome
 class Command(ServiceCommand):
     """Prints text, not JSON: `make run` shows it to people who try the service."""
 
-    help = "Adds a demo shop with stock, a merchant with money, and an administrator, once."
+    help = "Adds a demo shop, a merchant with money and an admin user, if missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL")
@@ -21,6 +21,6 @@ class Command(ServiceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HTTPS and not options["force"]:
             raise CommandError(
-                "DJANGO_HTTPS is on, so this looks like production. Use --force to load demo data."
+                "Demo data is not loaded while DJANGO_HTTPS is on. Add --force to load it anyway."
             )
         self.stdout.write(welcome(load_demo(), base_url=options["base_url"]))

@@ -5,7 +5,7 @@ from operators.reseal import reseal_all
 
 
 class Command(JSONCommand):
-    help = "Re-encrypts all sealed data with the first of CODE_ENCRYPTION_KEYS."
+    help = "Re-encrypts all sealed values with the first key of CODE_ENCRYPTION_KEYS."
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return {"resealed": reseal_all()}

@@ -14,7 +14,7 @@ class Command(ServiceCommand):
 
     help = (
         "Runs the operators' Telegram bot, with a webhook if TELEGRAM_WEBHOOK_URL is set, otherwise"
-        " with long polling. After SIGTERM it finishes the updates in progress and exits."
+        " with long polling. On SIGTERM it finishes the current updates and exits."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from operators.telegram.announcement_sweep import sweep_announcements
 
 
 class Command(JSONCommand):
-    help = "Announces and edits in Telegram what is due, as Celery beat does."
+    help = "Sends the Telegram announcements and edits that are due. Celery beat also runs it."
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return dict(sweep_announcements())
