@@ -15,10 +15,10 @@ from config.inputs import find_row, refuse
 def link_reference(
     *, account_id: int, reference: str, product_id: int, variation_id: int | None = None
 ) -> ReferenceLink:
-    """Makes `reference` the account's name for a shelf; returns the link.
+    """Links the account's `reference` to a shelf; returns the link.
 
-    A shelf has one name and a name has one shelf: earlier links of the shelf and of the name are
-    removed, so linking again renames. Raises InputProblem or ValidationError.
+    Per account, a shelf has one reference and a reference one shelf: earlier links of both are
+    replaced. Raises InputProblem or ValidationError.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     validate_reference(reference)
@@ -36,7 +36,7 @@ def link_reference(
 def unlink_reference(
     *, account_id: int, product_id: int, variation_id: int | None = None
 ) -> ReferenceLink | None:
-    """Removes the account's name from a shelf; returns the removed link, or None if there was none.
+    """Removes the account's reference of a shelf; returns the removed link, or None.
 
     Raises InputProblem for an unknown shelf.
     """
@@ -49,32 +49,32 @@ def unlink_reference(
     return link
 
 
-def replace_references(*, account_id: int, names: Mapping[int, str]) -> tuple[int, int]:
-    """Names many shelves at once; returns how many links were created or changed, and how many
+def replace_references(*, account_id: int, references: Mapping[int, str]) -> tuple[int, int]:
+    """Links many shelves at once; returns how many links were created or changed, and how many
     removed.
 
-    `names` maps shelf ids to validated, distinct names; an empty name removes the link. Shelves may
-    swap names. A shelf outside `names` that is no longer on sale loses a name that is given to
-    another. If it is on sale, InputProblem is raised and nothing changes.
+    `references` maps shelf ids to validated, distinct references; an empty one removes the link.
+    Shelves may swap references. If a reference belongs to a shelf outside `references`, that link
+    is removed when its shelf is not on sale. Otherwise InputProblem is raised and nothing changes.
     """
     with transaction.atomic():
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
-        wanted = [name for name in names.values() if name]
-        elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=names)
+        wanted = [reference for reference in references.values() if reference]
+        elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=references)
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         refuse(
-            f"{link.reference!r} is the name of another shelf ({link.shelf}): add that shelf to the"
-            " file, or remove its name first"
+            f"the reference {link.reference!r} belongs to another shelf ({link.shelf}). Add that"
+            " shelf to the file, or remove its reference first"
             for link in elsewhere.select_related("shelf__product", "shelf__variation")
         )
-        before = dict(links.filter(shelf__in=names).values_list("shelf_id", "reference"))
-        changed = [shelf for shelf, name in names.items() if before.get(shelf, "") != name]
+        before = dict(links.filter(shelf__in=references).values_list("shelf_id", "reference"))
+        changed = [shelf for shelf, new in references.items() if before.get(shelf, "") != new]
         links.filter(shelf__in=changed).delete()
         made = ReferenceLink.objects.bulk_create(
-            ReferenceLink(account=account, shelf_id=shelf, reference=names[shelf])
+            ReferenceLink(account=account, shelf_id=shelf, reference=references[shelf])
             for shelf in changed
-            if names[shelf]
+            if references[shelf]
         )
     return len(made), len(changed) - len(made)

@@ -133,7 +133,7 @@ def import_references(*, account: Account, data: bytes, actor: User) -> tuple[in
     """
     references = _shelf_ids(_read(data))
     with transaction.atomic():
-        made, removed = replace_references(account_id=account.pk, names=references)
+        made, removed = replace_references(account_id=account.pk, references=references)
         if made or removed:
             record_action(
                 actor=actor, action=AuditAction.REFERENCE_LINKED, on=account,

@@ -14,7 +14,7 @@ _SALT = "merchants.invitation"
 
 
 def sign_invitation(invitation_id: int) -> str:
-    """The token of an invitation. Whoever reads it must check that the invitation is still open."""
+    """The token of an invitation. The caller must check that it is still open."""
     return signing.dumps(invitation_id, salt=_SALT)
 
 

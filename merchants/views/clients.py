@@ -269,9 +269,10 @@ def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str
     if huge:
         warnings.append(f"{huge[0]} allows very many addresses, so the allowlist protects little.")
     if networks and (own is None or not is_within(own, networks)):
+        address = f"Your own address {own}" if own else "Your own address"
         warnings.append(
-            f"Your own address {own or ''} is not on the list: programs that call from it will get"
-            " the error ip_not_allowed."
+            f"{address} is not on the list: programs that call from it will get the error"
+            " ip_not_allowed."
         )
     return " ".join(warnings)
 
@@ -280,7 +281,7 @@ def _warn_of_change(networks: list[str]) -> str:
     """For a member who would overwrite a change that somebody made while the form was open."""
     return (
         "The allowlist was changed while this form was open. It now holds:"
-        f" {clients.shorten(_one_line(networks)) or 'nothing'}."
+        f" {clients.shorten(_one_line(networks)) or 'nothing'}. Submit again to replace it."
     )
 
 

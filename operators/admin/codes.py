@@ -157,7 +157,7 @@ def reveal_page(
         messages.error(
             request,
             "Nothing was revealed: the service does not have the encryption key of this code. Ask"
-            " whoever runs the server to restore the key.",
+            " a server administrator to restore the key.",
         )
         return HttpResponseRedirect(back)
     return page(

@@ -44,9 +44,12 @@ HELP = "\n".join(
 )
 UNLINKED = (
     "Hello. To use this bot, link your Telegram account: open the back office, choose Telegram"
-    " in the menu below your name, get a code, and send it to me."
+    " below your name, get a code, and send it to me."
 )
-IN_PRIVATE = "Send this in a private chat. A code shown in a group no longer works: get a new one."
+IN_PRIVATE = (
+    "Send this in a private chat. Codes sent in a group stop working: get a new one in the back"
+    " office."
+)
 STATES = {
     FulfilmentStatus.PENDING: "🟡 waiting",
     FulfilmentStatus.PROCESSING: "🔵 claimed by {}",
@@ -123,7 +126,7 @@ def _mine(operator: Operator, words: str) -> str:
 def _order(operator: Operator, words: str) -> str:
     reference = words.strip()[:MAX_REFERENCE].replace("\x00", "")
     if not reference:
-        return "Add the reference: /order REFERENCE."
+        return "Add the order's reference: /order REFERENCE."
     found = Fulfilment.objects.select_related("product__category").filter(
         order_reference__iexact=reference
     )

@@ -35,10 +35,10 @@ TRIES = 4
 INSISTING = 12.0  # seconds; later, Telegram would no longer accept the answer
 PAUSE = 0.5  # seconds before a failed answer is sent again; doubles each time
 COMMANDS = ["queue", "mine", "order", "help", "start", "link"]
-LATER = "This takes longer than usual. The result will appear in the chat."
+LATER = "This takes longer than usual. The order's message will show the result."
 # If the connection died at the commit, the result is unknown. Pressing again is safe.
 AWAY = "The database is not available. Press again in a moment: nothing is done twice."
-BROKEN = "Something went wrong and was logged. Check the order before you press again."
+BROKEN = "Something failed; the error is logged. Check the order before you press again."
 AWAY_TYPED = "The database is not available. Try again in a moment."
 
 Result = TypeVar("Result")

@@ -2,7 +2,7 @@
 
 Safe to run twice with the same press. A button names the version of the order that its message
 showed: a repeated press is recognised, and a late one changes nothing. The order's signal updates
-the message, whoever moved the order.
+the message after every move, from any channel.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def carry_out(pressed: Pressed) -> Verdict:
         press = decode(pressed.data)
     except Forged:
         _refuse(pressed, None, "pressed an invalid button")
-        return Verdict("This button no longer works. Send /queue to find the order.", True)
+        return Verdict("This button no longer works. Find the order with /queue.", True)
     fulfilment = Fulfilment.objects.filter(pk=press.fulfilment_id).first()
     if fulfilment is None:
         return Verdict("This order does not exist.", True)
@@ -144,7 +144,7 @@ def _too_late(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdi
     after = fulfilment.events.filter(pk__gt=press.version).first()
     present = _present(fulfilment, last_event(fulfilment), name)
     if after is not None and _is_of(after, press, operator):
-        return Verdict(f"Already done. The order is {present}.", name=name)
+        return Verdict(f"You have already done this. The order is {present}.", name=name)
     return Verdict(f"Nothing was changed: the order is {present}.", True, name)
 
 

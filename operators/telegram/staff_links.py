@@ -34,7 +34,7 @@ def operator_of(telegram_user_id: int) -> Operator:
     if found is None:
         raise NotAnOperator(
             "You cannot use this bot: your Telegram account is not linked to a staff account. To"
-            " link it, open the back office and choose Telegram in the menu below your name."
+            " link it, open the back office and choose Telegram below your name."
         )
     if not may_operate(found.user):
         raise NotAnOperator(

@@ -1,4 +1,4 @@
-"""The database refuses every statement that would break a rule, whoever sends it."""
+"""The database refuses every statement that would break a rule, from any connection."""
 
 from typing import Any
 

@@ -180,7 +180,7 @@ def test_a_file_with_a_mistake_changes_nothing_and_reports_the_line(
         f"{head}\n{good}\n{b.product_id},,-no\n": "line 3: A reference starts with",
         f"{head}\n{good}\n{good}\n": "line 3: the same shelf is in line 2",
         f"{head}\n{good}\n{b.product_id},,fine\n": "line 3: the same reference is in line 2",
-        f"{head}\n{a.product_id},,taken\n": "is the name of another shelf",
+        f"{head}\n{a.product_id},,taken\n": "belongs to another shelf",
         f"{head}\n{a.product_id},7777777,fine\n": "has no product",
         "product_id,merchant_reference\n": "has no heading variation_id",
         "": "empty",

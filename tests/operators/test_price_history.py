@@ -1,4 +1,4 @@
-"""Every price change is recorded, whoever makes it and however."""
+"""Every price change is recorded, from every source."""
 
 import json
 from decimal import Decimal

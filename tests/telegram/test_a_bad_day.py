@@ -106,7 +106,7 @@ def test_press_moves_once_if_the_bot_is_killed_before_it_answers(desk: Desk) -> 
     assert len(desk.api.pending()) == 1  # the update was not confirmed
     desk.bot.start()
 
-    assert press.wait().text == "Already done. The order is claimed by you."
+    assert press.wait().text == "You have already done this. The order is claimed by you."
     desk.api.settle()
     assert moves(fulfilment) == ["claim"]
 
@@ -179,7 +179,7 @@ def test_simultaneous_presses_are_one_move(desk: Desk) -> None:
     answers = {press.wait().text for press in presses}
     assert answers == {
         "Claimed. The order is assigned to you.",
-        "Already done. The order is claimed by you.",
+        "You have already done this. The order is claimed by you.",
     }
     assert moves(fulfilment) == ["claim"]
 

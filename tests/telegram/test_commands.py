@@ -58,7 +58,7 @@ def test_order_is_shown_by_its_reference(desk: Desk) -> None:
     assert address.endswith(f"/{message.id}")
     for words in ("<b>nobody's</b>", "x" * 3000, "'; --", "é"):
         assert "There is no" in desk.ask(anna, private, f"/order {words}").text
-    assert "Add the reference" in desk.ask(anna, private, "/order").text
+    assert "Add the order's reference" in desk.ask(anna, private, "/order").text
 
 
 def test_help_names_every_command(desk: Desk) -> None:

@@ -191,5 +191,5 @@ def test_late_duplicate_does_not_claim_a_released_order_again(desk: Desk) -> Non
 
     answer = desk.api.press_data(anna, message, claim).wait()
 
-    assert answer.text == "Already done. The order is waiting, released by you."
+    assert answer.text == "You have already done this. The order is waiting, released by you."
     assert moves(fulfilment) == ["claim", "release"]
