@@ -73,10 +73,10 @@ class CountingRedisCache(RedisCache):
 
 
 class ImpatientPool(ConnectionPool):
-    """Connections that try a command once more at once, and never wait before they do.
+    """Connections that retry a failed command once, immediately.
 
-    redis-py would back off for seconds. A lost cache may cost a request a moment only; the one
-    retry is for a connection that a restart of the cache left stale.
+    By default, redis-py waits for seconds between retries. A cache that is down must not delay a
+    request that long. The one retry replaces a connection that a restart of the cache has closed.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -4,10 +4,10 @@ A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. T
 random bits, so a plain SHA-256 of the whole key is safe to store.
 
 `issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change.
-`actor` is the user who asked, and None is a command on the server. A key must be shown only after
-its audit entry is committed. Called outside a transaction, these functions commit before they
-return. A caller that adds to the transaction, or shows the key on a page, wraps the call in
-`transaction.atomic(durable=True)` and shows the key after the block.
+`actor` is the user who asked; None is a command on the server.
+
+Show a key only after its audit entry is committed. Outside a transaction, each function commits
+before it returns. Inside one, use `atomic(durable=True)` and show the key after the block.
 """
 
 import hashlib

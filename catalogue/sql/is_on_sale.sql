@@ -1,6 +1,6 @@
--- The one rule for what vouchers are sold through this API (contract, "Catalogue visibility
--- rules"): the product, its category and the variation are all active. NULL means that there is no
--- category, or no variation.
+-- Decides whether a voucher product or variation is on sale: the product, its category and the
+-- variation are all active (contract, "Catalogue visibility rules"). NULL means that there is no
+-- category, or no variation. The only place with this rule.
 --
 -- The catalogue's lists, the purchase and the merchant site all call it. PostgreSQL inlines it into
 -- the calling query, so it costs no function call.

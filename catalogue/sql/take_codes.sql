@@ -1,7 +1,7 @@
 -- Takes the next p_quantity codes of a shelf for an order and returns them sealed, in shelf order
 -- (contract, "Consistency guarantees"). Refuses with VT001 insufficient_stock.
 --
--- The UPDATE locks the shelf until commit. Purchases of one shelf follow one another, only one gets
+-- The UPDATE locks the shelf until commit. Purchases of one shelf run one at a time, only one gets
 -- the last code, and a purchase that waited sees the stock after the other committed or rolled
 -- back.
 CREATE OR REPLACE FUNCTION catalogue_take_codes(p_shelf bigint, p_quantity integer, p_order bigint)

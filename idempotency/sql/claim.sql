@@ -64,8 +64,8 @@ BEGIN
         END IF;
 
         -- Take the key over. If the old attempt is committing its purchase, this UPDATE waits, then
-        -- finds the order and changes nothing. If the old attempt comes later, it finds that its
-        -- number is gone.
+        -- finds the order and changes nothing. If the old attempt continues later, its stamp finds
+        -- another number and its purchase rolls back.
         UPDATE idempotency_idempotencyrecord AS taken
            SET attempt = taken.attempt + 1, started_at = clock_timestamp()
          WHERE taken.id = held.id AND taken.attempt = held.attempt

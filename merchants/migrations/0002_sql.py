@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "guards.sql": "f721060be37254654129400c6f68784e5f1c2aac52c953ffc6e35bdec8e3e5fe",
+            "guards.sql": "bbe072308c997eb95486d573bdfe823d29847c73406859a6e3806b2920375909",
         },
     )

@@ -1,5 +1,5 @@
--- Refuses a person who is both staff and member of an account: whoever decides about deliveries and
--- money must not act for a merchant.
+-- Refuses a person who is both staff and member of an account: people who decide about deliveries
+-- and money must not act for a merchant.
 --
 -- Both triggers run with the person's row locked, so of two concurrent changes the later one sees
 -- the earlier one.

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             "purchase_vouchers.sql": "6ef97ae76a630f4a156125c88ffe3f439f4c8b6945437f8be41769a5bd3b4ea8",
             "purchase_topup.sql": "e5e59c9e6266a461a8c7c38c6924d77c6f8e04a74e44c48be39c99a121f67d0b",
             "orders_of.sql": "f5748bab01091366a680ccb7baf6ecb3bf99fbfcbd0c4852030a92bac8aa362c",
-            "spend_of_account.sql": "e71620f87151f4cfc08fc55cee16c444d78891c4f2f018a56ecdbfc19451be4b",
+            "spend_of_account.sql": "c9a909329c5ae6c2823a96e70b39b34feb209424ca9d3fb220de1c75e5328f5b",
             "storage.sql": "f422316d985d00789397a9070ed33f6a08acacee64028e16edf2481bc4e1ac80",
         },
     )

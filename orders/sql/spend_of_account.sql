@@ -1,4 +1,4 @@
--- Returns what the orders of an account since p_since cost, by day (UTC) and product.
+-- Returns the number and cost of an account's orders since p_since, by day (UTC) and product.
 --
 -- Reads the ledger from p_early on, which is well before p_since (wallets/sql/entries_since.sql
 -- says why).

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "is_on_sale.sql": "6d5703cee7f178163ea511fb0af3e6e66a003ad4488d98e44837a02da14406c5",
-            "offer.sql": "e2657d878d4c28063cf9878bb871368fe7793ac5291302065ce33c40b38ff6da",
+            "is_on_sale.sql": "5bb82e2a5df857ae6595bb730f59a3498fb4b5e0be95c6743b4b4db2f934f276",
+            "offer.sql": "2c9c07e3e0430a1d49252539591d86b14594f248ba484bc1ed92a104738c0037",
             "take_stock.sql": "2bebe6a7ecb8fe3248bc5115f6e5139d764cce582fd1948b46b497956d771c47",
             "open_fulfilment.sql": "a6dfeef65d6fca0d3c500d99a7dd104e0f8d9e664e457f0645b699c2b84f84f3",
             "guards.sql": "39b602710a18b4f0f0535b5940c5705ee7e2be26405ae84b1089628bd2f4bf99",

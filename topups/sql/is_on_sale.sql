@@ -1,6 +1,6 @@
--- The one rule for what top-ups are sold through this API (contract, "Catalogue visibility rules"):
--- the product is active, published, delivered by our operators (no external provider), and its
--- category is active. A NULL category_active means that there is no category.
+-- Decides whether a top-up product is on sale: it is active, published, delivered by our operators
+-- (no external provider), and its category is active (contract, "Catalogue visibility rules"). A
+-- NULL category_active means that there is no category. The only place with this rule.
 --
 -- The lists, the check of the fields and the purchase all call it. PostgreSQL inlines it into the
 -- calling query, so it costs no function call.

@@ -1,10 +1,10 @@
 -- Returns the price of a top-up product.
 -- Refuses with VT001, in this order: product_unknown, product_inactive, price_unavailable.
 --
--- A product whose stock is counted is locked before it is read, because its purchases follow one
--- another anyway. A purchase that waited uses the price and state that were committed in the
--- meantime (docs/decisions/0018-price-under-the-shelf-lock.md). A product whose stock is not
--- counted is not locked.
+-- A product whose stock is counted is locked before it is read: its purchases run one at a time
+-- anyway. A purchase that waited uses the price and state that were committed in the meantime
+-- (docs/decisions/0018-price-under-the-shelf-lock.md). A product whose stock is not counted is not
+-- locked.
 CREATE OR REPLACE FUNCTION topups_offer(
     p_account bigint, p_product bigint, OUT price numeric, OUT currency text
 ) LANGUAGE plpgsql AS $$
