@@ -1,4 +1,4 @@
-"""A top-up purchase debits once, takes a package, and puts the work before the operators."""
+"""A top-up purchase debits once, takes one from the stock, and opens a fulfilment."""
 
 import json
 from typing import Any
@@ -176,7 +176,7 @@ def test_a_refusal_names_its_reason(
     assert_refused(merchant, answer, 409, code="order_refused", reason=reason)
 
 
-def test_a_dead_category_switches_its_packages_off(merchant: Merchant) -> None:
+def test_products_of_an_inactive_category_are_not_sold(merchant: Merchant) -> None:
     answer = buy(merchant, make_topup_product(category=make_category(active=False)))
 
     assert_refused(merchant, answer, 409, code="order_refused", reason="product_inactive")

@@ -1,4 +1,4 @@
-"""Many operators ask for the next order at once: each gets one of their own, the oldest first."""
+"""Operators who claim the next order at once get different orders, the oldest first."""
 
 from collections import Counter
 from functools import partial
@@ -18,7 +18,7 @@ OPERATORS = 8
 
 
 @pytest.mark.parametrize("orders", [OPERATORS - 2, OPERATORS, OPERATORS + 2])
-def test_each_gets_an_order_of_their_own_while_any_waits(orders: int) -> None:
+def test_simultaneous_operators_get_different_orders(orders: int) -> None:
     bought, operators = buy(orders), [make_operator() for _ in range(OPERATORS)]
 
     got = ask_at_once(operators, oldest=bought[0])
@@ -32,8 +32,8 @@ def test_each_gets_an_order_of_their_own_while_any_waits(orders: int) -> None:
     assert claims.count() == min(orders, OPERATORS)
 
 
-def test_without_the_guard_they_all_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: here the UPDATE does not name the state that it starts from."""
+def test_control_without_the_guard_all_get_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the UPDATE does not check the state of the order."""
     strict = Fulfilment.objects.filter
 
     def careless(**conditions: Any) -> QuerySet[Fulfilment]:
@@ -51,7 +51,7 @@ def buy(number: int) -> list[str]:
 
 
 def ask_at_once(operators: list[Operator], *, oldest: str) -> list[str | None]:
-    """What each got: all have chosen the oldest order before any of them may take it."""
+    """What each operator got. All choose the oldest order before any of them can claim it."""
     statement = "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE"
     calls = [partial(_ask, operator) for operator in operators]
     with holding_locks(statement, oldest) as lock, in_background(lambda: race(calls)) as got:

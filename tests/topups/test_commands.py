@@ -1,4 +1,4 @@
-"""The desk from a shell, and the top-up part of the catalogue file."""
+"""The command `fulfilment`, and the top-up products of the catalogue file."""
 
 import io
 import json
@@ -46,7 +46,7 @@ def load(tmp_path: Path, *products: dict[str, Any]) -> dict[str, Any]:
     return run("import_catalogue", str(file))
 
 
-def test_the_file_makes_products_that_merchants_see(merchant: Merchant, tmp_path: Path) -> None:
+def test_import_creates_products_that_merchants_see(merchant: Merchant, tmp_path: Path) -> None:
     assert load(tmp_path, GEMS)["topup_products"] == {"created": 1, "updated": 0, "unchanged": 0}
 
     shown = merchant.get("/topup-products/500").json()["data"]
@@ -83,13 +83,13 @@ def test_the_file_makes_products_that_merchants_see(merchant: Merchant, tmp_path
     }
 
 
-def test_a_second_run_changes_nothing(db: None, tmp_path: Path) -> None:
+def test_second_import_changes_nothing(db: None, tmp_path: Path) -> None:
     load(tmp_path, GEMS)
 
     assert load(tmp_path, GEMS)["topup_products"] == {"created": 0, "updated": 0, "unchanged": 1}
 
 
-def test_fields_become_what_the_file_lists_in_its_order(merchant: Merchant, tmp_path: Path) -> None:
+def test_fields_take_the_order_of_the_file(merchant: Merchant, tmp_path: Path) -> None:
     load(tmp_path, GEMS)
     load(tmp_path, {**GEMS, "fields": list(reversed(GEMS["fields"]))})
 
@@ -117,7 +117,7 @@ def test_fields_become_what_the_file_lists_in_its_order(merchant: Merchant, tmp_
     ],
     ids=str,
 )
-def test_a_mistake_is_named_by_its_place_and_changes_nothing(
+def test_import_names_the_place_of_a_mistake_and_changes_nothing(
     db: None, tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
     with pytest.raises(CommandError, match=place):
@@ -126,7 +126,7 @@ def test_a_mistake_is_named_by_its_place_and_changes_nothing(
     assert not TopUpProduct.objects.exists()
 
 
-def test_an_order_is_worked_from_a_shell(merchant: Merchant) -> None:
+def test_command_delivers_an_order(merchant: Merchant) -> None:
     operator = make_operator()
     reference = buy_topup(merchant)
     (listed,) = run("fulfilment", "list")["fulfilments"]
@@ -140,7 +140,7 @@ def test_an_order_is_worked_from_a_shell(merchant: Merchant) -> None:
     assert merchant.get(f"/orders/{reference}").json()["data"]["status"] == "completed"
 
 
-def test_a_rejection_from_a_shell_is_refunded_by_the_sweep(merchant: Merchant) -> None:
+def test_sweep_refunds_an_order_rejected_by_command(merchant: Merchant) -> None:
     operator = make_operator()
     reference = buy_topup(merchant)
 
@@ -162,7 +162,7 @@ def test_a_rejection_from_a_shell_is_refunded_by_the_sweep(merchant: Merchant) -
         (["claim", "NOPE", "--operator", "nobody"], "no user 'nobody'"),
     ],
 )
-def test_a_shell_is_told_what_is_wrong(db: None, words: list[str], line: str) -> None:
+def test_command_reports_what_is_wrong(db: None, words: list[str], line: str) -> None:
     make_operator(username="anna")
 
     with pytest.raises(CommandError, match=line):

@@ -1,4 +1,4 @@
-"""Every legal move of a fulfilment happens once and is recorded; every other changes nothing."""
+"""Every allowed move of a fulfilment happens once and is recorded. Other moves are refused."""
 
 from itertools import product as pairs
 from typing import Any
@@ -46,7 +46,7 @@ def bring(merchant: Merchant, status: str, operator: Operator, **product: Any) -
 
 
 @pytest.mark.parametrize(("start", "move"), list(pairs(FulfilmentStatus.values, Move.values)))
-def test_each_pair_of_state_and_move(merchant: Merchant, start: str, move: str) -> None:
+def test_each_move_from_each_state(merchant: Merchant, start: str, move: str) -> None:
     senior = make_operator(senior=True)
     reference = bring(merchant, start, senior)
     before = Fulfilment.objects.values().get()
@@ -147,7 +147,7 @@ def test_a_senior_can_act_on_anothers_claim(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("move", [Move.REJECT, Move.REJECT_UNREFUNDED])
-def test_only_a_senior_fails_an_order_in_review(merchant: Merchant, move: Move) -> None:
+def test_only_a_senior_can_fail_an_order_in_review(merchant: Merchant, move: Move) -> None:
     operator = make_operator()
     reference = bring(merchant, "pending_review", operator)
 
@@ -158,7 +158,7 @@ def test_only_a_senior_fails_an_order_in_review(merchant: Merchant, move: Move) 
 
 
 @pytest.mark.parametrize("lacking", ["is_staff", "is_active"])
-def test_only_active_staff_move_anything(merchant: Merchant, lacking: str) -> None:
+def test_only_active_staff_can_move_orders(merchant: Merchant, lacking: str) -> None:
     reference = buy_topup(merchant)
     fields: dict[str, Any] = {lacking: False}
 
@@ -166,7 +166,7 @@ def test_only_active_staff_move_anything(merchant: Merchant, lacking: str) -> No
         move_fulfilment(reference=reference, move=Move.CLAIM, operator=make_operator(**fields))
 
 
-def test_staff_without_the_permission_move_nothing(merchant: Merchant) -> None:
+def test_staff_without_the_permission_cannot_move_orders(merchant: Merchant) -> None:
     reference = buy_topup(merchant)
     user = User.objects.create_user("clerk", is_staff=True)
 
@@ -178,12 +178,12 @@ def test_staff_without_the_permission_move_nothing(merchant: Merchant) -> None:
         )
 
 
-def test_an_unknown_reference_is_said_to_be_unknown(db: None) -> None:
+def test_unknown_reference_is_reported(db: None) -> None:
     with pytest.raises(MoveRefused, match="no top-up order"):
         move_fulfilment(reference="nope", move=Move.CLAIM, operator=make_operator())
 
 
-def test_the_rules_have_no_move_that_nobody_tests() -> None:
+def test_every_move_is_tested() -> None:
     assert {move for _, move in LEGAL} == set(Move.values) == set(RULES)
 
 
@@ -199,7 +199,7 @@ def test_the_rules_have_no_move_that_nobody_tests() -> None:
         "failure_reason = 'wrong_id'",
     ],
 )
-def test_the_database_keeps_what_has_ended(merchant: Merchant, change: str) -> None:
+def test_database_refuses_to_change_an_ended_order(merchant: Merchant, change: str) -> None:
     bring(merchant, "completed", make_operator())
 
     with (

@@ -1,4 +1,4 @@
-"""A failed top-up credits the wallet exactly once, whatever becomes of the task."""
+"""A failed top-up credits the wallet exactly once, even if its task is lost or repeated."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ def test_a_refund_is_due_before_it_is_done(merchant: Merchant) -> None:
     assert merchant.get("/balance").json()["data"]["balance"] == 100
 
 
-def test_a_repeated_task_credits_nothing_more(merchant: Merchant) -> None:
+def test_repeated_task_does_not_credit_again(merchant: Merchant) -> None:
     fulfilment = failed_topup(merchant)
 
     assert [carry_out_refund(fulfilment.pk) for _ in range(3)] == [True, False, False]
@@ -55,7 +55,7 @@ def test_a_repeated_task_credits_nothing_more(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("move", [Move.COMPLETE, Move.CLAIM])
-def test_nothing_is_refunded_unless_it_failed(merchant: Merchant, move: Move) -> None:
+def test_only_failed_orders_are_refunded(merchant: Merchant, move: Move) -> None:
     reference = buy_topup(merchant)
     moved = move_fulfilment(reference=reference, move=move, operator=make_operator())
 
@@ -74,7 +74,7 @@ def test_a_senior_can_fail_a_reviewed_order_without_refund(merchant: Merchant) -
     assert merchant.get(f"/orders/{reference}").json()["data"]["refunded"] is False
 
 
-def test_the_sweep_finds_what_the_broker_lost(merchant: Merchant) -> None:
+def test_sweep_refunds_orders_whose_task_was_lost(merchant: Merchant) -> None:
     lost = [failed_topup(merchant) for _ in range(3)]
 
     assert sweep_refunds() == 3
@@ -112,7 +112,7 @@ def at_once(work: Callable[[], object]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_workers_at_once_credit_once() -> None:
+def test_simultaneous_workers_credit_once() -> None:
     fulfilment = failed_topup(make_merchant())
     done: list[bool] = []
 
@@ -123,7 +123,7 @@ def test_many_workers_at_once_credit_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_control_without_the_lock_the_ledger_alone_stops_the_second_credit() -> None:
+def test_control_without_the_lock_the_ledger_refuses_the_second_credit() -> None:
     """Shows that the race is real: unlocked workers do reach the ledger, and it refuses them."""
     fulfilment = failed_topup(make_merchant())
     refused: list[bool] = []
@@ -153,7 +153,7 @@ def lose_wallet_of(merchant: Merchant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_refund_that_cannot_be_carried_out_stops_no_other(
+def test_failing_refund_does_not_stop_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     damaged, healthy = make_merchant(), make_merchant()
@@ -177,7 +177,7 @@ def test_a_refund_that_cannot_be_carried_out_stops_no_other(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_refund_that_waits_for_a_wallet_stops_no_other() -> None:
+def test_refund_waiting_for_a_wallet_does_not_stop_the_others() -> None:
     busy, healthy = make_merchant(), make_merchant()
     waiting, done = failed_topup(busy), failed_topup(healthy)
 
@@ -191,7 +191,9 @@ def test_a_refund_that_waits_for_a_wallet_stops_no_other() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sweep_ends_in_good_time_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_stops_at_its_limits_and_the_next_one_continues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     merchant = make_merchant()
     for _ in range(3):
         failed_topup(merchant)

@@ -1,4 +1,4 @@
-"""Editing a package while it sells never brings sold packages back."""
+"""Editing a top-up product while it sells never undoes a purchase's change of the stock."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from topups.topup_product_import import save_topup_products
 pytestmark = pytest.mark.django_db
 
 
-def test_saving_a_product_that_was_read_before_a_sale_keeps_the_sale(merchant: Merchant) -> None:
+def test_saving_a_stale_product_keeps_the_stock(merchant: Merchant) -> None:
     product = make_topup_product(available_stock=5)
     buy_topup(merchant, product)
 
@@ -20,7 +20,7 @@ def test_saving_a_product_that_was_read_before_a_sale_keeps_the_sale(merchant: M
     assert TopUpProduct.objects.get().name == "Another name"
 
 
-def test_stock_is_set_on_purpose_only(merchant: Merchant) -> None:
+def test_set_stock_sets_the_stock(merchant: Merchant) -> None:
     product = make_topup_product(available_stock=5)
 
     product.set_stock(None)
@@ -28,7 +28,7 @@ def test_stock_is_set_on_purpose_only(merchant: Merchant) -> None:
     assert TopUpProduct.objects.get().available_stock is None
 
 
-def test_an_import_that_does_not_mention_stock_leaves_it_alone(merchant: Merchant) -> None:
+def test_import_sets_the_stock_only_if_the_file_has_it(merchant: Merchant) -> None:
     product = make_topup_product(available_stock=5)
     row = {"id": product.pk, "name": "New", "currency": "USD", "price": product.price}
 
