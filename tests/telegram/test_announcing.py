@@ -1,4 +1,4 @@
-"""Which orders reach the operators' chat, where, and once."""
+"""Each order is announced once, in the chat of its route."""
 
 import pytest
 

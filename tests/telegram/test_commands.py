@@ -1,4 +1,4 @@
-"""The bot's answers to commands: to whom, and where."""
+"""The bot answers the commands of linked staff, in private and in the operators' chats."""
 
 import pytest
 

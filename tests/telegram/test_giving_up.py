@@ -1,4 +1,4 @@
-"""What Telegram refuses for good is given up with a mark, and can be tried again."""
+"""Announcements that Telegram refuses are given up visibly, and can be announced again."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Telegram asks to wait: the chat is left alone for that long, and other chats are not."""
+"""When Telegram limits a chat, only that chat is paused."""
 
 import pytest
 from django.urls import reverse
