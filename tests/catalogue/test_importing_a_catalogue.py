@@ -289,7 +289,7 @@ def test_a_problem_is_named_by_its_place(
         (b'{"products": [], "products": []}', "The name 'products' appears twice"),
         (b"\xff", "is not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "cannot be read"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "Cannot read the file or a number in it"),
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused(file: Path, content: bytes, line: str) -> None:

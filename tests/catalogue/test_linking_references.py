@@ -90,7 +90,7 @@ def test_accounts_do_not_share_names(merchant: Merchant) -> None:
         ("", "at least one character"),
         (" a", "starts with a letter or digit, not with U+0020"),
         ("_a", "starts with a letter or digit, not with _"),
-        ("a" * 65, "at most 64 characters; this has 65"),
+        ("a" * 65, "at most 64 characters; this one has 65"),
         ("a\n", "character 2 is U+000A"),
         ("a\x00", "character 2 is U+0000"),
         ("a@b", "character 2 is @"),

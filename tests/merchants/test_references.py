@@ -62,7 +62,7 @@ def test_a_reference_is_set_and_removed(owner: Membership, browser: Client) -> N
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("x" * 65, "at most 64 characters; this has 65"),
+        ("x" * 65, "at most 64 characters; this one has 65"),
         ("-abc", "starts with a letter or digit, not with -"),
         ("ab@c", "character 3 is @"),
         ("a\x00b", "character 2 is U+0000"),
