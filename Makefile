@@ -32,13 +32,13 @@ servers: $(VENV)/run.stamp ## run only PostgreSQL and Valkey, for manage.py in a
 	@exec $(RUN) -m embedded servers
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile $(ARGS)
 
 check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
 
 fast: $(VENV)/dev.stamp
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -q -n 2 $(FAST_TESTS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -q -n 2 --dist loadfile $(FAST_TESTS)
 
 bench: $(VENV)/bench.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)

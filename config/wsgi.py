@@ -3,22 +3,26 @@
 import gc
 import os
 
+import django
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-import config.celery  # noqa: F401  before the first request, which would wait for it
 from accounts.usage import start_writing
 from config.checks import refuse_unsafe_start
 from config.http.body_limits import buffer_chunked_bodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = buffer_chunked_bodies(get_wsgi_application())
+django.setup()
 refuse_unsafe_start()
-start_writing()
 
-# Load the URLs before the first request, then freeze every loaded object: the garbage collector
-# would otherwise scan these permanent objects again and again during requests.
+# Everything a request needs is loaded before the first one: Celery, which queues tasks, and the
+# URLs with their views. Then every loaded object is frozen: the garbage collector would otherwise
+# scan these permanent objects again and again during requests.
+import config.celery  # noqa: E402, F401
+
+application = buffer_chunked_bodies(get_wsgi_application())
+start_writing()
 _ = get_resolver().url_patterns
 gc.collect()
 gc.freeze()
