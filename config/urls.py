@@ -6,6 +6,7 @@ from django.urls import include, path
 from accounts.views import PingViewSet
 from catalogue.views import ProductViewSet
 from config.api.openapi import DocsView, openapi_json
+from config.api.paths import API_BASE
 from config.http import error_pages
 from config.http.health import healthz, readyz
 from operators.admin import second_factor
@@ -29,7 +30,7 @@ api_v1 = [
 ]
 
 urlpatterns = [
-    path("api/v1/", include(api_v1)),
+    path(f"{API_BASE[1:]}/", include(api_v1)),
     path("docs/", DocsView.as_view(url_name="openapi"), name="docs"),
     path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
     path(

@@ -19,6 +19,7 @@ from accounts.services import create_client
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Product, Shelf
+from config.api.paths import API_BASE
 from config.inputs import InputProblem
 from merchants.models import Membership, Role
 from operators.catalogue_file import import_rows
@@ -155,7 +156,7 @@ def welcome(demo: Demo, *, base_url: str) -> str:
     )
     body = json.dumps({"product_id": TRY_PRODUCT, "quantity": 1})
     return f"""\
-API      {base_url}/api/v1
+API      {base_url}{API_BASE}
 Docs     {base_url}/docs/
 Admin    {base_url}/admin/   user {ADMIN}, password {password}
 Merchant {base_url}/merchant/   email {OWNER}, password {owner_password}
@@ -163,7 +164,7 @@ API key  {demo.api_key}
 
 Buy a code:
 
-curl -sS {base_url}/api/v1/orders \\
+curl -sS {base_url}{API_BASE}/orders \\
   -H 'Authorization: Bearer {demo.api_key}' \\
   -H 'Content-Type: application/json' \\
   -H 'Idempotency-Key: demo-{secrets.token_hex(4)}' \\

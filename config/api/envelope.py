@@ -7,8 +7,6 @@ from django.http import HttpResponse
 from config.api.errors import ApiError
 from config.api.json import dumps
 
-API_PREFIX = "/api/"
-
 
 def success(data: Any) -> dict[str, Any]:
     """The body of a success: `{success: true, data}`."""

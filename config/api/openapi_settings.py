@@ -5,6 +5,8 @@
 
 from typing import Any
 
+from config.api.paths import API_BASE
+
 OPENAPI_SETTINGS: dict[str, Any] = {
     "TITLE": "Voucher and Player-ID Top-up Purchasing API",
     "VERSION": "1.1.0",
@@ -18,9 +20,9 @@ OPENAPI_SETTINGS: dict[str, Any] = {
         " `{message}`. Money values are exact JSON numbers; read them as decimals."
     ),
     "SERVE_INCLUDE_SCHEMA": False,
-    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SCHEMA_PATH_PREFIX": API_BASE,
     "SCHEMA_PATH_PREFIX_TRIM": True,
-    "SERVERS": [{"url": "/api/v1"}],
+    "SERVERS": [{"url": API_BASE}],
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [

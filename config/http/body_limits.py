@@ -8,7 +8,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from config.api.envelope import API_PREFIX, message_response
+from config.api.envelope import message_response
+from config.api.paths import API_PREFIX
 
 
 def buffer_chunked_bodies(application: WSGIApplication) -> WSGIApplication:

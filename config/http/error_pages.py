@@ -10,8 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import csrf, defaults
 
-from config.api.envelope import API_PREFIX, failure_response, message_response
+from config.api.envelope import failure_response, message_response
 from config.api.errors import ApiError, ErrorCode
+from config.api.paths import API_PREFIX
 
 
 def _is_api(request: HttpRequest) -> bool:

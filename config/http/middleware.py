@@ -6,7 +6,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import add_never_cache_headers
 
-from config.api.envelope import API_PREFIX, message_response
+from config.api.envelope import message_response
+from config.api.paths import API_PREFIX
 
 
 class ApiOverHttpsMiddleware:

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django_otp import middleware as otp
 from whitenoise import middleware as whitenoise
 
-from config.api.envelope import API_PREFIX
+from config.api.paths import API_PREFIX
 
 
 class OutsideApi:

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from config.api.paths import API_BASE
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
 from merchants.views.pages import show
@@ -82,7 +83,7 @@ def _show(
         member,
         f"merchants/{template}.html",
         title=title,
-        base_url=f"{settings.PUBLIC_URL}/api/v1",
+        base_url=f"{settings.PUBLIC_URL}{API_BASE}",
         window_minutes=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
         keep_days=settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
         **context,
