@@ -23,7 +23,7 @@ SPEND_TIMEOUT_SECONDS = 2  # short: the page is useful without this number
 
 
 @dataclass(frozen=True)
-class Step:
+class SetupStep:
     """A setup step of a new merchant."""
 
     done: bool
@@ -64,17 +64,19 @@ def _spent_today(account: Account) -> Decimal | None:
         return None
 
 
-def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[Step]:
+def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
     wallet, docs = reverse("merchants:wallet"), reverse("merchants:docs")
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [
-        Step(bool(balance_of(account)), "Add money to the wallet; support tells you how", wallet),
-        Step(keys.exists(), "Create a client and issue its first key", clients),
-        Step(
+        SetupStep(
+            bool(balance_of(account)), "Add money to the wallet; support tells you how", wallet
+        ),
+        SetupStep(keys.exists(), "Create a client and issue its first key", clients),
+        SetupStep(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
             "Buy the first order with the quick start",
             docs,
         ),
-        Step(alert, "Set a balance alert", wallet),
+        SetupStep(alert, "Set a balance alert", wallet),
     ]

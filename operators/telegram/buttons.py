@@ -1,4 +1,4 @@
-"""The callback data of a button: an act, an order, and a version of that order.
+"""The callback data of a button: an action, an order, and a version of that order.
 
 Telegram returns the bytes of the button, but other bytes could arrive too. The data is therefore
 signed with a key derived from SECRET_KEY. The version is the order's last event that the message
@@ -23,7 +23,7 @@ SIGNATURE_BYTES = 12
 
 
 @unique
-class Act(IntEnum):
+class Action(IntEnum):
     """What a button does. Posted messages contain these numbers, so they must not change."""
 
     CLAIM = 1
@@ -38,8 +38,8 @@ class Act(IntEnum):
 
 
 @dataclass(frozen=True)
-class Step:
-    """The label of an act, and the move it makes."""
+class ButtonMove:
+    """The label of an action, and the move it makes."""
 
     label: str
     move: Move
@@ -47,28 +47,28 @@ class Step:
 
     @property
     def asks(self) -> bool:
-        """Whether the act ends the order, and therefore needs a confirmation."""
+        """Whether the action ends the order, and therefore needs a confirmation."""
         return self.move in ENDING
 
 
-STEPS = {
-    Act.CLAIM: Step("Claim", Move.CLAIM),
-    Act.DONE: Step("Mark delivered", Move.COMPLETE),
-    Act.WRONG_ID: Step("Reject (wrong ID)", Move.REJECT, RejectReason.WRONG_ID),
-    Act.NO_STOCK: Step("Reject (no stock)", Move.REJECT, RejectReason.NO_STOCK),
-    Act.FAILED: Step("Reject (other)", Move.REJECT),
-    Act.UNREFUNDED: Step("Fail without refund", Move.REJECT_UNREFUNDED),
-    Act.UNSURE: Step("Send to review", Move.REVIEW),
-    Act.RELEASE: Step("Release", Move.RELEASE),
+BUTTON_MOVES = {
+    Action.CLAIM: ButtonMove("Claim", Move.CLAIM),
+    Action.DONE: ButtonMove("Mark delivered", Move.COMPLETE),
+    Action.WRONG_ID: ButtonMove("Reject (wrong ID)", Move.REJECT, RejectReason.WRONG_ID),
+    Action.NO_STOCK: ButtonMove("Reject (no stock)", Move.REJECT, RejectReason.NO_STOCK),
+    Action.FAILED: ButtonMove("Reject (other)", Move.REJECT),
+    Action.UNREFUNDED: ButtonMove("Fail without refund", Move.REJECT_UNREFUNDED),
+    Action.UNSURE: ButtonMove("Send to review", Move.REVIEW),
+    Action.RELEASE: ButtonMove("Release", Move.RELEASE),
 }
 
 
 @dataclass(frozen=True)
 class Press:
     """A button. `version` is the order's last event that the message showed; `sure` marks the
-    button that confirms an act."""
+    button that confirms an action."""
 
-    act: Act
+    action: Action
     fulfilment_id: int
     version: int
     sure: bool = False
@@ -80,7 +80,7 @@ class Forged(Exception):
 
 def encode(press: Press) -> str:
     """The callback data of a button: 40 ASCII characters."""
-    content = CONTENT.pack(press.act, press.sure, press.fulfilment_id, press.version)
+    content = CONTENT.pack(press.action, press.sure, press.fulfilment_id, press.version)
     return base64.urlsafe_b64encode(content + _sign(content)).decode()
 
 
@@ -93,8 +93,8 @@ def decode(data: str | None) -> Press:
     content, signature = signed[: CONTENT.size], signed[CONTENT.size :]
     if not constant_time_compare(signature, _sign(content)):
         raise Forged
-    act, sure, fulfilment_id, version = CONTENT.unpack(content)
-    return Press(Act(act), fulfilment_id, version, bool(sure))
+    action, sure, fulfilment_id, version = CONTENT.unpack(content)
+    return Press(Action(action), fulfilment_id, version, bool(sure))
 
 
 def _sign(content: bytes) -> bytes:

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from html import escape
 
 from operators.desk_summary import age_in_words
-from operators.telegram.buttons import STEPS, Act, Press, encode
+from operators.telegram.buttons import BUTTON_MOVES, Action, Press, encode
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
 
@@ -18,18 +18,18 @@ MAX_LENGTH = 4096  # UTF-16 units; the Bot API's limit for a message's text
 ROOM = 900  # UTF-16 units reserved for the lines below the fields
 LONGEST_VALUE = 255
 
-BUTTONS: dict[FulfilmentStatus, list[list[Act]]] = {
-    FulfilmentStatus.PENDING: [[Act.CLAIM]],
+BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
+    FulfilmentStatus.PENDING: [[Action.CLAIM]],
     FulfilmentStatus.PROCESSING: [
-        [Act.DONE],
-        [Act.WRONG_ID, Act.NO_STOCK],
-        [Act.FAILED, Act.UNSURE],
-        [Act.RELEASE],
+        [Action.DONE],
+        [Action.WRONG_ID, Action.NO_STOCK],
+        [Action.FAILED, Action.UNSURE],
+        [Action.RELEASE],
     ],
     FulfilmentStatus.PENDING_REVIEW: [
-        [Act.DONE],
-        [Act.WRONG_ID, Act.NO_STOCK],
-        [Act.FAILED, Act.UNREFUNDED],
+        [Action.DONE],
+        [Action.WRONG_ID, Action.NO_STOCK],
+        [Action.FAILED, Action.UNREFUNDED],
     ],
     FulfilmentStatus.COMPLETED: [],
     FulfilmentStatus.FAILED: [],
@@ -100,11 +100,11 @@ def last_event(fulfilment: Fulfilment) -> FulfilmentEvent:
 
 def question(press: Press) -> Rows:
     """The buttons that ask for confirmation before the press ends its order."""
-    yes = Press(press.act, press.fulfilment_id, press.version, sure=True)
-    back = Press(Act.BACK, press.fulfilment_id, press.version)
+    yes = Press(press.action, press.fulfilment_id, press.version, sure=True)
+    back = Press(Action.BACK, press.fulfilment_id, press.version)
     return [
         [
-            Button(f"Confirm: {STEPS[press.act].label}", encode(yes)),
+            Button(f"Confirm: {BUTTON_MOVES[press.action].label}", encode(yes)),
             Button("Go back", encode(back)),
         ]
     ]
@@ -121,7 +121,10 @@ def retired(fulfilment: Fulfilment) -> Message:
 
 def _buttons(fulfilment: Fulfilment, version: int) -> Rows:
     return [
-        [Button(STEPS[act].label, encode(Press(act, fulfilment.pk, version))) for act in row]
+        [
+            Button(BUTTON_MOVES[action].label, encode(Press(action, fulfilment.pk, version)))
+            for action in row
+        ]
         for row in BUTTONS[FulfilmentStatus(fulfilment.status)]
     ]
 

@@ -12,21 +12,21 @@ from django.db.models import Q
 
 from operators.models import Announcement, PlatformSettings
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
-from operators.telegram.buttons import STEPS, Act, Forged, Press, decode
+from operators.telegram.buttons import BUTTON_MOVES, Action, Forged, Press, decode
 from operators.telegram.message import Rows, last_event, question
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
 
 DONE = {
-    Act.CLAIM: "Claimed. The order is assigned to you.",
-    Act.DONE: "Marked as delivered.",
-    Act.WRONG_ID: "Rejected: wrong player ID. The merchant is refunded.",
-    Act.NO_STOCK: "Rejected: no stock. The merchant is refunded.",
-    Act.FAILED: "Rejected. The merchant is refunded.",
-    Act.UNREFUNDED: "Failed. The merchant is not refunded.",
-    Act.UNSURE: "Sent to review.",
-    Act.RELEASE: "Released. Other operators can claim the order.",
+    Action.CLAIM: "Claimed. The order is assigned to you.",
+    Action.DONE: "Marked as delivered.",
+    Action.WRONG_ID: "Rejected: wrong player ID. The merchant is refunded.",
+    Action.NO_STOCK: "Rejected: no stock. The merchant is refunded.",
+    Action.FAILED: "Rejected. The merchant is refunded.",
+    Action.UNREFUNDED: "Failed. The merchant is not refunded.",
+    Action.UNSURE: "Sent to review.",
+    Action.RELEASE: "Released. Other operators can claim the order.",
 }
 STATES = {
     FulfilmentStatus.PENDING: "waiting, released by {}",
@@ -78,7 +78,7 @@ def carry_out(pressed: Pressed) -> Verdict:
     try:
         operator = operator_of(pressed.telegram_user_id)
     except NotAnOperator as refused:
-        _refuse(pressed, fulfilment, f"pressed {press.act.name.lower()}")
+        _refuse(pressed, fulfilment, f"pressed {press.action.name.lower()}")
         return Verdict(str(refused), True)
     _note_where(pressed, fulfilment)
     return _move(fulfilment, press, operator)
@@ -97,16 +97,16 @@ def ask(press: Press) -> None:
 
 def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
     name = operator.user.get_username()
-    if press.act == Act.BACK:
+    if press.action == Action.BACK:
         request_refresh(fulfilment_id=fulfilment.pk)
         return Verdict("Nothing was changed.", name=name)
     if last_event(fulfilment).pk != press.version:
         return _too_late(fulfilment, press, operator)
-    step = STEPS[press.act]
-    if step.asks and not press.sure:
-        if not may_move(fulfilment, step.move, operator):
+    button_move = BUTTON_MOVES[press.action]
+    if button_move.asks and not press.sure:
+        if not may_move(fulfilment, button_move.move, operator):
             return Verdict(_why_not(fulfilment), True, name)
-        return Verdict(f"{step.label}? Please confirm.", name=name, ask=press)
+        return Verdict(f"{button_move.label}? Please confirm.", name=name, ask=press)
     try:
         moved = _move_as_shown(fulfilment, press, operator)
     except MoveRefused as refused:
@@ -114,7 +114,7 @@ def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
     if not moved:
         fulfilment.refresh_from_db()
         return _too_late(fulfilment, press, operator)
-    return Verdict(DONE[press.act], name=name)
+    return Verdict(DONE[press.action], name=name)
 
 
 def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> bool:
@@ -123,16 +123,16 @@ def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> 
     The row stays locked from the check to the move. Otherwise the order could be released in
     between, and be delivered without a claim.
     """
-    step = STEPS[press.act]
+    button_move = BUTTON_MOVES[press.action]
     with transaction.atomic():
         Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
         if last_event(fulfilment).pk != press.version:
             return False
         move_fulfilment(
             reference=fulfilment.order_reference,
-            move=step.move,
+            move=button_move.move,
             operator=operator,
-            reason=step.reason,
+            reason=button_move.reason,
         )
     return True
 
@@ -150,11 +150,11 @@ def _too_late(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdi
 
 def _is_of(event: FulfilmentEvent, press: Press, operator: Operator) -> bool:
     """Whether this same press caused the event, and was delivered twice."""
-    step = STEPS[press.act]
-    asked_only = step.asks and not press.sure
+    button_move = BUTTON_MOVES[press.action]
+    asked_only = button_move.asks and not press.sure
     return (
         not asked_only
-        and event.move == step.move
+        and event.move == button_move.move
         and event.channel == Channel.TELEGRAM
         and event.actor == operator.user.get_username()
     )

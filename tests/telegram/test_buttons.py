@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.telegram.buttons import (
+    BUTTON_MOVES,
     CONTENT,
     MAX_BYTES,
     SIGNATURE_BYTES,
-    STEPS,
-    Act,
+    Action,
     Forged,
     Press,
     decode,
@@ -23,15 +23,19 @@ LARGE = 2**63 - 1
 
 
 def test_decode_returns_what_was_encoded() -> None:
-    for act, sure, order in itertools.product(Act, (False, True), (1, LARGE)):
-        press = Press(act, order, LARGE, sure)
+    for action, sure, order in itertools.product(Action, (False, True), (1, LARGE)):
+        press = Press(action, order, LARGE, sure)
 
         assert decode(encode(press)) == press
         assert len(encode(press).encode()) <= MAX_BYTES
 
 
-def test_only_acts_that_end_an_order_ask() -> None:
-    assert {act for act in STEPS if not STEPS[act].asks} == {Act.CLAIM, Act.UNSURE, Act.RELEASE}
+def test_only_actions_that_end_an_order_ask() -> None:
+    assert {action for action in BUTTON_MOVES if not BUTTON_MOVES[action].asks} == {
+        Action.CLAIM,
+        Action.UNSURE,
+        Action.RELEASE,
+    }
 
 
 @given(st.one_of(st.none(), st.text(max_size=80)))
@@ -41,7 +45,7 @@ def test_any_other_data_is_forged(data: str | None) -> None:
 
 
 def test_changed_bit_is_forged() -> None:
-    signed = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
+    signed = base64.urlsafe_b64decode(encode(Press(Action.CLAIM, 7, 9)))
     for bit in range(len(signed) * 8):
         changed = bytearray(signed)
         changed[bit // 8] ^= 1 << bit % 8
@@ -51,8 +55,8 @@ def test_changed_bit_is_forged() -> None:
 
 
 def test_signature_is_valid_for_one_button_only() -> None:
-    done = base64.urlsafe_b64decode(encode(Press(Act.DONE, 7, 9)))
-    claim = base64.urlsafe_b64decode(encode(Press(Act.CLAIM, 7, 9)))
+    done = base64.urlsafe_b64decode(encode(Press(Action.DONE, 7, 9)))
+    claim = base64.urlsafe_b64decode(encode(Press(Action.CLAIM, 7, 9)))
     assert len(claim) == CONTENT.size + SIGNATURE_BYTES
 
     mixed = done[: CONTENT.size] + claim[CONTENT.size :]
@@ -62,7 +66,7 @@ def test_signature_is_valid_for_one_button_only() -> None:
 
 
 def test_secret_key_change_makes_buttons_invalid(settings: object) -> None:
-    data = encode(Press(Act.CLAIM, 7, 9))
+    data = encode(Press(Action.CLAIM, 7, 9))
     settings.SECRET_KEY = "another"  # type: ignore[attr-defined]
 
     with pytest.raises(Forged):

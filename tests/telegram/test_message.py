@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from operators.telegram.buttons import Act, decode
+from operators.telegram.buttons import Action, decode
 from operators.telegram.message import MAX_LENGTH, Message, last_event, question, render, retired
 from tests.factories import (
     buy_topup,
@@ -225,8 +225,8 @@ def test_question_keeps_the_act_and_version() -> None:
     ((yes, back),) = question(press)
 
     assert [yes.label, back.label] == ["Confirm: Claim", "Go back"]
-    assert (decode(yes.data).act, decode(yes.data).sure) == (Act.CLAIM, True)
-    assert (decode(back.data).act, decode(back.data).sure) == (Act.BACK, False)
+    assert (decode(yes.data).action, decode(yes.data).sure) == (Action.CLAIM, True)
+    assert (decode(back.data).action, decode(back.data).sure) == (Action.BACK, False)
     assert decode(yes.data).version == decode(back.data).version == message.version
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from operators.models import Announcement, AnnouncementState, TelegramLink
 from operators.telegram import presses
-from operators.telegram.buttons import Act, Press, encode
+from operators.telegram.buttons import Action, Press, encode
 from operators.telegram.message import last_event
 from operators.telegram.presses import Pressed, Verdict, carry_out
 from tests.concurrency.racing import start
@@ -33,9 +33,9 @@ def linked(number: int, **fields: Any) -> Operator:
     return operator
 
 
-def press(person: int, act: Act, fulfilment: Fulfilment, message_id: int = 1) -> Verdict:
+def press(person: int, action: Action, fulfilment: Fulfilment, message_id: int = 1) -> Verdict:
     version = last_event(fulfilment).pk
-    data = encode(Press(act, fulfilment.pk, version, sure=True))
+    data = encode(Press(action, fulfilment.pk, version, sure=True))
     return carry_out(Pressed(person, data, CHAT, message_id))
 
 
@@ -60,7 +60,7 @@ def test_order_released_during_a_press_is_not_delivered_by_it(
             return move_fulfilment(**arguments)
 
         monkeypatch.setattr(presses, "move_fulfilment", move_late)
-        press(1, Act.DONE, fulfilment)
+        press(1, Action.DONE, fulfilment)
 
     events = fulfilment.events.values_list("from_status", "move")
     assert ("pending", "complete") not in list(events)
@@ -85,7 +85,7 @@ def test_press_on_another_orders_message_does_not_adopt_it() -> None:
     row = announced(one, 11)
     announced(other, 12)
 
-    press(1, Act.CLAIM, one, message_id=12)
+    press(1, Action.CLAIM, one, message_id=12)
 
     row.refresh_from_db()
     assert (row.message_id, row.former_message_id) == (11, None)
@@ -97,7 +97,7 @@ def test_press_on_another_orders_message_still_moves_its_order() -> None:
     Announcement.objects.create(fulfilment=one, chat_id=CHAT, lost_answers=1)
     announced(other, 12)
 
-    verdict = press(1, Act.CLAIM, one, message_id=12)
+    verdict = press(1, Action.CLAIM, one, message_id=12)
 
     assert verdict.text == "Claimed. The order is assigned to you."
     assert Announcement.objects.get(fulfilment=one).message_id is None

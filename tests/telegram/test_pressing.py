@@ -6,7 +6,7 @@ import pytest
 
 from audit.models import AuditAction, AuditEntry
 from operators.models import TelegramLink
-from operators.telegram.buttons import Act, Press, encode
+from operators.telegram.buttons import Action, Press, encode
 from tests.factories import make_operator
 from tests.telegram.running import Desk
 from topups.fulfilments import move_fulfilment
@@ -130,7 +130,7 @@ def test_forged_button_does_nothing(desk: Desk) -> None:
     other, _ = desk.order()
     good = message.data("Claim")
     raw = bytearray(base64.urlsafe_b64decode(good))
-    raw[0] = Act.DONE
+    raw[0] = Action.DONE
     other_act = base64.urlsafe_b64encode(bytes(raw)).decode()
     raw = bytearray(base64.urlsafe_b64decode(good))
     raw[9] = other.pk % 256
@@ -159,7 +159,7 @@ def test_button_of_an_unknown_order_is_answered(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     _, message = desk.order()
 
-    answer = desk.api.press_data(anna, message, encode(Press(Act.CLAIM, 2**40, 1))).wait()
+    answer = desk.api.press_data(anna, message, encode(Press(Action.CLAIM, 2**40, 1))).wait()
 
     assert answer.text == "This order does not exist."
 
