@@ -15,7 +15,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from config.database.columns import NAME_LENGTH
 from config.inputs import InputProblem, clean_text
-from merchants.email.outbox import tell_owners
+from merchants.email.outbox import email_owners
 
 MAX_CLIENTS = 50
 MAX_LIVE_KEYS = 10
@@ -91,7 +91,7 @@ def issue_key(*, client: ApiClient, actor: User) -> str:
     """
     _check_live_keys(client)
     key = keys.issue_key(client=client, actor=actor)
-    _tell_owners(client, "API key issued", actor, Key=keys.prefix_of(key))
+    _email_owners(client, "API key issued", actor, Key=keys.prefix_of(key))
     return key
 
 
@@ -104,7 +104,7 @@ def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User) -> str:
     if overlap_hours:
         _check_live_keys(client)
     key = keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor)
-    _tell_owners(
+    _email_owners(
         client, "API keys rotated", actor,
         Key=keys.prefix_of(key), Overlap=f"{overlap_hours} h",
     )  # fmt: skip
@@ -116,7 +116,7 @@ def revoke_key(*, key: ApiKey, actor: User) -> bool:
     """Ends a key at once. Returns False if it was already revoked."""
     revoked = keys.revoke_key(key=key, actor=actor)
     if revoked:
-        _tell_owners(key.client, "API key revoked", actor, Key=key.prefix)
+        _email_owners(key.client, "API key revoked", actor, Key=key.prefix)
     return revoked
 
 
@@ -139,11 +139,11 @@ def _record(client: ApiClient, action: AuditAction, change: str, actor: User, **
     """Writes the audit entry of a change and the emails about it."""
     note = ", ".join([change, *(f"{name}: {value}" for name, value in facts.items())])
     record_action(actor=actor, action=action, on=client, note=note)
-    _tell_owners(client, change, actor, **facts)
+    _email_owners(client, change, actor, **facts)
 
 
-def _tell_owners(client: ApiClient, change: str, actor: User, **facts: str) -> None:
+def _email_owners(client: ApiClient, change: str, actor: User, **facts: str) -> None:
     assert client.account is not None  # noqa: S101  clients_of and add_client return no others
-    tell_owners(
+    email_owners(
         account=client.account, change=change, actor=actor, facts={"Client": client.name, **facts}
     )

@@ -27,7 +27,7 @@ def write_email(
     return email
 
 
-def tell_owners(
+def email_owners(
     *, account: Account, change: str, actor: User | None = None, facts: dict[str, str] | None = None
 ) -> None:
     """Emails every active owner what was changed and by whom, with `facts` as `name: value` lines.

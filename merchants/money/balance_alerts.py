@@ -16,7 +16,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from config.api.json import money_text
-from merchants.email.outbox import tell_owners, write_email
+from merchants.email.outbox import email_owners, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet
 
@@ -47,7 +47,7 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
         _change_level(before, level)
     level_text = _amount(level, account)
     record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
-    tell_owners(
+    email_owners(
         account=account,
         change="The balance alert was changed",
         actor=actor,
@@ -63,7 +63,7 @@ def sweep_balance_alerts() -> dict[str, int]:
     """
     armed = BalanceAlert.objects.filter(below=True, level__lte=BALANCE).update(below=False)
     fallen = _fallen().order_by("pk").values_list("pk", flat=True)
-    return {"told": sum(_email_owners(pk) for pk in fallen), "armed": armed}
+    return {"emailed": sum(_email_low_balance(pk) for pk in fallen), "armed": armed}
 
 
 def _fallen() -> QuerySet[BalanceAlert]:
@@ -71,7 +71,7 @@ def _fallen() -> QuerySet[BalanceAlert]:
 
 
 @transaction.atomic
-def _email_owners(account_id: int) -> bool:
+def _email_low_balance(account_id: int) -> bool:
     """Records the crossing and stores the emails in one transaction.
 
     Of two concurrent sweeps, one does so and the other gets False.

@@ -7,7 +7,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from accounts.second_factor import confirm_device, forget_second_factors
 from audit.models import AuditAction
 from audit.services import record_action
-from merchants.email.outbox import tell_owners
+from merchants.email.outbox import email_owners
 from merchants.models import MemberSession
 from merchants.people.sessions import end_member_sessions
 
@@ -19,14 +19,14 @@ def change_password(*, user: User, password: str) -> None:
     user.save(update_fields=["password"])
     # The new password invalidates the sessions. Deleting them removes them from the account page.
     end_member_sessions(MemberSession.objects.filter(user=user))
-    _tell(user, "Password changed")
+    _record_and_email(user, "Password changed")
 
 
 @transaction.atomic
 def turn_factor_on(*, device: TOTPDevice) -> list[str]:
     """Confirms the second factor. Returns its backup codes, to be shown once."""
     codes = confirm_device(device)
-    _tell(device.user, "Second factor turned on")
+    _record_and_email(device.user, "Second factor turned on")
     return codes
 
 
@@ -34,10 +34,10 @@ def turn_factor_on(*, device: TOTPDevice) -> list[str]:
 def turn_factor_off(*, user: User) -> None:
     """Deletes the second factor and its backup codes."""
     forget_second_factors(user=user)
-    _tell(user, "Second factor turned off")
+    _record_and_email(user, "Second factor turned off")
 
 
-def _tell(user: User, change: str) -> None:
+def _record_and_email(user: User, change: str) -> None:
     membership = user.membership
     record_action(
         actor=user,
@@ -46,4 +46,4 @@ def _tell(user: User, change: str) -> None:
         reference=user.email[:64],
         note=change,
     )
-    tell_owners(account=membership.account, change=change, actor=user)
+    email_owners(account=membership.account, change=change, actor=user)

@@ -13,7 +13,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from config.inputs import InputProblem
-from merchants.email.outbox import tell_owners, write_email
+from merchants.email.outbox import email_owners, write_email
 from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
@@ -62,7 +62,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
         },
         about=invitation.pk,
     )
-    tell_owners(
+    email_owners(
         account=account, change="Person invited", actor=invited_by,
         facts={"Email": email, "Role": role.label},
     )  # fmt: skip
@@ -136,7 +136,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
         reference=invitation.email[:64], note=invitation.role,
     )  # fmt: skip
-    tell_owners(
+    email_owners(
         account=invitation.account, change="Invitation accepted", actor=user,
         facts={"Email": invitation.email, "Role": Role(invitation.role).label},
     )  # fmt: skip

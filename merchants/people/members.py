@@ -9,7 +9,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from config.inputs import InputProblem
-from merchants.email.outbox import tell_owners
+from merchants.email.outbox import email_owners
 from merchants.models import Invitation, Membership, Role
 
 
@@ -30,7 +30,7 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> Membershi
         _keep_an_owner(member)
     before, member.role = Role(member.role), role
     member.save(update_fields=["role"])
-    _tell(
+    _record_and_email(
         member, AuditAction.MEMBER_CHANGED, "Role changed", actor,
         {"Person": member.user.email, "From": before.label, "To": role.label},
     )  # fmt: skip
@@ -50,7 +50,7 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
     unanswered.filter(invited_by=member.user).update(withdrawn_at=timezone.now())
     member.user.is_active = False
     member.user.save(update_fields=["is_active"])
-    _tell(
+    _record_and_email(
         member, AuditAction.MEMBER_REMOVED, "Person removed", actor,
         {"Person": member.user.email, "Role": Role(member.role).label},
     )  # fmt: skip
@@ -76,11 +76,11 @@ def _keep_an_owner(member: Membership) -> None:
         raise InputProblem("An account needs at least one owner. Make somebody else owner first.")
 
 
-def _tell(
+def _record_and_email(
     member: Membership, action: AuditAction, change: str, actor: User, facts: dict[str, str]
 ) -> None:
     note = ", ".join(f"{name}: {value}" for name, value in facts.items() if name != "Person")
     record_action(
         actor=actor, action=action, on=member, reference=member.user.email[:64], note=note
     )
-    tell_owners(account=member.account, change=change, actor=actor, facts=facts)
+    email_owners(account=member.account, change=change, actor=actor, facts=facts)

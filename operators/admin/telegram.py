@@ -136,7 +136,15 @@ class TelegramLinkAdmin(RecordAdmin):
 class AnnouncementAdmin(RecordAdmin):
     """Shows announcements. The only action announces orders again."""
 
-    list_display = ("order", "told", "chat_id", "announced_at", "repeats", "lost", "last_error")
+    list_display = (
+        "order",
+        "shown_state",
+        "chat_id",
+        "announced_at",
+        "repeats",
+        "lost",
+        "last_error",
+    )
     list_filter = (
         ("state", ChoicesDropdownFilter),
         ("fulfilment__product", RelatedDropdownFilter),
@@ -187,7 +195,7 @@ class AnnouncementAdmin(RecordAdmin):
         return link_to(row.fulfilment)
 
     @display(description="state", label={state.value: look for state, look in STATES.items()})
-    def told(self, row: Announcement) -> tuple[str, str]:
+    def shown_state(self, row: Announcement) -> tuple[str, str]:
         return row.state, AnnouncementState(row.state).label
 
     @admin.display(description="lost answers")

@@ -70,9 +70,9 @@ def test_each_crossing_sends_one_email_to_every_owner() -> None:
     }
 
     move(account, "20")
-    assert sweep_balance_alerts() == {"told": 0, "armed": 1}
+    assert sweep_balance_alerts() == {"emailed": 0, "armed": 1}
     move(account, "-20")
-    assert sweep_balance_alerts() == {"told": 1, "armed": 0}
+    assert sweep_balance_alerts() == {"emailed": 1, "armed": 0}
     assert len(emails()) == 4
 
 
@@ -112,7 +112,7 @@ def test_without_alert_or_wallet_no_email_is_sent() -> None:
     poor = make_account(wallet=False)
     set_balance_alert(account=poor, level=Decimal("1"), actor=make_member(poor).user)
 
-    assert sweep_balance_alerts() == {"told": 0, "armed": 0}
+    assert sweep_balance_alerts() == {"emailed": 0, "armed": 0}
     assert emails() == []
 
 
@@ -122,7 +122,7 @@ def test_concurrent_sweeps_send_one_email() -> None:
 
     told = race([sweep_balance_alerts] * 6)
 
-    assert sum(counts["told"] for counts in told) == 1
+    assert sum(counts["emailed"] for counts in told) == 1
     assert len(emails()) == 1
 
 
@@ -163,14 +163,14 @@ def test_the_crossing_and_its_emails_commit_together(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
 
     assert not BalanceAlert.objects.get(pk=account.pk).below
-    assert sweep_balance_alerts()["told"] == 1
+    assert sweep_balance_alerts()["emailed"] == 1
 
 
 def test_beat_runs_the_sweep() -> None:
     entry = app.conf.beat_schedule["sweep-balance-alerts"]
     app.loader.import_default_modules()
 
-    assert app.tasks[entry["task"]].run() == {"told": 0, "armed": 0}
+    assert app.tasks[entry["task"]].run() == {"emailed": 0, "armed": 0}
 
 
 def test_an_owner_sets_the_level_on_the_page() -> None:
