@@ -8,11 +8,9 @@ from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.schemas import ProductSerializer
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
-from config.api.pagination import page_data, read_page
+from config.api.openapi import PRODUCT_ID, answers, page_parameters, page_schema
+from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
-
-DEFAULT_PER_PAGE = 50
 
 
 class ProductViewSet(ApiViewSet):
@@ -25,7 +23,7 @@ class ProductViewSet(ApiViewSet):
                 "in_stock", bool, description="`1` or `true`: only products with codes in stock."
             ),
         ],
-        responses=answers(page_of(ProductSerializer)),
+        responses=answers(page_schema(ProductSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """The voucher catalogue."""

@@ -44,7 +44,7 @@ def purchase_vouchers(
     """
     reference = str(ULID())
     with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
-        sale = call(
+        order = call(
             "orders_purchase_vouchers",
             claim.record_id,
             claim.attempt,
@@ -56,13 +56,13 @@ def purchase_vouchers(
             merchant_reference,
             quantity,
         )
-    sealed_codes = sale.pop("sealed_codes")
+    sealed_codes = order.pop("sealed_codes")
     return {
-        **sale,
+        **order,
         "reference": reference,
         "status": OrderStatus.COMPLETED,
         "quantity": quantity,
-        "units": quantity // sale["units_per_sale"],
+        "units": quantity // order["units_per_sale"],
         "codes": [open_code(sealed).shown() for sealed in sealed_codes],
     }
 
@@ -87,7 +87,7 @@ def purchase_topup(
     values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())
     with refusals(_topup_refusal):
-        sale = call(
+        order = call(
             "orders_purchase_topup",
             claim.record_id,
             claim.attempt,
@@ -98,7 +98,7 @@ def purchase_topup(
             player_id,
             Jsonb(values),
         )
-    fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=sale["fulfilment_id"])
+    fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=order["fulfilment_id"])
     return {
         "reference": reference,
         "status": OrderStatus.PENDING,
@@ -108,10 +108,10 @@ def purchase_topup(
         "quantity": 1,
         "units": 1,
         "units_per_sale": 1,
-        "unit_price": sale["unit_price"],
-        "total_price": sale["unit_price"],
-        "currency": sale["currency"],
-        "created_at": sale["created_at"],
+        "unit_price": order["unit_price"],
+        "total_price": order["unit_price"],
+        "currency": order["currency"],
+        "created_at": order["created_at"],
         "fulfilment_status": FulfilmentStatus.PENDING,
         "refunded": False,
         "failure_reason": None,

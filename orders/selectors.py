@@ -52,7 +52,7 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
 
 def _show(row: dict[str, Any]) -> dict[str, Any]:
     """The order as the API shows it; `orders.schemas` describes it."""
-    sale = {
+    order = {
         "reference": row["reference"],
         "quantity": row["quantity"],
         "units": row["quantity"] // row["units_per_sale"],
@@ -64,7 +64,7 @@ def _show(row: dict[str, Any]) -> dict[str, Any]:
     }
     if row["fulfilment_status"] is None:
         return {
-            **sale,
+            **order,
             "status": OrderStatus.COMPLETED,
             "product_id": row["product_id"],
             "variation_id": row["variation_id"],
@@ -72,7 +72,7 @@ def _show(row: dict[str, Any]) -> dict[str, Any]:
             "codes": [open_code(sealed).shown() for sealed in row["sealed_codes"]],
         }
     return {
-        **sale,
+        **order,
         "status": status_of_topup(row["fulfilment_status"]),
         "delivery_type": "top_up",
         "system_product_id": row["system_product_id"],

@@ -10,7 +10,7 @@ from accounts.authentication import caller
 from config.api.envelope import success
 from config.api.errors import ErrorCode
 from config.api.json import JSON_MEDIA_TYPE, dumps
-from config.api.openapi import REPLAY_HEADER, answers, page_of, page_parameters
+from config.api.openapi import REPLAY_HEADER, answers, page_parameters, page_schema
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from idempotency.models import MAX_KEY_BYTES
@@ -34,7 +34,7 @@ from orders.requests import (
 )
 from orders.schemas import OrderSerializer
 
-DEFAULT_PER_PAGE = 25
+ORDERS_PER_PAGE = 25
 IDEMPOTENCY_KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP trims spaces
 PURCHASE_ERRORS = [
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED,
@@ -121,12 +121,12 @@ class OrderViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="list_orders",
-        parameters=page_parameters(DEFAULT_PER_PAGE),
-        responses=answers(page_of(OrderSerializer)),
+        parameters=page_parameters(ORDERS_PER_PAGE),
+        responses=answers(page_schema(OrderSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """This client's orders, newest first, each with its codes."""
-        page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
+        page = read_page(request, default_per_page=ORDERS_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
         return ok(page_data(orders, page=page, total=total))
 

@@ -6,13 +6,11 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, answers, page_of, page_parameters
-from config.api.pagination import page_data, read_page
+from config.api.openapi import PRODUCT_ID, answers, page_parameters, page_schema
+from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
 from topups import selectors
 from topups.schemas import TopUpProductSerializer
-
-DEFAULT_PER_PAGE = 50
 
 
 class TopUpProductViewSet(ApiViewSet):
@@ -22,7 +20,7 @@ class TopUpProductViewSet(ApiViewSet):
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
         ],
-        responses=answers(page_of(TopUpProductSerializer)),
+        responses=answers(page_schema(TopUpProductSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """The top-up catalogue."""

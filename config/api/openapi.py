@@ -182,7 +182,7 @@ def _envelope_of(serializer: SerializerClass) -> SerializerClass:
 
 
 @cache
-def page_of(serializer: SerializerClass) -> SerializerClass:
+def page_schema(serializer: SerializerClass) -> SerializerClass:
     """The serializer of the `data` of a list response: `items` and `pagination`."""
     name = serializer.__name__.removesuffix("Serializer")
     return _shape(f"{name}Page", items=serializer(many=True), pagination=PaginationSerializer())

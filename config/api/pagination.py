@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
+DEFAULT_PER_PAGE = 50  # of the catalogue; orders, which are larger, have their own
 MAX_PER_PAGE = 100
 # Larger than any real page; `MAX_PAGE * MAX_PER_PAGE` still fits PostgreSQL's bigint.
 MAX_PAGE = 10**12
