@@ -1,4 +1,7 @@
-"""Create and change clients, and switch accounts off and on, from the command line."""
+"""Create and change clients, and switch accounts off and on, from the command line.
+
+`create_account` is in wallets/provisioning.py, because it opens a wallet.
+"""
 
 from collections.abc import Sequence
 

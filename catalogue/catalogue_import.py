@@ -25,7 +25,7 @@ from catalogue.models import (
 )
 from config.api.serializer_fields import StrictIntegerField, StrictSerializer, StrictStringField
 from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
-from config.inputs import refuse
+from config.inputs import raise_problems
 
 MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows created elsewhere
 BATCH = 1000  # rows per statement
@@ -128,7 +128,7 @@ def save_catalogue(
         for product in products
         for variation in product.get("variations", [])
     ]
-    refuse(_find_problems(categories, products))
+    raise_problems(_find_problems(categories, products))
 
     saved_categories = save_rows(Category, categories, ["name", "active"])
     saved_products = save_rows(

@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from catalogue.codes import Code, code_digester, seal_code
 from catalogue.models import Shelf
-from config.inputs import SHOWN_PROBLEMS, InputProblem, refuse
+from catalogue.selectors import find_shelf
+from config.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
 
 COLUMNS = ("code", "serial_number", "pin_code")
 MAX_PART_LENGTH = 500
@@ -68,17 +69,6 @@ def import_codes(
         raise
     shelf.refresh_from_db()
     return shelf, number
-
-
-def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
-    """The product's own shelf, or the shelf of its variation. Raises InputProblem."""
-    shelf = Shelf.objects.filter(product=product_id, variation=variation_id).first()
-    if shelf is None:
-        what = f"product {product_id}"
-        if variation_id is not None:
-            what = f"variation {variation_id} of {what}"
-        raise InputProblem(f"There is no {what}.")
-    return shelf
 
 
 def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
@@ -131,7 +121,7 @@ def _good_rows(rows: Iterable[Row | str]) -> Iterator[Row]:
     remaining = iter(rows)
     for row in remaining:
         if isinstance(row, str):
-            refuse(chain([row], (other for other in remaining if isinstance(other, str))))
+            raise_problems(chain([row], (other for other in remaining if isinstance(other, str))))
             return
         yield row
 

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from django.db import transaction
 
 from accounts.models import Account
-from catalogue.code_import import find_shelf
 from catalogue.models import ReferenceLink
 from catalogue.reference_format import validate_reference
-from catalogue.selectors import shelves_on_sale
-from config.inputs import find_row, refuse
+from catalogue.selectors import find_shelf, shelves_on_sale
+from config.inputs import find_row, raise_problems
 
 
 def link_reference(
@@ -64,7 +63,7 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=references)
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
-        refuse(
+        raise_problems(
             f"the reference {link.reference!r} belongs to another shelf ({link.shelf}). Add that"
             " shelf to the file, or remove its reference first"
             for link in elsewhere.select_related("shelf__product", "shelf__variation")

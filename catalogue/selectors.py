@@ -13,6 +13,7 @@ from config.api.errors import ApiError, ErrorCode
 from config.api.pagination import Page
 from config.api.serializer_fields import MAX_ID
 from config.database.columns import NAME_LENGTH
+from config.inputs import InputProblem
 
 Named = TypeVar("Named", bound=Model)
 
@@ -66,6 +67,17 @@ def shelves_on_sale() -> QuerySet[Shelf]:
 def _shelves_of_products_on_sale() -> QuerySet[Shelf]:
     """`shelves_on_sale` without the joins, where the products are known to be on sale."""
     return Shelf.objects.filter(OnSale(Value(True), Value(True), "variation__active"))
+
+
+def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
+    """The product's own shelf, or the shelf of its variation. Raises InputProblem."""
+    shelf = Shelf.objects.filter(product=product_id, variation=variation_id).first()
+    if shelf is None:
+        what = f"product {product_id}"
+        if variation_id is not None:
+            what = f"variation {variation_id} of {what}"
+        raise InputProblem(f"There is no {what}.")
+    return shelf
 
 
 def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:

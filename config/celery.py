@@ -45,7 +45,7 @@ Transport.Channel = SurvivingChannel
 
 @celeryd_init.connect
 @beat_init.connect
-def refuse(**kwargs: object) -> None:
+def check_settings(**kwargs: object) -> None:
     """Applies the startup checks of the web server to a worker or scheduler."""
     refuse_unsafe_start()
 

@@ -22,7 +22,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         if text is None:
             return default
         if not (text.isascii() and text.isdecimal() and int(text) >= 1):
-            refuse(var, "must be a whole number of at least 1.")
+            stop_start(var, "must be a whole number of at least 1.")
         return int(text)
 
     def bool(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
@@ -31,21 +31,21 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         if text is None:
             return default
         if text.lower() not in WORDS:
-            refuse(var, "must be 1 or 0.")
+            stop_start(var, "must be 1 or 0.")
         return WORDS[text.lower()]
 
     def log_level(self, var: str, default: str) -> str:
         """The name of a standard logging level, in upper case."""
         text: str = self.ENVIRON.get(var) or default
         if text.upper() not in logging.getLevelNamesMapping():
-            refuse(var, "must be DEBUG, INFO, WARNING, ERROR or CRITICAL.")
+            stop_start(var, "must be DEBUG, INFO, WARNING, ERROR or CRITICAL.")
         return text.upper()
 
     def postgres(self, var: str) -> dict[str, Any]:
         """Django's database settings for a PostgreSQL URL. NAME may be empty."""
         url: str = self.ENVIRON.get(var) or "postgresql://"
         if not url.startswith(("postgresql://", "postgres://")):
-            refuse(var, "must begin with postgresql://.")
+            stop_start(var, "must begin with postgresql://.")
         parts: dict[str, Any] = self.db_url_config(url)
         return parts
 
@@ -53,10 +53,10 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         """A Redis or Valkey URL, or "" when the variable is unset or empty."""
         url: str = self.ENVIRON.get(var) or ""
         if url and not url.startswith(("redis://", "rediss://", "unix://")):
-            refuse(var, "must begin with redis://, rediss:// or unix://.")
+            stop_start(var, "must begin with redis://, rediss:// or unix://.")
         return url
 
 
-def refuse(var: str, rule: str) -> NoReturn:
+def stop_start(var: str, rule: str) -> NoReturn:
     """Ends the process with one line. The value is not shown: it may be a secret."""
     raise SystemExit(f"voucher.E009: {var} {rule}")

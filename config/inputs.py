@@ -43,7 +43,7 @@ def clean_text(text: str, *, what: str, max_length: int) -> str:
     return text
 
 
-def refuse(problems: Iterable[str]) -> None:
+def raise_problems(problems: Iterable[str]) -> None:
     """Raises InputProblem when there are problems: it lists the first 20 and counts the rest."""
     remaining = iter(problems)
     shown = list(islice(remaining, SHOWN_PROBLEMS))

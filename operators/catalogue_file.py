@@ -16,7 +16,7 @@ from catalogue.catalogue_import import (
     save_catalogue,
 )
 from config.database.functions import name_actor
-from config.inputs import InputProblem, refuse
+from config.inputs import InputProblem, raise_problems
 from topups.topup_product_import import TopUpProductRow, save_topup_products
 
 
@@ -43,7 +43,7 @@ def import_rows(content: Any, *, actor: str) -> dict[str, dict[str, int]]:
     """
     file = CatalogueFile(data=content)
     if not file.is_valid():
-        refuse(name_problems(file.errors))
+        raise_problems(name_problems(file.errors))
     rows = file.validated_data
     with transaction.atomic():
         name_actor(actor)

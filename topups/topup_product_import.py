@@ -20,7 +20,7 @@ from catalogue.catalogue_import import (
 )
 from catalogue.models import Category
 from config.api.serializer_fields import StrictIntegerField, StrictStringField
-from config.inputs import refuse
+from config.inputs import raise_problems
 from topups.models import (
     FIELD_LABEL_LENGTH,
     FIELD_NAME_LENGTH,
@@ -85,7 +85,7 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
     If the file lists the `fields` of a product, they replace the present ones, in that order.
     Orders keep their own copy. Raises InputProblem with the place of each problem in the file.
     """
-    refuse(_find_problems(products))
+    raise_problems(_find_problems(products))
     saved = save_rows(
         TopUpProduct,
         [{**row, "category_id": row["category"]} if "category" in row else row for row in products],

@@ -17,7 +17,7 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from config.api.serializer_fields import MAX_ID
-from config.inputs import InputProblem, refuse
+from config.inputs import InputProblem, raise_problems
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")
@@ -80,7 +80,7 @@ def set_reference(
                 reference=unlinked.reference,
             )  # fmt: skip
         return
-    refuse(broken_rules(reference))
+    raise_problems(broken_rules(reference))
     link = link_reference(
         account_id=account.pk, reference=reference,
         product_id=shelf.product_id, variation_id=shelf.variation_id,
@@ -185,7 +185,7 @@ def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
                 problems.append(f"line {line}: the same reference is in line {lines_of[reference]}")
             lines_of.setdefault(reference, line)
         found.setdefault(ids, (line, reference))
-    refuse(problems)
+    raise_problems(problems)
     return found
 
 
@@ -197,7 +197,7 @@ def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:
         shelves = shelves_on_sale().filter(product__in=products[start : start + PRODUCTS_AT_ONCE])
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
             shelf_ids[ShelfIds(product, variation)] = pk
-    refuse(
+    raise_problems(
         f"line {line}: the catalogue has no product {ids.product}"
         + (f" with variation {ids.variation}" if ids.variation else "")
         for ids, (line, _) in lines.items()
