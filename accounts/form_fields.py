@@ -1,4 +1,4 @@
-"""Form fields shared by the back office and the merchant site."""
+"""Form fields and helpers that the back office and the merchant site share."""
 
 from __future__ import annotations
 
@@ -7,10 +7,31 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest, QueryDict
 
 from accounts.models import validate_network
 
 MAX_NETWORKS = 200
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """The data of a POST for a form, even if empty; None for other methods, so the form stays
+    unbound."""
+    return request.POST if request.method == "POST" else None
+
+
+class SecondFactorCodeField(forms.CharField):
+    """A code of a second factor. Cleans to lower case without spaces."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            max_length=20,
+            help_text="Enter the code that your app shows, or one of your backup codes.",
+            **kwargs,
+        )
+
+    def clean(self, value: Any) -> str:
+        return str(super().clean(value)).replace(" ", "").lower()
 
 
 class NetworksField(forms.CharField):

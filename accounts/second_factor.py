@@ -21,6 +21,7 @@ from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 BACKUP_CODES = 10
+WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
 
 
 class SecondFactorMiddleware:

@@ -10,14 +10,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_otp import login, match_token, user_has_device
 
-from accounts.second_factor import must_show_factor, qr_code, typed_key, waiting_device
+from accounts.form_fields import posted
+from accounts.second_factor import WRONG_CODE, must_show_factor, qr_code, typed_key, waiting_device
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.sessions import end_member_sessions, sessions_of
 from merchants.views.forms import ChangePasswordForm, CodeForm
-from merchants.views.pages import confirm, posted, show
-
-WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
+from merchants.views.pages import confirm, show
 
 
 @require_safe

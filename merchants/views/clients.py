@@ -7,13 +7,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.addresses import Address, client_address, is_within
+from accounts.form_fields import posted
 from accounts.models import ApiClient, ApiKey
 from config.inputs import InputProblem
 from merchants.api_access import clients
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.forms import AllowlistForm, NameForm, RotateForm
-from merchants.views.pages import confirm, posted, show
+from merchants.views.pages import confirm, show
 
 ENDED_KEYS_SHOWN = 20
 # Prefix lengths that make an allowlist almost useless.

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from accounts.form_fields import NetworksField
+from accounts.form_fields import NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
 from config.api.serializer_fields import MAX_ID
 from config.database.columns import NAME_LENGTH
@@ -80,16 +80,9 @@ class RoleForm(forms.Form):
 
 
 class CodeForm(forms.Form):
-    """A code of a second factor, returned in lower case without spaces."""
-
-    code = forms.CharField(
-        max_length=20,
-        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
-        help_text="Enter the code that your app shows, or one of your backup codes.",
+    code = SecondFactorCodeField(
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True})
     )
-
-    def clean_code(self) -> str:
-        return str(self.cleaned_data["code"]).replace(" ", "").lower()
 
 
 class NameForm(forms.Form):

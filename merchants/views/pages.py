@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
@@ -43,11 +43,6 @@ def show(
         },
         status=status,
     )
-
-
-def posted(request: HttpRequest) -> QueryDict | None:
-    """The data of a POST for a form; None for other methods, so the form stays unbound."""
-    return request.POST if request.method == "POST" else None
 
 
 def confirm(

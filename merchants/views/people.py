@@ -8,13 +8,14 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.form_fields import posted
 from config.inputs import InputProblem
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.people.invitations import invite_person, open_invitations, withdraw_invitation
 from merchants.people.members import change_role, members_of, remove_member
 from merchants.views.forms import InviteForm, RoleForm
-from merchants.views.pages import confirm, posted, show
+from merchants.views.pages import confirm, show
 
 
 @require_safe

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.form_fields import posted
 from catalogue.models import Shelf
 from catalogue.selectors import list_products
 from config.api.json import money_text
@@ -25,7 +26,7 @@ from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
 from merchants.views.forms import ReferenceFileForm, ShelfForm
-from merchants.views.pages import confirm, posted, show
+from merchants.views.pages import confirm, show
 
 PER_PAGE = 50
 MAX_PAGE = 100_000

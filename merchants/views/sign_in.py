@@ -22,6 +22,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.form_fields import posted
 from config.inputs import InputProblem
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
@@ -101,7 +102,7 @@ def join(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def ask_reset(request: HttpRequest) -> HttpResponse:
     """Sends a reset email. The answer does not reveal whether the address belongs to a member."""
-    form = AskResetForm(request.POST if request.method == "POST" else None)
+    form = AskResetForm(posted(request))
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])
         messages.success(
@@ -149,7 +150,7 @@ def _move_token(request: HttpRequest, place: str) -> HttpResponse | None:
 
 
 def _password_form(user: User, request: HttpRequest) -> "SetPasswordForm[User]":
-    return SetPasswordForm(user, request.POST if request.method == "POST" else None)
+    return SetPasswordForm(user, posted(request))
 
 
 def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:

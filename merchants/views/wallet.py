@@ -17,6 +17,7 @@ from django.http import (
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.form_fields import posted
 from accounts.models import Account
 from config.api.json import money_text
 from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
@@ -121,7 +122,7 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
     account = member.account
     present = alert_of(account)
     form = AlertForm(
-        request.POST if request.method == "POST" else None,
+        posted(request),
         currency=account.currency,
         initial={"level": present and money_text(present.level)},
     )

@@ -23,7 +23,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.form_fields import NetworksField
+from accounts.form_fields import NetworksField, posted
 from accounts.keys import MAX_OVERLAP_HOURS, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
 from operators.admin.base import (
@@ -32,7 +32,6 @@ from operators.admin.base import (
     amount,
     link_to_list,
     page,
-    posted,
     staff_of,
     url_of,
 )

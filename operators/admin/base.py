@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.utils import get_fields_from_path
 from django.contrib.admin.widgets import AutocompleteSelect
@@ -14,7 +15,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -272,13 +273,8 @@ def staff_of(request: HttpRequest) -> User:
     return request.user
 
 
-def posted(request: HttpRequest) -> QueryDict | None:
-    """The data of a POST for a form, even if empty; None for a GET, so the form stays unbound."""
-    return request.POST if request.method == "POST" else None
-
-
 def page(
-    admin: ModelAdmin,
+    model_admin: ModelAdmin,
     request: HttpRequest,
     template: str,
     *,
@@ -286,18 +282,24 @@ def page(
     title: str,
     **context: Any,
 ) -> TemplateResponse:
+    """Renders our own template about `obj` in the frame of the back office."""
+    return site_page(
+        request,
+        template,
+        opts=model_admin.opts,
+        original=obj,
+        object=obj,
+        title=title,
+        **context,
+    )
+
+
+def site_page(request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
     """Renders our own template in the frame of the back office. It is never cached."""
-    request.current_app = admin.admin_site.name
+    request.current_app = admin.site.name
     return TemplateResponse(
         request,
         template,
-        {
-            **admin.admin_site.each_context(request),
-            "opts": admin.opts,
-            "original": obj,
-            "object": obj,
-            "title": title,
-            **context,
-        },
+        {**admin.site.each_context(request), **context},
         headers={"Cache-Control": "no-store"},
     )

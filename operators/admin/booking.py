@@ -16,9 +16,10 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from accounts.form_fields import posted
 from config.api.errors import OrderRefused
 from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
-from operators.admin.base import amount, page, posted, staff_of, url_of
+from operators.admin.base import amount, page, staff_of, url_of
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadAmount, adjust, deposit
 

@@ -14,6 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
+from accounts.form_fields import posted
 from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from config.api.serializer_fields import MAX_ID
@@ -26,7 +27,6 @@ from operators.admin.base import (
     link_to,
     link_to_list,
     page,
-    posted,
     staff_of,
     url_of,
 )

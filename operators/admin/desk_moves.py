@@ -17,7 +17,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from operators.admin.base import RecordAdmin, page, posted, staff_of, url_of
+from accounts.form_fields import posted
+from operators.admin.base import RecordAdmin, page, staff_of, url_of
 from operators.admin.desk_pages import queue_url
 from topups.fulfilments import (
     MoveRefused,

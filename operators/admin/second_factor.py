@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 from django import forms
-from django.contrib import admin, messages
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django_otp import login, match_token, user_has_device
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.form_fields import SecondFactorCodeField, posted
 from accounts.second_factor import (
+    WRONG_CODE,
     confirm_device,
     must_show_factor,
     qr_code,
     typed_key,
     waiting_device,
 )
-
-WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
+from operators.admin.base import site_page, staff_of
 
 
 class CodeForm(forms.Form):
-    """A code of a second factor, returned in lower case without spaces."""
-
-    code = forms.CharField(
-        max_length=20,
+    code = SecondFactorCodeField(
         widget=UnfoldAdminTextInputWidget(
             attrs={"autocomplete": "one-time-code", "autofocus": True, "inputmode": "text"}
-        ),
-        help_text="Enter the code that your app shows, or one of your backup codes.",
+        )
     )
-
-    def clean_code(self) -> str:
-        return str(self.cleaned_data["code"]).replace(" ", "").lower()
 
 
 def check(request: HttpRequest) -> HttpResponse:
     """Asks for the second factor, once per session."""
     if not must_show_factor(request):
         return HttpResponseRedirect(reverse("admin:index"))
-    form = CodeForm(request.POST if request.method == "POST" else None)
+    form = CodeForm(posted(request))
     if form.is_valid():
         device = match_token(request.user, form.cleaned_data["code"])
         if device is not None:
             login(request, device)
             return HttpResponseRedirect(reverse("admin:index"))
         form.add_error("code", WRONG_CODE)
-    return _page(
+    return site_page(
         request,
         "admin/confirm.html",
         title="Second factor",
@@ -70,14 +61,14 @@ def enrol(request: HttpRequest) -> HttpResponse:
             request, "You already have a second factor. To replace it, ask an administrator."
         )
         return HttpResponseRedirect(reverse("admin:index"))
-    device = waiting_device(user_of(request))
-    form = CodeForm(request.POST if request.method == "POST" else None)
+    device = waiting_device(staff_of(request))
+    form = CodeForm(posted(request))
     form.fields["code"].help_text = "Enter the six digits that your app shows now."
     if form.is_valid():
         if device.verify_token(form.cleaned_data["code"]):
             codes = confirm_device(device)
             login(request, device)
-            return _page(
+            return site_page(
                 request,
                 "admin/secret.html",
                 title="Backup codes",
@@ -87,7 +78,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
                 back=reverse("admin:index"),
             )
         form.add_error("code", WRONG_CODE)
-    return _page(
+    return site_page(
         request,
         "admin/two_factor_enrol.html",
         title="Turn on a second factor",
@@ -97,21 +88,4 @@ def enrol(request: HttpRequest) -> HttpResponse:
         form=form,
         button="Turn on",
         back=reverse("admin:index"),
-    )
-
-
-def user_of(request: HttpRequest) -> User:
-    """The signed-in user. Raises PermissionDenied if nobody is signed in."""
-    if not isinstance(request.user, User):
-        raise PermissionDenied
-    return request.user
-
-
-def _page(request: HttpRequest, template: str, **context: object) -> TemplateResponse:
-    request.current_app = admin.site.name
-    return TemplateResponse(
-        request,
-        template,
-        {**admin.site.each_context(request), **context},
-        headers={"Cache-Control": "no-store"},
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from config.inputs import InputProblem
-from operators.admin.base import staff_of
+from operators.admin.base import site_page, staff_of
 from operators.models import TelegramLink
 from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user
 
@@ -29,7 +28,7 @@ def link(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(problem))
         return HttpResponseRedirect(reverse("admin:index"))
     minutes = CODE_LIFETIME.total_seconds() // 60
-    return _page(
+    return site_page(
         request,
         "admin/secret.html",
         title="Link Telegram",
@@ -45,7 +44,7 @@ def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
         facts, button = ["Your account is not linked to a Telegram account."], "Get a code"
     else:
         facts, button = [f"Linked to Telegram user {linked.telegram_user_id}."], "Unlink"
-    return _page(
+    return site_page(
         request,
         "admin/confirm.html",
         title="Link Telegram",
@@ -54,14 +53,4 @@ def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
         button=button,
         danger=linked is not None,
         back=reverse("admin:index"),
-    )
-
-
-def _page(request: HttpRequest, template: str, **context: object) -> TemplateResponse:
-    request.current_app = admin.site.name
-    return TemplateResponse(
-        request,
-        template,
-        {**admin.site.each_context(request), **context},
-        headers={"Cache-Control": "no-store"},
     )
