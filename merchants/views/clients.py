@@ -221,32 +221,37 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
     a network is huge.
     """
     client = _client(member, client_id)
-    own = client_address(request)
-    warning = ""
     before = client.allowed_networks
-    if request.method == "POST":
-        form = AllowlistForm(request.POST)
-        if form.is_valid():
-            networks = form.cleaned_data["networks"]
-            if "add_own" in request.POST and own is not None:
-                together = dict.fromkeys([*networks, str(own)])
-                form = AllowlistForm(initial={"networks": list(together)})
-            else:
-                warning = _warn(networks, own, before=before)
-                if request.POST.get("before", _one_line(before)) != _one_line(before):
-                    warning = _warn_of_change(before)
-                elif not warning or form.cleaned_data["sure"] == warning:
-                    if clients.change_allowlist(
-                        client=client, networks=networks, before=before, actor=member.user
-                    ):
-                        messages.success(
-                            request, "The allowlist is changed. It applies from the next call."
-                        )
-                        return _to(client)
-                    before = _client(member, client_id).allowed_networks
-                    warning = _warn_of_change(before)
-    else:
-        form = AllowlistForm(initial={"networks": client.allowed_networks})
+    if request.method != "POST":
+        form = AllowlistForm(initial={"networks": before})
+        return _show_allowlist(request, member, client, form)
+    form = AllowlistForm(request.POST)
+    if not form.is_valid():
+        return _show_allowlist(request, member, client, form)
+    networks = form.cleaned_data["networks"]
+    own = client_address(request)
+    if "add_own" in request.POST and own is not None:
+        together = list(dict.fromkeys([*networks, str(own)]))
+        form = AllowlistForm(initial={"networks": together})
+        return _show_allowlist(request, member, client, form)
+    if request.POST.get("before", _one_line(before)) != _one_line(before):
+        return _show_allowlist(request, member, client, form, _warn_of_change(before))
+    warning = _warn(networks, own, before=before)
+    if warning and form.cleaned_data["sure"] != warning:
+        return _show_allowlist(request, member, client, form, warning)
+    if not clients.change_allowlist(
+        client=client, networks=networks, before=before, actor=member.user
+    ):
+        client = _client(member, client_id)
+        warning = _warn_of_change(client.allowed_networks)
+        return _show_allowlist(request, member, client, form, warning)
+    messages.success(request, "The allowlist is changed. It applies from the next call.")
+    return _to(client)
+
+
+def _show_allowlist(
+    request: HttpRequest, member: Member, client: ApiClient, form: AllowlistForm, warning: str = ""
+) -> HttpResponse:
     return show(
         request,
         member,
@@ -254,9 +259,9 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
         title="Allowlist",
         client=client,
         form=form,
-        own_address=own,
+        own_address=client_address(request),
         warning=warning,
-        before=_one_line(before),
+        before=_one_line(client.allowed_networks),
         back=_url(client),
     )
 
