@@ -129,26 +129,9 @@ def reveal_page(
     shown_on: VoucherCode | Order,
 ) -> HttpResponse:
     """Asks for confirmation, then shows the codes in clear text. They appear on no other page."""
-    back = url_of(shown_on)
     form = ConfirmForm(posted(request))
     if not form.is_valid():
-        where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
-        return page(
-            model_admin,
-            request,
-            "admin/confirm.html",
-            obj=shown_on,
-            title="Reveal",
-            form=form,
-            question=f"Show {_number(codes)} of {where} in clear text?",
-            facts=[
-                "The audit trail will record that you revealed it.",
-                *([] if order else ["This code is not sold yet. Anybody who sees it can use it."]),
-            ],
-            button="Reveal",
-            danger=True,
-            back=back,
-        )
+        return _ask_to_reveal(model_admin, request, codes, form, order=order, shown_on=shown_on)
     try:
         revealed = reveal_codes(
             codes=codes, order=order, actor=staff_of(request), note=form.cleaned_data["note"]
@@ -159,7 +142,7 @@ def reveal_page(
             "Nothing was revealed: the service does not have the encryption key of this code. Ask"
             " a server administrator to restore the key.",
         )
-        return HttpResponseRedirect(back)
+        return HttpResponseRedirect(url_of(shown_on))
     return page(
         model_admin,
         request,
@@ -168,7 +151,35 @@ def reveal_page(
         title="Revealed",
         warning="Anybody who reads this can use it. Leave the page when you are done.",
         groups=[{"title": f"Code {each.pk}", "parts": _named(each)} for each in revealed],
-        back=back,
+        back=url_of(shown_on),
+    )
+
+
+def _ask_to_reveal(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    codes: Sequence[VoucherCode],
+    form: ConfirmForm,
+    *,
+    order: Order | None,
+    shown_on: VoucherCode | Order,
+) -> HttpResponse:
+    where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
+    return page(
+        model_admin,
+        request,
+        "admin/confirm.html",
+        obj=shown_on,
+        title="Reveal",
+        form=form,
+        question=f"Show {_number(codes)} of {where} in clear text?",
+        facts=[
+            "The audit trail will record that you revealed it.",
+            *([] if order else ["This code is not sold yet. Anybody who sees it can use it."]),
+        ],
+        button="Reveal",
+        danger=True,
+        back=url_of(shown_on),
     )
 
 
