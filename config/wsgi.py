@@ -4,22 +4,23 @@ import gc
 import os
 
 import django
-from django.core.wsgi import get_wsgi_application
-from django.urls import get_resolver
-
-from accounts.usage import start_writing
-from config.checks import refuse_unsafe_start
-from config.http.body_limits import buffer_chunked_bodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-
 django.setup()
+
+from config.checks import refuse_unsafe_start
+
 refuse_unsafe_start()
 
 # Everything a request needs is loaded before the first one: Celery, which queues tasks, and the
 # URLs with their views. Then every loaded object is frozen: the garbage collector would otherwise
 # scan these permanent objects again and again during requests.
-import config.celery  # noqa: E402, F401
+from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
+
+import config.celery  # noqa: F401
+from accounts.usage import start_writing
+from config.http.body_limits import buffer_chunked_bodies
 
 application = buffer_chunked_bodies(get_wsgi_application())
 start_writing()
