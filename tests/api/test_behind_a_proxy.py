@@ -50,6 +50,23 @@ def test_plain_http_is_refused_and_not_redirected(call: Call, method: str, path:
     assert "Location" not in answer
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/readyz/bot"])
+def test_probes_are_answered_over_plain_http(settings: Settings, path: str) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    answer = Client(REMOTE_ADDR=PROXY).get(path)
+
+    assert answer.status_code in {200, 503}  # /readyz/bot is 503 while no bot runs
+    assert "Location" not in answer
+
+
+def test_pages_are_redirected_to_https(settings: Settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    answer = Client(REMOTE_ADDR=PROXY).get("/merchant/")
+
+    assert answer.status_code == 301
+    assert answer["Location"].startswith("https://")
+
+
 def test_x_forwarded_proto_of_an_untrusted_peer_is_ignored(call: Call) -> None:
     assert call(UNTRUSTED, X_Forwarded_Proto="https").json().keys() == {"message"}
 
