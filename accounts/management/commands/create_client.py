@@ -7,7 +7,10 @@ from config.command_line import JSONCommand
 
 
 class Command(JSONCommand):
-    help = "Creates an API client and prints its key, which cannot be shown again."
+    help = (
+        "Creates an API client and prints its key, which cannot be shown again. Acts again each"
+        " time it is run."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")

@@ -9,7 +9,10 @@ from config.inputs import find_row
 
 
 class Command(JSONCommand):
-    help = "Issues a new key for a client, prints it, and ends the other keys after an overlap."
+    help = (
+        "Issues a new key for a client, prints it, and ends the other keys after an overlap. Acts"
+        " again each time it is run."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("client_id", type=int)

@@ -9,7 +9,7 @@ from wallets.provisioning import create_account
 
 
 class Command(JSONCommand):
-    help = "Creates a merchant's account with its wallet."
+    help = "Creates a merchant's account with its wallet. Acts again each time it is run."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")

@@ -7,7 +7,10 @@ from wallets.provisioning import book_deposit
 
 
 class Command(JSONCommand):
-    help = "Books what a merchant paid in. A negative amount is booked as an adjustment."
+    help = (
+        "Books what a merchant paid in. A negative amount is booked as an adjustment. Acts again"
+        " each time it is run."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("account_id", type=int)
