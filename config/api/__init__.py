@@ -1,1 +1,1 @@
-"""The frame of every API response: envelope, errors, JSON, request fields, pagination, OpenAPI."""
+"""What all API endpoints share: envelope, errors, JSON, request fields, pagination, OpenAPI."""

@@ -18,7 +18,8 @@ class SQLFileChanged(Exception):
 class InstallSQL(RunSQL):
     """Runs one SQL file that has this SHA-256 (hexadecimal). Migrating backwards changes nothing.
 
-    The SQL must be repeatable, with statements such as CREATE OR REPLACE.
+    Functions and triggers are written with CREATE OR REPLACE, so that a later migration can install
+    a new version. A file with ALTER TABLE ... ADD or CREATE SEQUENCE runs only once.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
