@@ -55,10 +55,10 @@ def enqueue(task: str, *arguments: int) -> None:
     if pause:
         logger.error("task_not_queued", task=task, cause="the broker failed a moment ago")
         return
-    # Loaded at the first use: Celery takes a second, and most commands never queue a task.
-    from config.celery import app  # noqa: PLC0415
-
     try:
+        # Loaded at the first use: Celery takes a second, and most commands never queue a task.
+        from config.celery import app  # noqa: PLC0415
+
         with _producers().acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:
             app.send_task(
                 task,

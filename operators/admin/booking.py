@@ -18,7 +18,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import posted
 from config.api.errors import OrderRefused
-from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from config.database.columns import ACTOR_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
 from operators.admin.base import amount, page, staff_of, url_of
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadAmount, adjust, deposit
@@ -88,7 +88,7 @@ def _post(request: HttpRequest, wallet: Wallet, asked: dict[str, Any]) -> Ledger
     return carry_out(
         account=wallet.account,
         amount=asked["amount"],
-        actor=f"admin:{staff_of(request).get_username()}"[:100],
+        actor=f"admin:{staff_of(request).get_username()}"[:ACTOR_LENGTH],
         note=asked["reason"],
         booking=asked["booking"],
     )

@@ -21,6 +21,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 from telegram.ext import Application, ApplicationBuilder
 from telegram.request import HTTPXRequest
 
+import config.celery  # noqa: F401  before the first press that queues a task
 from operators.telegram import bot_health
 from operators.telegram.bot_api import base_url, describe
 from operators.telegram.chat_commands import MENU
