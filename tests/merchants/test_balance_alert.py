@@ -145,7 +145,7 @@ def test_control_sweeps_that_read_before_they_write_send_two(
                 Email.objects.create(kind=EmailKind.LOW_BALANCE, to="owner@example.com")
         return True
 
-    monkeypatch.setattr(balance_alerts, "_email_owners", careless)
+    monkeypatch.setattr(balance_alerts, "_email_low_balance", careless)
     race([sweep_balance_alerts] * 2)
 
     assert len(emails()) == 2

@@ -67,7 +67,7 @@ def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
 def test_the_demo_is_refused_in_production(settings: Settings) -> None:
     settings.HTTPS = True
 
-    with pytest.raises(CommandError, match="demo data"):
+    with pytest.raises(CommandError, match="Demo data is not loaded"):
         welcome()
 
     assert not VoucherCode.objects.exists()

@@ -290,7 +290,8 @@ def test_an_impossible_move_asks_for_no_confirmation(merchant: Merchant) -> None
 
     answer = browser.get(address, follow=True)
 
-    assert f"{fulfilment.order_reference} is Processing, claimed by anna" in said(answer)
+    kept = f"{fulfilment.order_reference} was not changed: it is Processing, claimed by anna"
+    assert kept in said(answer)
     assert answer.redirect_chain[-1][0] == f"{QUEUE}{fulfilment.pk}/change/"
 
 
