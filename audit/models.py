@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from config.database.columns import NOTE_LENGTH
+
 
 class AuditAction(models.TextChoices):
     """The actions that the audit trail records."""
@@ -54,7 +56,7 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=64)
     reference = models.CharField(max_length=64, blank=True, db_default="")
     request_id = models.CharField(max_length=64, blank=True, db_default="")
-    note = models.CharField(max_length=500, blank=True, db_default="")
+    note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

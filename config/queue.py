@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 if TYPE_CHECKING:
+    from celery import Celery
     from kombu.pools import ProducerPool
 
 logger = structlog.get_logger(__name__)
@@ -59,7 +60,7 @@ def enqueue(task: str, *arguments: int) -> None:
         # Loaded at the first use: Celery takes a second, and most commands never queue a task.
         from config.celery import app  # noqa: PLC0415
 
-        with _producers().acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:
+        with _producers(app).acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:
             app.send_task(
                 task,
                 arguments,
@@ -74,11 +75,9 @@ def enqueue(task: str, *arguments: int) -> None:
         logger.error("task_not_queued", task=task, cause=type(error).__name__)
 
 
-def _producers() -> "ProducerPool":
+def _producers(app: "Celery") -> "ProducerPool":
     """The pool that kombu keeps for this process, broker and set of options."""
     from kombu.pools import producers  # noqa: PLC0415
-
-    from config.celery import app  # noqa: PLC0415
 
     connection = app.connection_for_write(
         connect_timeout=TIMEOUT_SECONDS, transport_options=TIMEOUTS

@@ -1,7 +1,7 @@
-"""Emptying the tables between tests that commit, in milliseconds instead of a second.
+"""Empties between tests only the tables that a test filled.
 
 Django truncates every table and then adds content types, permissions and groups again. Most tests
-fill a few tables with a few rows, so a test run spent a third of its time there.
+fill a few tables with a few rows.
 """
 
 from collections.abc import Iterator
