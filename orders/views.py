@@ -7,6 +7,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
+from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ErrorCode
 from config.api.json import JSON_MEDIA_TYPE, dumps
@@ -125,9 +126,13 @@ class OrderViewSet(ApiViewSet):
         responses=answers(page_schema(OrderSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
-        """This client's orders, newest first, each with its codes."""
+        """This client's orders, newest first, each with its codes.
+
+        A page with many codes counts as more than one request: one more for every 500 codes.
+        """
         page = read_page(request, default_per_page=ORDERS_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
+        count_codes(request, sum(len(order["codes"]) for order in orders))
         return ok(page_data(orders, page=page, total=total))
 
     @extend_schema(

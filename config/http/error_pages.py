@@ -59,6 +59,16 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     return HttpResponse("Too many wrong passwords. Try again later.", status=status)
 
 
+def too_many_requests(request: HttpRequest, wait: int) -> HttpResponse:
+    """429 for a merchant site page: the account must wait this many seconds."""
+    return render(
+        request,
+        "merchants/429.html",
+        {"wait": wait},
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+    )
+
+
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404"""
     if _is_merchant_site(request):

@@ -16,12 +16,18 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from accounts.models import Account
+from accounts.rates import seconds_to_wait
+from config.http.error_pages import too_many_requests
 from merchants.models import Membership, Role
 from merchants.people.sessions import note_session_use
 
 P = ParamSpec("P")
 MemberView = Callable[Concatenate[HttpRequest, "Member", P], HttpResponseBase]
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+
+# Requests a minute of all members of one account. Pages and purchases share the web processes.
+PAGES_PER_MINUTE = 300
+HEAVY_PAGES_PER_MINUTE = 12  # each may take a second or more: exports, imports, sums
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,14 @@ def find_member(request: HttpRequest) -> Member | None:
     return Member(user, membership.account, Role(membership.role))
 
 
-def member_page(least: Role = Role.VIEWER) -> Callable[[MemberView[P]], View[P]]:
+def member_page(
+    least: Role = Role.VIEWER, *, heavy: bool = False
+) -> Callable[[MemberView[P]], View[P]]:
     """Restricts a view to members with at least this role, and passes it the member.
 
     The member is the view's second argument. Anonymous visitors are redirected to the sign-in
-    page. Signed-in users without the role raise PermissionDenied (403).
+    page. Signed-in users without the role raise PermissionDenied (403). An account that opens too
+    many pages, or too many `heavy` ones, gets a 429 page.
     """
 
     def decorate(view: MemberView[P]) -> View[P]:
@@ -63,12 +72,24 @@ def member_page(least: Role = Role.VIEWER) -> Callable[[MemberView[P]], View[P]]
             member = find_member(request)
             if member is None or not member.may(least):
                 raise PermissionDenied
+            wait = _seconds_to_wait(request, member.account, heavy=heavy)
+            if wait:
+                return too_many_requests(request, wait)
             note_session_use(request=request, user=member.user)
             return view(request, member, *args, **kwargs)
 
         return guarded
 
     return decorate
+
+
+def _seconds_to_wait(request: HttpRequest, account: Account, *, heavy: bool) -> int:
+    wait = seconds_to_wait(request, group="merchant_pages", key=account.pk, limit=PAGES_PER_MINUTE)
+    if heavy and not wait:
+        wait = seconds_to_wait(
+            request, group="merchant_heavy_pages", key=account.pk, limit=HEAVY_PAGES_PER_MINUTE
+        )
+    return wait
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:

@@ -70,7 +70,7 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page()
+@member_page(heavy=True)
 def export(request: HttpRequest, member: Member) -> HttpResponseBase:
     """The catalogue with the account's references, as a CSV file."""
     answer = send_file(
@@ -89,7 +89,7 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.DEVELOPER)
+@member_page(Role.DEVELOPER, heavy=True)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:
     """Sets the references of a CSV file, all of them or none."""
     form = ReferenceFileForm(posted(request), request.FILES or None)

@@ -71,7 +71,7 @@ def wallet(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page()
+@member_page(heavy=True)
 def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
     """The filtered statement as a file; 400 if the filter is invalid.
 
@@ -145,7 +145,7 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page()
+@member_page(heavy=True)
 def spend(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows what was spent in the last 30 days, by day and by product."""
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
