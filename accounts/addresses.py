@@ -1,14 +1,17 @@
-"""Where a request comes from, and whether an address is in a list of networks."""
+"""Where a request comes from, and the networks of an allowlist."""
 
 import ipaddress
 from collections.abc import Iterable
 from functools import lru_cache
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MAX_NETWORKS = 200  # of one allowlist
 
 
 def client_address(request: HttpRequest) -> Address | None:
@@ -39,6 +42,38 @@ def client_address_text(request: HttpRequest) -> str:
 def is_within(address: Address, networks: Iterable[str]) -> bool:
     """Whether one of the networks, IPv4 or IPv6, contains the address."""
     return any(address in _parse_network(network) for network in networks)
+
+
+def clean_networks(texts: Iterable[str]) -> list[str]:
+    """The networks of an allowlist in their normal form, each once.
+
+    10.1.2.3/8 becomes 10.0.0.0/8, and 10.1.2.3/32 becomes 10.1.2.3. Raises ValidationError if one
+    of them is not a network (`validate_network`), or if there are more than MAX_NETWORKS.
+    """
+    networks = list(dict.fromkeys(map(_normalize_network, texts)))
+    if len(networks) > MAX_NETWORKS:
+        raise ValidationError(f"Use at most {MAX_NETWORKS} addresses and networks.")
+    return networks
+
+
+def validate_network(text: str) -> None:
+    """Raises ValidationError unless `text` is an IPv4 or IPv6 address or network.
+
+    An IPv4 address written as IPv6 (::ffff:10.0.0.7) is refused. It would never match, because the
+    caller's address is compared as IPv4.
+    """
+    _normalize_network(text)
+
+
+def _normalize_network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        raise ValidationError(f"{text!r} is not an IP address or network.") from None
+    if network.version == 6 and network.network_address.ipv4_mapped:
+        raise ValidationError(f"Write {text!r} as an IPv4 address.")
+    single = network.prefixlen == network.max_prefixlen
+    return str(network.network_address if single else network)
 
 
 def _parse_address(text: str) -> Address | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
-from accounts.models import validate_network
-
-MAX_NETWORKS = 200
+from accounts.addresses import clean_networks
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
@@ -54,20 +50,7 @@ class NetworksField(forms.CharField):
 
     def clean(self, value: Any) -> list[str]:
         lines = [line.strip(" \t,;") for line in super().clean(value).splitlines()]
-        networks = list(dict.fromkeys(_network(line) for line in lines if line))
-        if len(networks) > MAX_NETWORKS:
-            raise ValidationError(f"At most {MAX_NETWORKS} lines.")
-        return networks
+        return clean_networks(line for line in lines if line)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return super().has_changed(self.prepare_value(initial), data)
-
-
-def _network(text: str) -> str:
-    """Normalizes a network: 10.1.2.3/8 becomes 10.0.0.0/8, 10.1.2.3/32 becomes 10.1.2.3."""
-    validate_network(text)
-    network = ipaddress.ip_network(text, strict=False)
-    if network.version == 6 and network.network_address.ipv4_mapped:
-        raise ValidationError(f"Write {text!r} as an IPv4 address.")
-    single = network.prefixlen == network.max_prefixlen
-    return str(network.network_address if single else network)

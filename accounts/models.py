@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from accounts.addresses import validate_network
 from config.database.columns import (
     CURRENCY_CODE,
     CURRENCY_LENGTH,
@@ -29,14 +28,6 @@ def default_rate_limit() -> int:
     """The limit of a new client, in requests per minute."""
     limit: int = settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE
     return limit
-
-
-def validate_network(text: str) -> None:
-    """Raises ValidationError unless `text` is an IPv4 or IPv6 address or network."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ValidationError(f"{text!r} is not an IP address or network.") from None
 
 
 class Account(models.Model):

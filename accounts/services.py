@@ -5,8 +5,10 @@
 
 from collections.abc import Sequence
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from accounts.addresses import clean_networks
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
 from config.database.columns import NAME_LENGTH
@@ -73,5 +75,12 @@ def _set_limits(
     if rate_limit is not None:
         client.rate_limit_per_minute = rate_limit
     if allowed_networks is not None:
-        client.allowed_networks = list(allowed_networks)
+        client.allowed_networks = _clean_allowlist(allowed_networks)
     client.full_clean()
+
+
+def _clean_allowlist(networks: Sequence[str]) -> list[str]:
+    try:
+        return clean_networks(networks)
+    except ValidationError as error:
+        raise ValidationError({"allowed_networks": error}) from None

@@ -6,6 +6,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+import accounts.addresses
 import accounts.models
 
 
@@ -37,7 +38,7 @@ class Migration(migrations.Migration):
                     "allowed_networks",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(
-                            max_length=49, validators=[accounts.models.validate_network]
+                            max_length=49, validators=[accounts.addresses.validate_network]
                         ),
                         blank=True,
                         default=list,

@@ -1,7 +1,10 @@
 """`create_client`, `set_client` and `set_account`: create, limit and switch off clients."""
 
 import pytest
+from django.core.exceptions import ValidationError
 
+from accounts.addresses import MAX_NETWORKS
+from accounts.form_fields import NetworksField
 from accounts.models import ApiClient, ApiKey
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_account
@@ -38,6 +41,38 @@ def test_an_allowlist_is_applied_and_replaced(merchant: Merchant) -> None:
     printed = run("set_client", client.pk, "--allow", "127.0.0.1")
     assert printed["allowed_networks"] == ["127.0.0.1"]
     assert merchant.get("/ping").status_code == 200
+
+
+@pytest.mark.parametrize("mapped", ["::ffff:10.0.0.7", "::ffff:10.0.0.0/104", "::FFFF:a00:7"])
+@pytest.mark.parametrize("command", ["create_client", "set_client"])
+def test_an_ipv4_mapped_address_is_refused_as_in_the_forms(
+    merchant: Merchant, command: str, mapped: str
+) -> None:
+    who = {"create_client": "Shop", "set_client": merchant.client.pk}[command]
+    with pytest.raises(ValidationError) as by_form:
+        NetworksField().clean(mapped)
+
+    assert refusal(command, who, "--allow", mapped) == (
+        f"allowed_networks: {by_form.value.messages[0]}"
+    )
+    assert "as an IPv4 address" in by_form.value.messages[0]
+    assert ApiClient.objects.get() == merchant.client
+
+
+def test_networks_are_normalized_as_in_the_forms(merchant: Merchant) -> None:
+    words = ["10.1.2.3/8", "10.0.0.0/8", "192.0.2.7/32", " 2001:DB8::/32", "::0/0"]
+
+    printed = run("set_client", merchant.client.pk, *(f"--allow={word}" for word in words))
+
+    assert printed["allowed_networks"] == ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::/0"]
+    assert printed["allowed_networks"] == NetworksField().clean("\n".join(words))
+
+
+def test_an_allowlist_has_a_limit(merchant: Merchant) -> None:
+    words = [f"--allow=10.0.{n}.0/24" for n in range(MAX_NETWORKS + 1)]
+
+    assert str(MAX_NETWORKS) in refusal("set_client", merchant.client.pk, *words)
+    run("set_client", merchant.client.pk, *words[1:])
 
 
 def test_a_client_is_switched_off_and_on(merchant: Merchant) -> None:
