@@ -1,13 +1,24 @@
 """Checks of what people type at a shell or provide in a file; a refusal is one line."""
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import TypeVar
+from unicodedata import category
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 SHOWN_PROBLEMS = 20
+
+# Categories of characters that show nothing: control, format, and the kinds of white space.
+INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+# Characters of other categories that show nothing: fillers, joiners, variation selectors, and code
+# points that Unicode keeps for more of them (Default_Ignorable_Code_Point); and the Braille blank.
+FILLERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 
 Row = TypeVar("Row", bound=Model)
 
@@ -25,6 +36,20 @@ def find_row(rows: QuerySet[Row], pk: int) -> Row:
     if row is None:
         raise InputProblem(f"There is no {rows.model._meta.verbose_name} {pk}.")
     return row
+
+
+def is_blank(text: str) -> bool:
+    """Whether the text shows nothing: it is empty, or has only invisible characters.
+
+    Python's `strip` removes white space only, and leaves for example a zero width space.
+    """
+    return all(category(one) in INVISIBLE or FILLERS.match(one) for one in text)
+
+
+def validate_not_blank(text: str) -> None:
+    """Raises ValidationError if the text shows nothing."""
+    if is_blank(text):
+        raise ValidationError("Enter text that can be seen.")
 
 
 def clean_text(text: str, *, what: str, max_length: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
 from config.api.serializer_fields import SHOWN_NAME_LENGTH
 from config.database.functions import query
+from config.inputs import is_blank
 from topups.models import FieldType
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -17,9 +18,10 @@ def read_fields(
     """The checked values as operators will read them:
     `[{"id", "name", "label", "value", "value_label"}]`.
 
-    `values` maps field ids to the values sent. Raises `validation_failed` for an unknown product
-    and for unknown, missing or invalid values, and `order_refused` (`product_inactive`) for a
-    product that is not on sale.
+    `values` maps field ids to the values sent. A null or blank value counts as not sent.
+
+    Raises `validation_failed` for an unknown product and for unknown, missing or invalid values,
+    and `order_refused` (`product_inactive`) for a product that is not on sale.
     """
     found = query("topups_fields_of", product_id)
     if not found:
@@ -37,11 +39,12 @@ def read_fields(
     values_read = []
     for name, field in fields.items():
         value = values.get(name)
-        problem = _problem(field, value, player_id)
+        sent = None if value is None or is_blank(value) else value
+        problem = _problem(field, sent, player_id)
         if problem:
             problems[f"fields.{name}"] = [problem]
-        elif value:
-            values_read.append(_read_field(field, value))
+        elif sent is not None:
+            values_read.append(_read_field(field, sent))
     if problems:
         raise ValidationFailed(problems)
     return values_read
@@ -59,8 +62,8 @@ def unknown_product() -> ValidationFailed:
 
 
 def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:
-    """A sentence on the rule that the value breaks, or None."""
-    if not value or not value.strip():
+    """A sentence on the rule that the value breaks, or None. A value of None was not sent."""
+    if value is None:
         return "This field is required." if field["required"] else None
     if field["type"] == FieldType.DROPDOWN:
         known = [option["value"] for option in field["options"]]

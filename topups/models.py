@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -24,6 +24,7 @@ from config.database.columns import (
     ORDER_REFERENCE_LENGTH,
     validate_currency,
 )
+from config.inputs import validate_not_blank
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64
@@ -148,9 +149,7 @@ class TopUpFieldOption(models.Model):
     """One choice of a dropdown. Merchants send its `value`."""
 
     field = models.ForeignKey(TopUpField, on_delete=models.CASCADE, related_name="options")
-    value = models.CharField(
-        max_length=MAX_FIELD_VALUE_LENGTH, validators=[RegexValidator(r"\S", "Not blank.")]
-    )
+    value = models.CharField(max_length=MAX_FIELD_VALUE_LENGTH, validators=[validate_not_blank])
     label = models.CharField(max_length=FIELD_LABEL_LENGTH, null=True, blank=True)
     position = models.PositiveSmallIntegerField(default=0)
 

@@ -20,7 +20,7 @@ from catalogue.catalogue_import import (
 )
 from catalogue.models import Category
 from config.api.serializer_fields import StrictIntegerField, StrictStringField
-from config.inputs import raise_problems
+from config.inputs import raise_problems, validate_not_blank
 from topups.models import (
     FIELD_LABEL_LENGTH,
     FIELD_NAME_LENGTH,
@@ -36,9 +36,12 @@ from topups.models import (
 
 
 class OptionRow(FileRow):
-    value = StrictStringField(max_length=MAX_FIELD_VALUE_LENGTH)
+    value = StrictStringField(max_length=MAX_FIELD_VALUE_LENGTH, validators=[validate_not_blank])
     label = StrictStringField(  # type: ignore[assignment]  # the contract's own word
-        max_length=FIELD_LABEL_LENGTH, required=False, allow_null=True
+        max_length=FIELD_LABEL_LENGTH,
+        required=False,
+        allow_null=True,
+        validators=[validate_not_blank],
     )
 
 

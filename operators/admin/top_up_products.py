@@ -13,6 +13,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
+from config.inputs import is_blank
 from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
 from operators.admin.form_fields import PriceField
 from topups.models import (
@@ -43,13 +44,13 @@ class OptionsField(forms.CharField):
         options: list[tuple[str, str | None]] = []
         for line in super().clean(value).splitlines():
             option, _, label = (part.strip() for part in line.partition("|"))
-            if not option:
+            if is_blank(option):
                 continue
             if len(option) > MAX_FIELD_VALUE_LENGTH or len(label) > FIELD_LABEL_LENGTH:
                 raise ValidationError(f"The option {option[:20]}… is too long.")
             if option in [known for known, _ in options]:
                 raise ValidationError(f"The option {option} appears twice.")
-            options.append((option, label or None))
+            options.append((option, None if is_blank(label) else label))
         return options
 
 

@@ -44,6 +44,7 @@ def test_a_dropdown_with_its_options_reaches_the_api(merchant: Merchant) -> None
     "row",
     [
         {"options": ""},
+        {"options": "\u200b"},
         {"type": "text", "options": "eu"},
         {"options": "eu\neu"},
         {"options": "x" * 256},

@@ -115,6 +115,44 @@ def test_a_bad_field_value_is_refused_before_any_debit(
     assert list(answer.json()["error"]["fields"]) == [f"fields.{field.number}"]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\u200b"], ids=ascii)
+@pytest.mark.parametrize("type", ["text", "number", "dropdown"])
+def test_a_blank_optional_field_counts_as_not_sent(
+    merchant: Merchant, type: str, blank: str
+) -> None:
+    product = make_topup_product()
+    options = ["eu"] if type == "dropdown" else []
+    field = make_field(product, type, options=options, required=False)
+
+    answer = buy(merchant, product, fields={str(field.number): blank})
+
+    assert answer.status_code == 201, answer.content
+    assert Fulfilment.objects.get().fields == []
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\u200b"], ids=ascii)
+@pytest.mark.parametrize("type", ["text", "number", "dropdown"])
+def test_a_blank_required_field_is_refused(merchant: Merchant, type: str, blank: str) -> None:
+    product = make_topup_product()
+    field = make_field(product, type, options=["eu"] if type == "dropdown" else [])
+
+    answer = buy(merchant, product, fields={str(field.number): blank})
+
+    assert_refused(merchant, answer, 422, code="validation_failed")
+    name = f"fields.{field.number}"
+    assert answer.json()["error"]["fields"] == {name: ["This field is required."]}
+
+
+def test_a_value_is_kept_as_sent(merchant: Merchant) -> None:
+    product = make_topup_product()
+    field = make_field(product, "text", required=False)
+
+    buy(merchant, product, fields={str(field.number): " \u200bab "})
+
+    (shown,) = Fulfilment.objects.get().fields
+    assert shown["value"] == " \u200bab "
+
+
 @pytest.mark.parametrize(
     "body",
     [

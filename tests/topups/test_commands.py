@@ -111,6 +111,14 @@ def test_fields_take_the_order_of_the_file(merchant: Merchant, tmp_path: Path) -
             r"topup_products\[0\].fields\[0\].options",
         ),
         (
+            {"fields": [{**GEMS["fields"][0], "options": [{"value": "\u200b"}]}]},
+            r"topup_products\[0\].fields\[0\].options\[0\].value: Enter text that can be seen",
+        ),
+        (
+            {"fields": [{**GEMS["fields"][0], "options": [{"value": "eu", "label": "\u3164"}]}]},
+            r"topup_products\[0\].fields\[0\].options\[0\].label: Enter text that can be seen",
+        ),
+        (
             {"fields": [GEMS["fields"][1], GEMS["fields"][1]]},
             r"topup_products\[0\].fields\[1\].id: repeats",
         ),

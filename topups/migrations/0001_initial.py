@@ -6,6 +6,8 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+import config.inputs
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -313,7 +315,7 @@ class Migration(migrations.Migration):
                     "value",
                     models.CharField(
                         max_length=255,
-                        validators=[django.core.validators.RegexValidator("\\S", "Not blank.")],
+                        validators=[config.inputs.validate_not_blank],
                     ),
                 ),
                 ("label", models.CharField(blank=True, max_length=200, null=True)),
