@@ -1,8 +1,9 @@
-"""Waits until a top-up is completed or has failed. It needs Python 3.9 or newer.
+"""Waits until a top-up is delivered, or has failed and is refunded. It needs Python 3.9 or newer.
 
     python wait_for_topup.py ORDER_REFERENCE
 
-The service sends no callbacks, so this program polls. Keep the pause within your rate limit.
+The service sends no callbacks, so this program polls. Keep the pause within your rate limit. The
+exit code is 1 if the top-up failed and no refund came: contact support then.
 """
 
 import json
@@ -15,18 +16,25 @@ import urllib.request
 BASE_URL = os.environ["VOUCHER_BASE_URL"]
 API_KEY = os.environ["VOUCHER_API_KEY"]
 PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "30"))
+# A refund normally takes seconds. Without one after this time, somebody has to look at the order.
+REFUND_WAIT = float(os.environ.get("VOUCHER_REFUND_WAIT_SECONDS", "900"))
 
 
 def wait(reference):
-    """Returns the order once its status is completed or failed."""
+    """Returns the order once it is completed, or failed and refunded.
+
+    A failed order that is not refunded within REFUND_WAIT seconds is returned too.
+    """
+    failed_at = None
     while True:
         order = read(reference)
         if order and order["status"] == "completed":
             return order
-        # `refunded` becomes true once the money is back in the wallet. If an operator reviewed the
-        # order, it may stay false: contact support then.
         if order and order["status"] == "failed":
-            return order
+            failed_at = failed_at or time.monotonic()
+            # `refunded` becomes true once the money is back in the wallet.
+            if order["refunded"] or time.monotonic() - failed_at >= REFUND_WAIT:
+                return order
         time.sleep(PAUSE)
 
 
@@ -46,4 +54,7 @@ def read(reference):
 
 
 if __name__ == "__main__":
-    print(json.dumps(wait(sys.argv[1])))
+    ended = wait(sys.argv[1])
+    print(json.dumps(ended))
+    if ended["status"] == "failed" and not ended["refunded"]:
+        sys.exit("The top-up failed and was not refunded. Contact support before you buy it again.")

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -28,6 +30,7 @@ from tests.factories import (
 from tests.live import LiveServer
 from tests.merchants.bad_network import BadNetwork, bad_network
 from topups.fulfilments import move_fulfilment
+from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
@@ -243,30 +246,81 @@ def test_the_first_calls_work(live: LiveServer) -> None:
     assert [item["name"] for item in topup_products["items"]] == ["Gems"]
 
 
-@pytest.mark.parametrize(
-    ("move", "status"), [(Move.COMPLETE, "completed"), (Move.REJECT, "failed")]
-)
-def test_the_waiting_program_waits_until_the_top_up_has_ended(
-    live: LiveServer, move: Move, status: str
-) -> None:
-    merchant = make_merchant(balance="100.00")
-    reference = buy_topup(merchant, make_topup_product())
-    program = [sys.executable, "wait_for_topup.py", reference]
+@contextmanager
+def waiting_for(
+    reference: str, live: LiveServer, merchant: Merchant, **variables: str
+) -> Iterator["subprocess.Popen[str]"]:
+    """The running waiting program."""
     environment = {
         "PATH": os.environ["PATH"],
         "VOUCHER_BASE_URL": f"{live.base_url}/api/v1",
         "VOUCHER_API_KEY": merchant.key,
         "VOUCHER_PAUSE_SECONDS": "0.1",
+        **variables,
     }
     with subprocess.Popen(
-        program, cwd=SNIPPETS, env=environment, stdout=subprocess.PIPE, text=True
-    ) as waiting:
-        with pytest.raises(subprocess.TimeoutExpired):
-            waiting.wait(1)
-        operator = make_operator()
-        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-        move_fulfilment(reference=reference, move=move, operator=operator)
-        out, _ = waiting.communicate(timeout=30)
+        [sys.executable, "wait_for_topup.py", reference],
+        cwd=SNIPPETS,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        try:
+            yield program
+        finally:
+            program.kill()
 
-    assert waiting.returncode == 0
-    assert json.loads(out)["status"] == status
+
+def assert_still_waits(program: "subprocess.Popen[str]") -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.wait(1)
+
+
+def test_the_waiting_program_waits_until_the_top_up_is_delivered(live: LiveServer) -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+    operator = make_operator()
+
+    with waiting_for(reference, live, merchant) as program:
+        assert_still_waits(program)
+        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+        move_fulfilment(reference=reference, move=Move.COMPLETE, operator=operator)
+        out, _ = program.communicate(timeout=30)
+
+    assert program.returncode == 0
+    assert json.loads(out)["status"] == "completed"
+
+
+def test_the_waiting_program_waits_until_a_failed_top_up_is_refunded(live: LiveServer) -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+    operator = make_operator()
+
+    with waiting_for(reference, live, merchant) as program:
+        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+        move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+        assert_still_waits(program)
+        assert sweep_refunds() == 1
+        out, _ = program.communicate(timeout=30)
+
+    assert program.returncode == 0
+    order = json.loads(out)
+    assert (order["status"], order["refunded"]) == ("failed", True)
+
+
+def test_the_waiting_program_says_that_no_refund_came(live: LiveServer) -> None:
+    """Staff may fail an order without a refund, after a review."""
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+    operator = make_operator()
+    move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+    move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+
+    with waiting_for(reference, live, merchant, VOUCHER_REFUND_WAIT_SECONDS="0.5") as program:
+        out, err = program.communicate(timeout=30)
+
+    assert program.returncode == 1
+    order = json.loads(out)
+    assert (order["status"], order["refunded"]) == ("failed", False)
+    assert "support" in err
