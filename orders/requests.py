@@ -17,6 +17,8 @@ from config.api.serializer_fields import (
 )
 from topups.models import MAX_FIELD_VALUE_LENGTH, MAX_FIELDS, MAX_PLAYER_ID_LENGTH
 
+TOPUP_ONLY = {"system_product_id", "player_id", "fields"}  # names that only a top-up has
+
 
 class VoucherPurchaseSerializer(StrictSerializer):
     """A purchase of voucher codes. `product_id` or `merchant_reference` names the product."""
@@ -43,6 +45,17 @@ class VoucherPurchaseSerializer(StrictSerializer):
         if data.get("product_id") is not None and data.get("merchant_reference") is not None:
             raise ApiError(ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS)
         return super().to_internal_value(data)
+
+    def unknown_fields(self, data: dict[str, Any]) -> dict[str, list[str]]:
+        """Also names `delivery_type` when the body looks like a top-up that misses or misspells it.
+
+        A body without `delivery_type: top_up` is read as a voucher purchase. The correct fields of
+        a top-up are unknown there, and without this message they would seem to be the mistake.
+        """
+        messages = super().unknown_fields(data)
+        if TOPUP_ONLY & data.keys() and data.get("delivery_type") != "voucher":
+            messages["delivery_type"] = ["Send `top_up` to buy a top-up."]
+        return messages
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "product_id" not in attrs and "merchant_reference" not in attrs:

@@ -1,6 +1,8 @@
 """Reads `page` and `per_page` and builds the `data` of list responses (contract, "Pagination")."""
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from rest_framework.request import Request
@@ -9,6 +11,7 @@ DEFAULT_PER_PAGE = 50  # of the catalogue; orders, which are larger, have their 
 MAX_PER_PAGE = 100
 # Larger than any real page; `MAX_PAGE * MAX_PER_PAGE` still fits PostgreSQL's bigint.
 MAX_PAGE = 10**12
+_INTEGER = re.compile(r"[+-]?\d+")
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ def page_data(items: Any, *, page: Page, total: int) -> dict[str, Any]:
 
 
 def _clamped(text: str | None, *, default: int, highest: int) -> int:
-    try:
-        number = int(text or "")
-    except ValueError:  # not a number, or more digits than Python converts
+    text = (text or "").strip()  # a plus sign in a query is read as a space
+    if not _INTEGER.fullmatch(text):
         return default
-    return min(max(number, 1), highest)
+    # Decimal has no limit on digits; int() refuses more than 4,300 of them.
+    return int(min(max(Decimal(text), 1), highest))

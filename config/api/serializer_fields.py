@@ -57,13 +57,15 @@ class StrictSerializer(serializers.Serializer[Any]):
     """
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        unknown = [name for name in data if name not in self.fields]
-        if unknown:
-            raise serializers.ValidationError(
-                {name[:SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:SHOWN_NAMES]}
-            )
+        if unknown := self.unknown_fields(data):
+            raise serializers.ValidationError(unknown)
         values: dict[str, Any] = super().to_internal_value(data)
         return values
+
+    def unknown_fields(self, data: dict[str, Any]) -> dict[str, list[str]]:
+        """The messages for undeclared names; at most SHOWN_NAMES of them, each shortened."""
+        unknown = [name for name in data if name not in self.fields]
+        return {name[:SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:SHOWN_NAMES]}
 
 
 class OneOfSerializer(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from config.api.pagination import MAX_PAGE
 from tests.contract.rows import LIMITS, table
 from tests.contract.situations import (
     WINDOW,
@@ -41,7 +42,12 @@ def per_page() -> None:
             ("x", default),
             ("", default),
             ("1.5", default),
-            ("9" * 5000, default),
+            ("9" * 5000, 100),
+            ("-" + "9" * 5000, 1),
+            ("+" + "9" * 5000, 100),
+            ("0" * 5000 + "7", 7),
+            ("\u0669" * 5000, 100),
+            ("1_0", default),
         ):
             query = {} if asked is None else {"per_page": asked}
             page = data(merchant.get(path, **query))["pagination"]
@@ -51,7 +57,17 @@ def per_page() -> None:
 def page() -> None:
     merchant = make_merchant()
     for path in ("/products", "/orders"):
-        for asked, used in (("1", 1), ("0", 1), ("-1", 1), ("x", 1), ("", 1), ("7", 7)):
+        for asked, used in (
+            ("1", 1),
+            ("0", 1),
+            ("-1", 1),
+            ("x", 1),
+            ("", 1),
+            ("7", 7),
+            ("9" * 20, MAX_PAGE),
+            ("9" * 5000, MAX_PAGE),
+            ("-" + "9" * 5000, 1),
+        ):
             found = data(merchant.get(path, page=asked))
             assert found["pagination"]["page"] == used, (path, asked)
             assert (found["items"], found["pagination"]["last_page"]) == ([], 1)

@@ -36,8 +36,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def topup(merchant: Merchant, product: TopUpProduct, key: str | None = None, **body: Any) -> Any:
-    body = {"player_id": "0012345", **body}
-    return merchant.buy(key, delivery_type="top_up", system_product_id=product.pk, **body)
+    """Buys a top-up. A value of `...` leaves the field out."""
+    sent = {"delivery_type": "top_up", "system_product_id": product.pk, "player_id": "0012345"}
+    sent |= body
+    return merchant.buy(key, **{name: value for name, value in sent.items() if value is not ...})
 
 
 # The catalogue.
@@ -188,6 +190,28 @@ def test_each_rule_of_the_top_up_body(case: Callable[[Merchant], None]) -> None:
     before = money()
     case(merchant)
     assert (money() == before) is (case is not rule_4)
+
+
+@pytest.mark.parametrize("sent", [..., None, "topup", "TOP_UP", "top_up ", "", 1, ["top_up"], {}])
+def test_a_wrong_delivery_type_next_to_top_up_fields_is_named(sent: Any) -> None:
+    merchant, product = make_merchant(), make_topup_product()
+    before = money()
+    answer = topup(merchant, product, delivery_type=sent)
+    assert refusal(answer)[:2] == (422, "validation_failed")
+    assert "`top_up`" in error(answer)["fields"]["delivery_type"][0]
+    assert money() == before
+
+
+def test_a_misspelt_delivery_type_name_is_named_with_the_right_one() -> None:
+    merchant, product = make_merchant(), make_topup_product()
+    answer = topup(merchant, product, delivery_type=..., delivery_typ="top_up")
+    assert {"delivery_type", "delivery_typ"} <= set(error(answer)["fields"])
+
+
+def test_a_voucher_purchase_with_top_up_fields_need_not_name_its_delivery_type() -> None:
+    """Control: `voucher` is what this merchant wants, so only the other fields are wrong."""
+    answer = make_shop().buy(delivery_type="voucher", player_id="1")
+    assert list(error(answer)["fields"]) == ["player_id"]
 
 
 LIMITS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
