@@ -34,6 +34,12 @@ def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Ite
             f"DJANGO_SECRET_KEY must have at least {MIN_SECRET_KEY_LENGTH} characters.",
             id="voucher.E002",
         )
+    if any(len(key) < MIN_SECRET_KEY_LENGTH for key in settings.SECRET_KEY_FALLBACKS):
+        yield Error(
+            f"Each key of DJANGO_SECRET_KEY_FALLBACKS must have at least {MIN_SECRET_KEY_LENGTH}"
+            " characters.",
+            id="voucher.E002",
+        )
     try:
         sealing.parse_keys(settings.CODE_ENCRYPTION_KEYS)
     except sealing.BadKeys as error:

@@ -24,6 +24,8 @@ if "DATABASE_URL" not in os.environ:
 
 # Secrets. The system checks refuse to start with an empty one (config/checks.py).
 SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
+# Earlier keys, newest first. What they signed stays valid (docs/production.md, "Secret key").
+SECRET_KEY_FALLBACKS = env.list("DJANGO_SECRET_KEY_FALLBACKS", default=[])
 CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
 
 DEBUG = False

@@ -1,8 +1,9 @@
 """The callback data of a button: an action, an order, and a version of that order.
 
 Telegram returns the bytes of the button, but other bytes could arrive too. The data is therefore
-signed with a key derived from SECRET_KEY. The version is the order's last event that the message
-showed. A late, repeated or reordered press names an old version and changes nothing.
+signed with a key derived from SECRET_KEY; SECRET_KEY_FALLBACKS are accepted too. The version is the
+order's last event that the message showed. A late, repeated or reordered press names an old version
+and changes nothing.
 """
 
 import base64
@@ -11,8 +12,10 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, unique
 
+from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from operators.telegram.secret_keys import accepted_secret_keys
 from topups.fulfilments import RejectReason
 from topups.transitions import ENDING, Move
 
@@ -75,13 +78,14 @@ class Press:
 
 
 class Forged(Exception):
-    """The data is not from a button of this service, or SECRET_KEY has changed."""
+    """The data is not from a button of this service, or its secret key is no longer accepted."""
 
 
 def encode(press: Press) -> str:
     """The callback data of a button: 40 ASCII characters."""
     content = CONTENT.pack(press.action, press.sure, press.fulfilment_id, press.version)
-    return base64.urlsafe_b64encode(content + _sign(content)).decode()
+    signature = _sign(content, settings.SECRET_KEY)
+    return base64.urlsafe_b64encode(content + signature).decode()
 
 
 def decode(data: str | None) -> Press:
@@ -91,11 +95,14 @@ def decode(data: str | None) -> Press:
     except (UnicodeEncodeError, binascii.Error, ValueError):
         raise Forged from None
     content, signature = signed[: CONTENT.size], signed[CONTENT.size :]
-    if not constant_time_compare(signature, _sign(content)):
+    if not any(
+        constant_time_compare(signature, _sign(content, key)) for key in accepted_secret_keys()
+    ):
         raise Forged
     action, sure, fulfilment_id, version = CONTENT.unpack(content)
     return Press(Action(action), fulfilment_id, version, bool(sure))
 
 
-def _sign(content: bytes) -> bytes:
-    return salted_hmac(SALT, content, algorithm="sha256").digest()[:SIGNATURE_BYTES]
+def _sign(content: bytes, secret_key: str) -> bytes:
+    signature = salted_hmac(SALT, content, secret=secret_key, algorithm="sha256").digest()
+    return signature[:SIGNATURE_BYTES]

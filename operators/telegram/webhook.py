@@ -14,6 +14,7 @@ from telegram import Bot, Update
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
+from operators.telegram.secret_keys import accepted_secret_keys
 from operators.telegram.updates import read_update
 
 MAX_BODY = 1024 * 1024
@@ -22,8 +23,25 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 def secret_token() -> str:
     """The secret Telegram sends with each update. It is derived from SECRET_KEY and the token."""
-    token = settings.TELEGRAM_BOT_TOKEN
-    return salted_hmac("operators.telegram.webhook", token, algorithm="sha256").hexdigest()
+    return _secret_tokens()[0]
+
+
+def is_from_telegram(shown: str) -> bool:
+    """Whether `shown` is our secret. After a rotation of SECRET_KEY, Telegram sends the old one
+    until the bot has registered the new one."""
+    return any(compare_digest(shown.encode(), token.encode()) for token in _secret_tokens())
+
+
+def _secret_tokens() -> list[str]:
+    return [
+        salted_hmac(
+            "operators.telegram.webhook",
+            settings.TELEGRAM_BOT_TOKEN,
+            secret=key,
+            algorithm="sha256",
+        ).hexdigest()
+        for key in accepted_secret_keys()
+    ]
 
 
 class Webhook:
@@ -74,7 +92,7 @@ class _Handler(RequestHandler):
 
     async def post(self) -> None:
         shown = self.request.headers.get(HEADER, "")
-        if not compare_digest(shown.encode(), secret_token().encode()):
+        if not is_from_telegram(shown):
             self.set_status(HTTPStatus.FORBIDDEN)
             return
         self.set_status(await self._webhook.take(self.request.body))

@@ -30,6 +30,10 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "no secret key": ({"DJANGO_SECRET_KEY": None}, "voucher.E002"),
     "empty secret key": ({"DJANGO_SECRET_KEY": ""}, "voucher.E002"),
     "short secret key": ({"DJANGO_SECRET_KEY": "s" * 49}, "voucher.E002"),
+    "short fallback key": (
+        {"DJANGO_SECRET_KEY_FALLBACKS": f"{'f' * 50},{'s' * 49}"},
+        "voucher.E002",
+    ),
     "no encryption key": ({"CODE_ENCRYPTION_KEYS": None}, "voucher.E003"),
     "encryption key without an id": ({"CODE_ENCRYPTION_KEYS": KEY}, "voucher.E003"),
     "encryption key id 0": ({"CODE_ENCRYPTION_KEYS": f"0:{KEY}"}, "voucher.E003"),

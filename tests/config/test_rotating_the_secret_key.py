@@ -1,0 +1,152 @@
+"""A new DJANGO_SECRET_KEY ends nothing while the old one is a fallback, and everything after that.
+
+Whatever the service signs with its secret key has a case here.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.test import Client
+from pytest_django import Settings
+
+from accounts.second_factor import confirm_device, waiting_device
+from merchants.email.sending import sweep_emails
+from merchants.models import MemberSession, Role
+from merchants.people.invitations import invite_person
+from operators.telegram import webhook
+from operators.telegram.buttons import Action, Forged, Press, decode, encode
+from tests.merchants.people import PASSWORD, make_member
+from tests.operators.back_office import make_staff
+
+pytestmark = pytest.mark.django_db
+
+OLD, NEW = "o" * 50, "n" * 50
+
+Works = Callable[[], bool]
+
+
+def member_session() -> Works:
+    member, browser = make_member(), Client()
+    browser.post("/merchant/sign-in/", {"username": member.user.email, "password": PASSWORD})
+    ends = browser.session.get_expiry_date()
+
+    def works() -> bool:
+        signed_in = browser.get("/merchant/account/").status_code == 200
+        if signed_in:
+            assert browser.session.get_expiry_date() == ends
+            assert MemberSession.objects.get().session_id == browser.session.session_key
+        return signed_in
+
+    return works
+
+
+def staff_session() -> Works:
+    """A session that has shown its second factor; the rotation does not ask for it again."""
+    staff = make_staff()
+    device = waiting_device(staff)
+    (backup, *_) = confirm_device(device)
+    browser = Client()
+    browser.force_login(staff)
+    browser.post("/admin/two-factor/", {"code": backup})
+    return lambda: browser.get("/admin/password_change/").status_code == 200
+
+
+def message_for_the_next_page() -> Works:
+    browser = Client()
+    browser.post("/merchant/password/forgotten/", {"email": "nobody@merchant.example"})
+    return lambda: "If this address" in browser.get("/merchant/sign-in/").content.decode()
+
+
+def invitation_link() -> Works:
+    owner = make_member()
+    invite_person(
+        account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
+    )
+    return link_works("/merchant/join/")
+
+
+def reset_link() -> Works:
+    member = make_member()
+    Client().post("/merchant/password/forgotten/", {"email": member.user.email})
+    return link_works("/merchant/password/new/")
+
+
+def link_works(page: str) -> Works:
+    sweep_emails()
+    (link,) = re.findall(rf"{page}\S+", "".join(str(message.body) for message in mail.outbox))
+    return lambda: Client().get(link, follow=True).status_code == 200
+
+
+def button() -> Works:
+    press = Press(Action.CLAIM, 7, 9)
+    data = encode(press)
+
+    def works() -> bool:
+        try:
+            return decode(data) == press
+        except Forged:
+            return False
+
+    return works
+
+
+def update_from_telegram() -> Works:
+    token = webhook.secret_token()
+    return lambda: webhook.is_from_telegram(token)
+
+
+SIGNED: list[Callable[[], Works]] = [
+    member_session,
+    staff_session,
+    message_for_the_next_page,
+    invitation_link,
+    reset_link,
+    button,
+    update_from_telegram,
+]
+
+
+@pytest.fixture
+def rotate(settings: Any) -> Callable[..., None]:
+    def rotate(key: str, *fallbacks: str) -> None:
+        settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = key, list(fallbacks)
+
+    settings.TELEGRAM_BOT_TOKEN = "4711:a-token-of-nobody"
+    rotate(OLD)
+    return rotate
+
+
+@pytest.mark.parametrize("sign", SIGNED)
+def test_what_the_old_key_signed_stays_valid(
+    sign: Callable[[], Works], rotate: Callable[..., None]
+) -> None:
+    works = sign()
+    rotate(NEW, OLD)
+    assert works()
+
+
+@pytest.mark.parametrize("sign", SIGNED)
+def test_without_the_fallback_it_ends(
+    sign: Callable[[], Works], rotate: Callable[..., None]
+) -> None:
+    works = sign()
+    rotate(NEW)
+    assert not works()
+
+
+def test_a_used_session_outlives_the_fallback(rotate: Callable[..., None]) -> None:
+    works = member_session()
+    rotate(NEW, OLD)
+    assert works()
+    rotate(NEW)
+    assert works()
+
+
+def test_the_new_key_signs(settings: Settings, rotate: Callable[..., None]) -> None:
+    rotate(NEW, OLD)
+    works = [button(), update_from_telegram()]
+    rotate(NEW)
+    assert all(one() for one in works)
