@@ -9,16 +9,15 @@ redis-py's client takes one from the pool and instruments it for every command.
 from functools import cached_property
 from typing import Any
 
-from django.core.cache.backends.redis import RedisCache, RedisCacheClient
-from redis import ConnectionPool
-from redis.backoff import NoBackoff
+from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import ConnectionError as ConnectionLost
-from redis.retry import Retry
+
+from config import cache
 
 MOST_REMEMBERED = 10_000
 
 
-class CountingClient(RedisCacheClient):
+class CountingClient(cache.ImpatientClient):
     """For counters only: `add` may report a counter that the server has just lost as existing."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -55,13 +54,18 @@ class CountingClient(RedisCacheClient):
         return pool.connection_class(**pool.connection_kwargs)  # not from the pool
 
     def _count(self, key: Any, delta: int) -> int:
-        count: int
+        return cache.outage.run(lambda: self._increment(key, delta))
+
+    def _increment(self, key: Any, delta: int) -> int:
         try:
-            self._connection.send_command("INCRBY", key, delta)
-            count = self._connection.read_response()
-        except ConnectionLost:  # the connection reconnects at the next command
-            count = self._kept.incr(key, delta)
-        return count
+            return self._send("INCRBY", key, delta)
+        except ConnectionLost:  # a restart of the cache closed the connection: connect again
+            return self._send("INCRBY", key, delta)
+
+    def _send(self, *command: Any) -> int:
+        self._connection.send_command(*command)
+        number: int = self._connection.read_response()
+        return number
 
 
 class CountingRedisCache(RedisCache):
@@ -70,14 +74,3 @@ class CountingRedisCache(RedisCache):
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)
         self._class = CountingClient
-
-
-class ImpatientPool(ConnectionPool):
-    """Connections that retry a failed command once, immediately.
-
-    By default, redis-py waits for seconds between retries. A cache that is down must not delay a
-    request that long. The one retry replaces a connection that a restart of the cache has closed.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(retry=Retry(NoBackoff(), 1), **options)

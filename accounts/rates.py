@@ -6,6 +6,8 @@ from django_ratelimit.core import get_usage
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 
+from config.cache import CacheLost
+
 logger = structlog.get_logger(__name__)
 
 WINDOW = 60  # seconds
@@ -17,8 +19,9 @@ def seconds_to_wait(
     """Counts `times` more for this key, and returns how many seconds its owner must wait.
 
     0 means: not more than `limit` in the current window of a minute. Otherwise at least 1. `group`
-    says what is counted; each key has one counter in each group. If the cache fails, nothing is
-    counted, the failure is logged, and the answer is 0.
+    says what is counted; each key has one counter in each group. While the cache is lost, nothing
+    is counted and the answer is 0: this limit protects the service from load, and a lost cache must
+    not stop purchases.
     """
     wait = 0
     try:
@@ -33,7 +36,9 @@ def seconds_to_wait(
             # The count is 0 when the cache lost the counter.
             if usage and usage["count"] and usage["should_limit"]:
                 wait = max(1, usage["time_left"])  # the window may end within this second
-    except (RedisError, OSError) as error:
+    except CacheLost:  # logged once, by config/cache.py
+        return 0
+    except RedisError as error:
         logger.error("rate_limit_not_counted", cause=type(error).__name__)
         return 0
     return wait

@@ -161,8 +161,55 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
         )
 
 
+@register(TAG, deploy=True)
+def check_connections(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.W003 to W005: a remote database, cache or broker uses TLS and asks for a password.
+
+    `check --deploy` runs it. The messages never quote an address: it may contain a password.
+    """
+    database = settings.DATABASES["default"]
+    options = database["OPTIONS"]
+    hosts = database.get("HOST", "").split(",")
+    if not all(not host or host.startswith("/") or _is_local(host) for host in hosts):
+        if options.get("sslmode") not in ("require", "verify-ca", "verify-full"):
+            yield Warning(
+                "DATABASE_URL names a remote database without TLS: add ?sslmode=verify-full.",
+                id="voucher.W003",
+            )
+        if not (database.get("PASSWORD") or options.get("passfile") or options.get("sslcert")):
+            yield Warning(
+                "DATABASE_URL names a remote database without a password.", id="voucher.W003"
+            )
+    yield from _check_url("REDIS_URL", settings.REDIS_URL, "cache", "voucher.W004")
+    if settings.CELERY_BROKER_URL != settings.REDIS_URL:
+        for url in settings.CELERY_BROKER_URL.split(";"):
+            yield from _check_url("CELERY_BROKER_URL", url, "broker", "voucher.W005")
+
+
+ENCRYPTED = {"redis": "rediss", "amqp": "amqps", "pyamqp": "amqps"}
+
+
+def _check_url(variable: str, url: str, what: str, id: str) -> Iterable[CheckMessage]:
+    address = urlsplit(url)
+    if not address.hostname or _is_local(address.hostname):
+        return
+    if address.scheme in ENCRYPTED:
+        yield Warning(
+            f"{variable} names a remote {what} without TLS:"
+            f" begin it with {ENCRYPTED[address.scheme]}://.",
+            id=id,
+        )
+    if not (address.password or "password=" in address.query):
+        yield Warning(f"{variable} names a remote {what} without a password.", id=id)
+
+
 def _is_local(host: str) -> bool:
-    return host in ("localhost", "127.0.0.1", "::1")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def refuse_unsafe_start() -> None:

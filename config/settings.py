@@ -139,16 +139,17 @@ REDIS_URL = env.redis("REDIS_URL")
 if REDIS_URL:
     _redis = {
         "LOCATION": REDIS_URL,
-        # Short timeouts, and no back-off between retries, keep an unreachable cache from delaying
-        # a request by seconds. The one retry replaces a connection that a cache restart left stale.
+        # A failing cache delays one request of a process by a timeout. After that, the process
+        # does without the cache for some seconds (config/cache.py).
         "OPTIONS": {
             "socket_connect_timeout": 0.25,
             "socket_timeout": 0.25,
-            "pool_class": "accounts.counting_cache.ImpatientPool",
+            "pool_class": "config.cache.ImpatientPool",
+            "serializer": "config.cache.JSONSerializer",
         },
     }
     CACHES = {
-        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", **_redis},
+        "default": {"BACKEND": "config.cache.ImpatientRedisCache", **_redis},
         "counters": {"BACKEND": "accounts.counting_cache.CountingRedisCache", **_redis},
     }
     RATELIMIT_USE_CACHE = "counters"

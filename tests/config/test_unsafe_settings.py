@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,55 @@ def test_safe_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
     )
+
+
+def deployment_warnings(folder: Path, others: dict[str, str | None]) -> list[str]:
+    """The ids of the warnings of `check --deploy` about connections, in this environment."""
+    variables = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
+    checked = subprocess.run(
+        [sys.executable, PROJECT / "manage.py", "check", "--deploy"],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "secret" not in checked.stderr
+    return re.findall(r"voucher\.W00[345]", checked.stderr)
+
+
+DATABASE, CACHE, BROKER = "voucher.W003", "voucher.W004", "voucher.W005"
+
+
+@pytest.mark.parametrize(
+    ("others", "ids"),
+    [
+        ({"DATABASE_URL": "postgresql://voucher:secret@db.example/voucher"}, [DATABASE]),
+        (
+            {"DATABASE_URL": "postgresql://voucher:secret@db.example/v?sslmode=prefer"},
+            [DATABASE],
+        ),
+        ({"DATABASE_URL": "postgresql://voucher@db.example/v?sslmode=verify-full"}, [DATABASE]),
+        ({"DATABASE_URL": "postgresql://voucher@10.0.0.7/voucher"}, [DATABASE] * 2),
+        ({"REDIS_URL": "redis://:secret@cache.example/0"}, [CACHE]),
+        ({"REDIS_URL": "rediss://cache.example/0"}, [CACHE]),
+        ({"CELERY_BROKER_URL": "amqp://voucher:secret@broker.example//"}, [BROKER]),
+        ({"CELERY_BROKER_URL": "amqps://broker.example//"}, [BROKER]),
+        (
+            {
+                "DATABASE_URL": "postgresql://voucher:secret@db.example/v?sslmode=verify-full",
+                "REDIS_URL": "rediss://:secret@cache.example/0",
+                "CELERY_BROKER_URL": "amqps://voucher:secret@broker.example//",
+            },
+            [],
+        ),
+        ({"DATABASE_URL": "postgresql:///voucher", "REDIS_URL": "unix:///run/valkey"}, []),
+    ],
+)
+def test_an_open_connection_to_another_host_causes_a_warning(
+    others: dict[str, str | None], ids: list[str], tmp_path: Path
+) -> None:
+    assert deployment_warnings(tmp_path, others) == ids
 
 
 def test_atomic_requests_stops_the_start() -> None:
