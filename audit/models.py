@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from config.database.columns import NOTE_LENGTH
+from config.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 
 
 class AuditAction(models.TextChoices):
@@ -40,7 +40,8 @@ class AuditEntry(models.Model):
 
     `object_type` and `object_id` identify the object without a foreign key, so an entry never
     prevents the deletion of its object and outlives it. `actor` is a foreign key, because users are
-    never deleted, only deactivated.
+    never deleted, only deactivated. Without one, `actor_name` says who ran the command, such as
+    `shell:anna`; both are empty for what the service did by itself.
     """
 
     actor = models.ForeignKey(
@@ -50,6 +51,12 @@ class AuditEntry(models.Model):
         blank=True,
         related_name="audit_entries",
         help_text="Empty for a command on the server.",
+    )
+    actor_name = models.CharField(
+        max_length=ACTOR_LENGTH,
+        blank=True,
+        db_default="",
+        help_text="Who ran the command on the server.",
     )
     action = models.CharField(max_length=32, choices=AuditAction)
     object_type = models.CharField(max_length=100)

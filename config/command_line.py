@@ -1,5 +1,7 @@
 """Base classes of the management commands: JSON on stdout, a failure as one line on stderr."""
 
+import os
+import pwd
 from abc import abstractmethod
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
@@ -10,10 +12,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DataError, OperationalError
+from structlog.contextvars import bound_contextvars
 
 from config.api.errors import ApiError
 from config.api.json import dumps
 from config.checks import TAG
+from config.database.columns import ACTOR_LENGTH
 from config.database.sealing import CannotOpen
 from config.inputs import InputProblem, one_line
 
@@ -45,7 +49,30 @@ class JSONCommand(ServiceCommand):
         """Does the work and returns the object to print."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(dumps(self.answer(**options)).decode())
+        with acting_from_shell():
+            self.stdout.write(dumps(self.answer(**options)).decode())
+
+
+def shell_actor() -> str:
+    """Who runs this command, as the ledger and the audit trail name them: `shell:anna`.
+
+    The user of the operating system; with sudo, the user who called sudo.
+    """
+    name = os.environ.get("SUDO_USER", "")
+    if not name or not name.isprintable():
+        uid = os.getuid()
+        try:
+            name = pwd.getpwuid(uid).pw_name
+        except KeyError:  # a container may run as a number that has no name
+            name = str(uid)
+    return f"shell:{name}"[:ACTOR_LENGTH]
+
+
+@contextmanager
+def acting_from_shell() -> Iterator[None]:
+    """Within the block, audit entries without a user and log lines say who runs the command."""
+    with bound_contextvars(shell_actor=shell_actor()):
+        yield
 
 
 @contextmanager

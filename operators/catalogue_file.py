@@ -28,19 +28,17 @@ class CatalogueFile(FileRow):
     topup_products = serializers.ListField(child=TopUpProductRow(), default=list)
 
 
-def import_catalogue(*, path: Path) -> dict[str, dict[str, int]]:
+def import_catalogue(*, path: Path, actor: str) -> dict[str, dict[str, int]]:
     """Creates or updates everything in the file by id, or nothing. Returns counts by kind.
 
-    Raises InputProblem with each problem and its place in the file.
+    The price history records `actor` as the person who changed a price. Raises InputProblem with
+    each problem and its place in the file.
     """
-    return import_rows(_read(path), actor="command:import_catalogue")
+    return import_rows(_read(path), actor=actor)
 
 
 def import_rows(content: Any, *, actor: str) -> dict[str, dict[str, int]]:
-    """Imports the parsed content of a catalogue file. Raises InputProblem.
-
-    The price history records `actor` as the person who changed a price.
-    """
+    """Imports the parsed content of a catalogue file, like `import_catalogue`."""
     file = CatalogueFile(data=content)
     if not file.is_valid():
         raise_problems(name_problems(file.errors))

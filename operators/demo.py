@@ -20,6 +20,7 @@ from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Product, Shelf
 from config.api.paths import API_BASE
+from config.command_line import shell_actor
 from config.inputs import InputProblem
 from merchants.models import Membership, Role
 from operators.catalogue_file import import_rows
@@ -181,7 +182,7 @@ def _open_shop() -> Account:
             f"The demo was not added: there is no {MERCHANT!r}, but other products already use the"
             f" demo's ids ({ids[0]} and up). Use an empty database."
         )
-    import_rows(CATALOGUE, actor="command:load_demo")
+    import_rows(CATALOGUE, actor=shell_actor())
     for (product, variation), number in STOCK.items():
         shelf = Shelf.objects.get(product=product, variation=variation)
         add_codes(shelf=shelf, rows=_make_codes(number))
@@ -190,7 +191,7 @@ def _open_shop() -> Account:
         currency="USD",
         balance=BALANCE,
         with_wallet=True,
-        actor="command:load_demo",
+        actor=shell_actor(),
     )
 
 

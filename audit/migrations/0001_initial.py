@@ -52,6 +52,15 @@ class Migration(migrations.Migration):
                         max_length=32,
                     ),
                 ),
+                (
+                    "actor_name",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        help_text="Who ran the command on the server.",
+                        max_length=200,
+                    ),
+                ),
                 ("object_type", models.CharField(max_length=100)),
                 ("object_id", models.CharField(max_length=64)),
                 ("reference", models.CharField(blank=True, db_default="", max_length=64)),

@@ -125,11 +125,12 @@ class AuditEntryAdmin(RecordAdmin):
             code = term.removeprefix("code:")
             return queryset.filter(object_type="catalogue.vouchercode", object_id=code), False
         named = Q(reference=term) | Q(request_id=term) | Q(actor__username__iexact=term)
+        named |= Q(actor_name=term)
         return queryset.filter(named), False
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:
-        return entry.actor.get_username() if entry.actor else "a command"
+        return entry.actor.get_username() if entry.actor else entry.actor_name or "the service"
 
     @display(description="action", label=True)
     def act(self, entry: AuditEntry) -> str:

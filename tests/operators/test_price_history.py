@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
 from catalogue.models import PriceChange, Product, Shelf
+from config.command_line import shell_actor
 from tests.factories import make_product, make_topup_product, own_shelf
 from tests.operators.back_office import form_of, make_staff, signed_in, url
 from topups.models import PriceChange as TopUpPriceChange
@@ -67,7 +68,7 @@ def test_the_history_names_an_import_and_a_change_by_sql(db: None, tmp_path: Pat
     file.write_text(json.dumps({"products": [row]}))
 
     call_command("import_catalogue", str(file))
-    assert shelf.price_changes.latest("pk").changed_by == "command:import_catalogue"
+    assert shelf.price_changes.latest("pk").changed_by == shell_actor()
 
     with connection.cursor() as cursor:  # the test's transaction still has the import's name
         cursor.execute("SELECT set_config('voucher.actor', '', true)")

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand
+from config.command_line import JSONCommand, shell_actor
 from operators.catalogue_file import import_catalogue
 
 
@@ -14,4 +14,4 @@ class Command(JSONCommand):
         parser.add_argument("file", type=Path, metavar="FILE.json")
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        return import_catalogue(path=Path(options["file"]))
+        return import_catalogue(path=Path(options["file"]), actor=shell_actor())

@@ -3,7 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from config.command_line import ServiceCommand
+from config.command_line import ServiceCommand, acting_from_shell
 from operators.demo import load_demo, welcome
 
 
@@ -23,4 +23,6 @@ class Command(ServiceCommand):
             raise CommandError(
                 "Demo data is not loaded while DJANGO_HTTPS is on. Add --force to load it anyway."
             )
-        self.stdout.write(welcome(load_demo(), base_url=options["base_url"]))
+        with acting_from_shell():
+            demo = load_demo()
+        self.stdout.write(welcome(demo, base_url=options["base_url"]))
