@@ -53,8 +53,8 @@ def load_merchants_and_catalogue(url: str) -> Keys:
         run("INSERT INTO wallets_wallet (account_id, balance) SELECT id, 0 FROM accounts_account")
         run(
             "INSERT INTO wallets_ledgerentry"
-            " (wallet_id, kind, counterpart, amount, balance_after, actor)"
-            " SELECT account_id, 'deposit', 'bank', %s, 0, 'bench' FROM wallets_wallet",
+            " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference)"
+            " SELECT account_id, 'deposit', 'bank', %s, 0, 'bench', account_id FROM wallets_wallet",
             [BALANCE],
         )
         run(

@@ -30,7 +30,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each debit and each refund has its order",
+        "each debit, refund and credit has its order",
         """
         SELECT format('entry %s names the order %s, which does not exist', id, order_reference)
           FROM wallets_ledgerentry AS entry

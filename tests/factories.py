@@ -16,7 +16,9 @@ from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
 from tests.answers import CheckedClient
 from topups.fulfilments import Operator
 from topups.models import Channel, TopUpField, TopUpFieldOption, TopUpProduct
-from wallets.services import deposit, open_wallet
+from wallets import services
+from wallets.models import LedgerEntry
+from wallets.services import open_wallet
 
 _numbers = itertools.count(1)
 
@@ -26,8 +28,30 @@ def make_account(*, balance: str = "100.00", currency: str = "USD", wallet: bool
     if wallet:
         open_wallet(account=account)
         if Decimal(balance):
-            deposit(account=account, amount=Decimal(balance), actor="test")
+            deposit(account=account, amount=Decimal(balance))
     return account
+
+
+def deposit(*, account: Account, amount: Decimal, actor: str = "test") -> LedgerEntry:
+    return services.deposit(
+        account=account, amount=amount, actor=actor, booking_reference=new_booking_reference()
+    )
+
+
+def adjust(
+    *, account: Account, amount: Decimal, actor: str = "test", note: str = ""
+) -> LedgerEntry:
+    return services.adjust(
+        account=account,
+        amount=amount,
+        actor=actor,
+        note=note,
+        booking_reference=new_booking_reference(),
+    )
+
+
+def new_booking_reference() -> str:
+    return f"booking {next(_numbers)} {secrets.token_hex(4)}"
 
 
 def make_client(account: Account | None = None, **fields: Any) -> ApiClient:

@@ -8,19 +8,36 @@ from topups.transitions import DECIDE_REVIEW, FULFIL
 
 CHECKS = [
     Check(
-        "each fulfilment marked refunded has its refund in the ledger, and the reverse",
+        "each fulfilment marked refunded was paid back in full, and each refund is marked",
         """
-        SELECT format('fulfilment %s (%s, refunded %s) has a refund of %s on wallet %s',
-                      fulfilment.order_reference, fulfilment.status,
-                      fulfilment.refunded_at IS NOT NULL, entry.amount, entry.wallet_id)
+        SELECT format('fulfilment %s (%s, refunded %s) of %s has %s refunds, and got back %s on'
+                      ' wallet %s', fulfilment.order_reference, fulfilment.status,
+                      fulfilment.refunded_at IS NOT NULL, fulfilment.amount, refunds, back,
+                      wallet_id)
           FROM topups_fulfilment AS fulfilment
-          FULL JOIN (SELECT * FROM wallets_ledgerentry WHERE kind = 'refund') AS entry
-                 ON entry.order_reference = fulfilment.order_reference
-         WHERE (fulfilment.refunded_at IS NULL) <> (entry.id IS NULL)
-            OR (entry.id IS NOT NULL
+          FULL JOIN (SELECT order_reference, wallet_id, sum(amount) AS back,
+                            count(*) FILTER (WHERE kind = 'refund') AS refunds
+                       FROM wallets_ledgerentry WHERE kind IN ('refund', 'credit')
+                      GROUP BY order_reference, wallet_id) AS entries
+                 ON entries.order_reference = fulfilment.order_reference
+         WHERE ((refunded_at IS NOT NULL OR refunds > 0)
                 AND (fulfilment.status, fulfilment.amount, fulfilment.account_id)
-                    IS DISTINCT FROM ('failed', entry.amount, entry.wallet_id))
-            OR (entry.id IS NOT NULL AND fulfilment.refund_due_at IS NULL)
+                    IS DISTINCT FROM ('failed', back, wallet_id))
+            OR (refunds > 0 AND (refunded_at IS NULL OR refund_due_at IS NULL))
+        """,
+    ),
+    Check(
+        "each failed fulfilment that was paid back in full is marked refunded",
+        """
+        SELECT format('fulfilment %s failed and got back %s, but is not refunded',
+                      fulfilment.order_reference, back)
+          FROM topups_fulfilment AS fulfilment
+          JOIN (SELECT order_reference, sum(amount) AS back
+                  FROM wallets_ledgerentry WHERE kind IN ('refund', 'credit')
+                 GROUP BY order_reference) AS entries
+            ON entries.order_reference = fulfilment.order_reference
+         WHERE status = 'failed' AND back >= amount
+           AND refunded_at IS NULL AND refund_due_at IS NULL
         """,
     ),
     Check(

@@ -20,6 +20,7 @@ from topups.models import (
     FulfilmentStatus,
     TopUpProduct,
 )
+from topups.refunds import settle
 from topups.signals import fulfilment_moved
 from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
 
@@ -64,7 +65,8 @@ def move_fulfilment(
 
     The UPDATE names the state it starts from. If two operators act at once, one succeeds and the
     other gets Overtaken. In the same transaction, a rejection makes the refund due and returns
-    counted stock, except for the reason `no_stock`.
+    counted stock, except for the reason `no_stock`. An order that fails without a refund, and was
+    credited in full before, becomes refunded.
 
     Raises MoveRefused if the order is unknown, the operator may not make the move, or the present
     state does not allow it (Overtaken).
@@ -89,6 +91,8 @@ def move_fulfilment(
         )
         if RULES[move].refund:  # nothing was delivered
             _return_stock(before, reason)
+        elif RULES[move].target == FulfilmentStatus.FAILED:
+            settle(_find(reference), actor=operator.user.get_username(), channel=operator.channel)
         _act_on_commit(before.pk, refund=RULES[move].refund)
     return _find(reference)
 

@@ -185,8 +185,11 @@ class Fulfilment(models.Model):
     """The operators' work for one top-up order.
 
     Its status changes only by the moves of topups/transitions.py. `fields` are the field values of
-    the purchase: `[{"id", "name", "label", "value", "value_label"}]`. A refund credits `amount` to
-    the wallet of `account`.
+    the purchase: `[{"id", "name", "label", "value", "value_label"}]`.
+
+    A rejection makes a refund due: what is left of `amount` after credits goes to the wallet of
+    `account`. `refunded_at` is set when a failed fulfilment has been paid back in full, by its
+    refund, by credits or by both (topups/refunds.py).
     """
 
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
@@ -266,8 +269,7 @@ class Fulfilment(models.Model):
             ),
             models.CheckConstraint(
                 name="topups_fulfilment_refund_only_after_failure",
-                condition=Q(refund_due_at=None, refunded_at=None)
-                | Q(status="failed", refund_due_at__isnull=False),
+                condition=Q(refund_due_at=None, refunded_at=None) | Q(status="failed"),
             ),
             models.CheckConstraint(
                 name="topups_fulfilment_closed_when_ended",
@@ -284,7 +286,7 @@ class Fulfilment(models.Model):
 
     @property
     def refunded(self) -> bool:
-        """Whether the wallet was credited."""
+        """Whether what it cost was paid back in full."""
         return self.refunded_at is not None
 
 

@@ -1,20 +1,24 @@
-"""Refunding failed fulfilments, exactly once each.
+"""Paying back what top-ups cost: the refunds of failed fulfilments, exactly once each, and credits.
 
 A rejection makes the refund due; this module carries it out. It may run any number of times and may
-be killed at any point: it locks the fulfilment, credits the wallet and sets `refunded_at` in one
-transaction, and the ledger accepts only one refund per order.
+be killed at any point: it locks the fulfilment, pays into the wallet and sets `refunded_at` in one
+transaction. The ledger accepts only one refund per order, and never more refunds and credits than
+the order cost. Staff may credit an order at any time; a credit takes the same lock.
 """
 
 import random
 import time
+from decimal import Decimal
 
 import structlog
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from topups.models import Channel, Fulfilment, FulfilmentEvent
-from wallets.services import refund
+from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
+from wallets.models import LedgerEntry
+from wallets.selectors import left_to_pay_back
+from wallets.services import credit, refund
 
 logger = structlog.get_logger(__name__)
 
@@ -33,27 +37,70 @@ def refunds_due() -> QuerySet[Fulfilment]:
 
 
 def carry_out_refund(fulfilment_id: int) -> bool:
-    """Credits the wallet if the refund is still due; returns whether it was."""
+    """Pays back what credits have left of the price, if the refund is still due; returns whether it
+    was due. After credits of the whole price it moves no money."""
     with transaction.atomic():
         fulfilment = refunds_due().select_for_update().filter(pk=fulfilment_id).first()
         if fulfilment is None:
             return False
-        refund(
-            account=fulfilment.account,
-            amount=fulfilment.amount,
-            order_reference=fulfilment.order_reference,
-            actor=ACTOR,
-        )
-        Fulfilment.objects.filter(pk=fulfilment.pk).update(refunded_at=timezone.now())
-        FulfilmentEvent.objects.create(
-            fulfilment=fulfilment,
-            move="refund",
-            from_status=fulfilment.status,
-            to_status=fulfilment.status,
-            actor=ACTOR,
-            channel=Channel.SYSTEM,
-        )
+        left = left_to_pay_back(fulfilment.order_reference)
+        if left:
+            refund(
+                account=fulfilment.account,
+                amount=left,
+                order_reference=fulfilment.order_reference,
+                actor=ACTOR,
+            )
+        settle(fulfilment, actor=ACTOR, channel=Channel.SYSTEM)
     return True
+
+
+def credit_topup(
+    *,
+    fulfilment_id: int,
+    amount: Decimal,
+    actor: str,
+    channel: Channel,
+    note: str,
+    booking_reference: str,
+) -> LedgerEntry:
+    """Credits a part or all of what a top-up cost; orders/credits.py calls it.
+
+    A failed fulfilment that is now paid back in full becomes refunded. Raises AlreadyBooked or
+    BadBooking.
+    """
+    with transaction.atomic():
+        fulfilment = Fulfilment.objects.select_for_update().get(pk=fulfilment_id)
+        entry = credit(
+            order_reference=fulfilment.order_reference,
+            amount=amount,
+            actor=actor,
+            note=note,
+            booking_reference=booking_reference,
+        )
+        settle(fulfilment, actor=actor, channel=channel, note=entry.note)
+    return entry
+
+
+def settle(fulfilment: Fulfilment, *, actor: str, channel: Channel, note: str = "") -> None:
+    """Marks a failed fulfilment as refunded once it has been paid back in full.
+
+    The caller holds the fulfilment's row lock, in the transaction of the payment or the move.
+    """
+    if fulfilment.status != FulfilmentStatus.FAILED or fulfilment.refunded:
+        return
+    if left_to_pay_back(fulfilment.order_reference) > 0:
+        return
+    Fulfilment.objects.filter(pk=fulfilment.pk).update(refunded_at=timezone.now())
+    FulfilmentEvent.objects.create(
+        fulfilment=fulfilment,
+        move="refund",
+        from_status=fulfilment.status,
+        to_status=fulfilment.status,
+        actor=actor,
+        channel=channel,
+        note=note,
+    )
 
 
 def sweep_refunds() -> int:

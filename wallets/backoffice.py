@@ -30,8 +30,17 @@ CHECKS = [
         "no order is debited or refunded twice",
         """
         SELECT format('order %s has %s entries of kind %s', order_reference, count(*), kind)
-          FROM wallets_ledgerentry WHERE order_reference IS NOT NULL
+          FROM wallets_ledgerentry WHERE order_reference IS NOT NULL AND kind <> 'credit'
          GROUP BY order_reference, kind HAVING count(*) > 1
+        """,
+    ),
+    Check(
+        "refunds and credits of an order are at most what its wallet paid for it",
+        """
+        SELECT format('order %s got back more than it cost, or on another wallet: %s on %s wallets',
+                      order_reference, sum(amount), count(DISTINCT wallet_id))
+          FROM wallets_ledgerentry WHERE order_reference IS NOT NULL
+         GROUP BY order_reference HAVING sum(amount) > 0 OR count(DISTINCT wallet_id) > 1
         """,
     ),
 ]
@@ -41,6 +50,7 @@ BACK_OFFICE = BackOffice(
     triggers=[
         "wallets_balance_moves_by_ledger",
         "wallets_ledger_is_append_only",
+        "wallets_paid_back_at_most_once",
         "wallets_post_entry",
         "wallets_wallet_starts_empty",
     ],

@@ -2,7 +2,8 @@
 
 A balance changes in one way only: a ledger entry is inserted, and a trigger changes the balance and
 sets `balance_after` in the same statement (wallets/sql/post_entry.sql). Triggers refuse every other
-change of a balance and every change of an entry (wallets/sql/guards.sql).
+change of a balance and every change of an entry (wallets/sql/guards.sql), and refunds and credits
+of an order that are more than it cost (wallets/sql/paid_back.sql).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 from accounts.models import Account
 from config.database.columns import (
     ACTOR_LENGTH,
+    BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
     NOTE_LENGTH,
@@ -32,7 +34,7 @@ class Wallet(models.Model):
     )
 
     class Meta:
-        permissions = [("move_money", "Can book deposits and adjustments")]
+        permissions = [("move_money", "Can book deposits, payouts, adjustments and credits")]
         constraints = [
             models.CheckConstraint(
                 name="wallets_wallet_balance_not_negative", condition=Q(balance__gte=0)
@@ -47,9 +49,11 @@ class EntryKind(models.TextChoices):
     """Why money moved."""
 
     DEPOSIT = "deposit"
+    PAYOUT = "payout"
     ADJUSTMENT = "adjustment"
     PURCHASE = "purchase"
     REFUND = "refund"
+    CREDIT = "credit"
 
 
 class Counterpart(models.TextChoices):
@@ -62,9 +66,11 @@ class Counterpart(models.TextChoices):
 
 COUNTERPARTS = {
     EntryKind.DEPOSIT: Counterpart.BANK,
+    EntryKind.PAYOUT: Counterpart.BANK,
     EntryKind.ADJUSTMENT: Counterpart.CORRECTIONS,
     EntryKind.PURCHASE: Counterpart.SALES,
     EntryKind.REFUND: Counterpart.SALES,
+    EntryKind.CREDIT: Counterpart.SALES,
 }
 
 
@@ -72,7 +78,9 @@ class LedgerEntry(models.Model):
     """One movement of a wallet's money. It is never changed or deleted.
 
     `amount` is positive if the wallet gains money. `actor` is who did it: `client:7`, `admin:anna`,
-    `command:deposit` or `system`.
+    `shell:anna` or `system`. Purchases and refunds are unique by their order. Every other entry has
+    a booking reference, which is unique in the whole ledger: a booking that is repeated by mistake
+    is refused, even for another account.
     """
 
     wallet = models.ForeignKey(
@@ -87,8 +95,9 @@ class LedgerEntry(models.Model):
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
     actor = models.CharField(max_length=ACTOR_LENGTH)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
-    # The id of the form that booked it: a form that is sent twice books once.
-    booking = models.UUIDField(null=True, editable=False)
+    booking_reference = models.CharField(
+        max_length=BOOKING_REFERENCE_LENGTH, null=True, editable=False
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -103,17 +112,28 @@ class LedgerEntry(models.Model):
             ),
         ]
         constraints = [
-            # One debit and one refund per order, even after crashes, retries and races.
+            # One debit and one refund per order, even after crashes, retries and races: both have
+            # no booking reference. An order may have several credits.
             models.UniqueConstraint(
                 name="wallets_entry_once_per_order",
-                fields=["order_reference", "kind"],
+                fields=["order_reference", "kind", "booking_reference"],
                 condition=Q(order_reference__isnull=False),
+                nulls_distinct=False,
             ),
-            # Partial: purchases have no booking.
+            # Partial: purchases have no booking reference.
             models.UniqueConstraint(
                 name="wallets_entry_once_per_booking",
-                fields=["booking"],
-                condition=Q(booking__isnull=False),
+                fields=["booking_reference"],
+                condition=Q(booking_reference__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="wallets_entry_booking_reference_is_known",
+                condition=Q(kind__in=["purchase", "refund"], booking_reference=None)
+                | (
+                    ~Q(kind__in=["purchase", "refund"])
+                    & Q(booking_reference__isnull=False)
+                    & ~Q(booking_reference="")
+                ),
             ),
             models.CheckConstraint(
                 name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)
@@ -122,6 +142,7 @@ class LedgerEntry(models.Model):
                 name="wallets_entry_kind_agrees",
                 condition=(
                     Q(kind="deposit", counterpart="bank", amount__gt=0, order_reference=None)
+                    | Q(kind="payout", counterpart="bank", amount__lt=0, order_reference=None)
                     | (
                         Q(kind="adjustment", counterpart="corrections", order_reference=None)
                         & ~Q(amount=0)
@@ -133,7 +154,7 @@ class LedgerEntry(models.Model):
                         order_reference__isnull=False,
                     )
                     | Q(
-                        kind="refund",
+                        kind__in=["refund", "credit"],
                         counterpart="sales",
                         amount__gt=0,
                         order_reference__isnull=False,
@@ -144,3 +165,8 @@ class LedgerEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
+
+    @property
+    def merchant_note(self) -> str:
+        """The note, if it is for the merchant: only notes of credits are."""
+        return self.note if self.kind == EntryKind.CREDIT else ""

@@ -1,15 +1,17 @@
-"""Creating accounts and booking deposits from the shell."""
+"""Creating accounts from the shell."""
 
 from decimal import Decimal
+from hashlib import sha256
 
 from django.db import transaction
 
 from accounts.models import Account
-from config.api.errors import OrderRefused
-from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, NOTE_LENGTH
-from config.inputs import InputProblem, clean_text, find_row
+from config.api.json import money_text
+from config.database.columns import NAME_LENGTH
+from config.inputs import InputProblem, clean_text
+from wallets.booking_commands import book_deposit, refuse_unbookable
 from wallets.models import LedgerEntry, Wallet
-from wallets.services import BadAmount, adjust, deposit, open_wallet
+from wallets.services import open_wallet
 
 
 @transaction.atomic
@@ -18,40 +20,57 @@ def create_account(
 ) -> Account:
     """Creates an account. `balance`, in units of the currency, is booked as a deposit.
 
-    Raises InputProblem or ValidationError.
+    If an account of this name exists, it is returned and nothing is booked. Raises InputProblem if
+    that account differs from what is asked for, and InputProblem or ValidationError for bad input.
     """
-    account = Account(name=clean_text(name, what="name", max_length=NAME_LENGTH), currency=currency)
+    name = clean_text(name, what="name", max_length=NAME_LENGTH)
+    refuse_unbookable(balance)
+    account = Account.objects.filter(name=name).order_by("pk").first()
+    if account is not None:
+        _refuse_another(account, currency=currency, balance=balance, with_wallet=with_wallet)
+        return account
+    account = Account(name=name, currency=currency)
     account.full_clean()
     account.save()
     if with_wallet:
         open_wallet(account=account)
-    if balance or not balance.is_finite():
+    if balance:
         if not with_wallet:
             raise InputProblem("An account without a wallet cannot have a balance.")
-        book_deposit(account_id=account.pk, amount=balance, actor=actor, note="opening balance")
+        book_deposit(
+            account_id=account.pk,
+            amount=balance,
+            actor=actor,
+            note="opening balance",
+            booking_reference=_opening_reference(name),
+        )
     return account
 
 
-def book_deposit(*, account_id: int, amount: Decimal, actor: str, note: str = "") -> LedgerEntry:
-    """Books a deposit, or an adjustment if the amount is negative. Raises InputProblem."""
-    account = find_row(Account.objects.all(), account_id)
-    if not Wallet.objects.filter(account=account).exists():
-        raise InputProblem(f"Account {account.pk} has no wallet.")
-    if note:
-        note = clean_text(note, what="note", max_length=NOTE_LENGTH)
-    _refuse_unbookable(amount)
-    book = adjust if amount < 0 else deposit
-    try:
-        return book(account=account, amount=amount, actor=actor, note=note)
-    except BadAmount as error:
-        raise InputProblem(f"Nothing was booked: {error}.") from None
-    except OrderRefused:
-        raise InputProblem("The balance would fall below zero.") from None
+def _refuse_another(
+    account: Account, *, currency: str, balance: Decimal, with_wallet: bool
+) -> None:
+    """Raises InputProblem unless the account is what the same command created before."""
+    opening = LedgerEntry.objects.filter(
+        wallet=account.pk, booking_reference=_opening_reference(account.name)
+    ).first()
+    opened_with = opening.amount if opening else Decimal(0)
+    problem = ""
+    if currency != account.currency:
+        problem = f"its currency is {account.currency}"
+    elif Wallet.objects.filter(account=account).exists() != with_wallet:
+        problem = "it has no wallet" if with_wallet else "it has a wallet"
+    elif balance != opened_with:
+        problem = f"its opening balance is {money_text(opened_with)}. Book more with `deposit`"
+    if problem:
+        raise InputProblem(
+            f"Nothing was changed: account {account.pk} has this name, and {problem}."
+        )
 
 
-def _refuse_unbookable(amount: Decimal) -> None:
-    """Raises InputProblem for an amount at which decimal arithmetic would overflow or round."""
-    if not amount.is_finite() or abs(amount.adjusted()) > 100:
-        raise InputProblem("The amount is not a usable number.")
-    if len(f"{amount:f}".partition(".")[2].rstrip("0")) > MONEY_DECIMALS:
-        raise InputProblem(f"The amount has more than {MONEY_DECIMALS} decimals.")
+def _opening_reference(name: str) -> str:
+    """The booking reference of an account's opening balance, from the account's name.
+
+    If the same account is created twice at once, the ledger refuses the second opening balance.
+    """
+    return f"opening:{sha256(name.encode()).hexdigest()[:32]}"

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Case, F, QuerySet, Sum, Value, When
 
 from accounts.models import Account
 from config.database.functions import query
@@ -42,6 +42,12 @@ def entries_of(
     return entries
 
 
+def left_to_pay_back(order_reference: str) -> Decimal:
+    """What an order cost, less its refund and its credits."""
+    entries = LedgerEntry.objects.filter(order_reference=order_reference)
+    return -(entries.aggregate(total=Sum("amount"))["total"] or Decimal(0))
+
+
 def spent_since(account: Account, moment: datetime) -> Decimal:
     """What purchases took from the wallet since a moment. Refunds are not subtracted."""
     purchases = entries_of(account, kind=EntryKind.PURCHASE, since=moment)
@@ -49,7 +55,7 @@ def spent_since(account: Account, moment: datetime) -> Decimal:
 
 
 class StatementLine(NamedTuple):
-    """What a statement shows of an entry. The notes of staff are not part of it."""
+    """What a statement shows of an entry. Of the notes, only those of credits are part of it."""
 
     pk: int
     created_at: datetime
@@ -57,6 +63,11 @@ class StatementLine(NamedTuple):
     amount: Decimal
     balance_after: Decimal
     order_reference: str | None
+    merchant_note: str
+
+
+# LedgerEntry.merchant_note, for queries.
+MERCHANT_NOTE = Case(When(kind=EntryKind.CREDIT, then=F("note")), default=Value(""))
 
 
 def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
@@ -70,7 +81,8 @@ def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
     if newest is None:
         return
     seen = 0
-    rows = entries.filter(pk__lte=newest).order_by("pk").values_list(*StatementLine._fields)
+    shown = entries.filter(pk__lte=newest).order_by("pk")
+    rows = shown.values_list(*StatementLine._fields[:-1], MERCHANT_NOTE)
     while chunk := list(rows.filter(pk__gt=seen)[:CHUNK]):
         yield from map(StatementLine._make, chunk)
         seen = chunk[-1][0]

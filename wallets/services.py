@@ -1,31 +1,45 @@
-"""Booking ledger entries: deposits, adjustments and refunds.
+"""Booking ledger entries: deposits, payouts, adjustments, refunds and credits.
 
 The debit of a purchase is booked in SQL (wallets/sql/debit.sql). Money moves in no other way.
+
+Each booking has a `booking_reference`, which the ledger accepts once. A caller that repeats a
+booking gets AlreadyBooked with the first entry. `actor` is who books: `admin:anna`, `shell:anna`.
 """
 
 from decimal import Decimal
-from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts.models import Account
-from config.api.errors import order_refused
-from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
-from config.database.functions import refusals
-from wallets.models import (
-    COUNTERPARTS,
-    EntryKind,
-    LedgerEntry,
-    Wallet,
+from config.api.errors import OrderRefused, order_refused
+from config.api.json import money_text
+from config.database.columns import (
+    BOOKING_REFERENCE_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    NOTE_LENGTH,
 )
+from config.database.functions import refusals
+from config.inputs import InputProblem, clean_text
+from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
+
+# What the ledger says about a refund or credit that it refuses (wallets/sql/paid_back.sql).
+NOT_PAID_BACK = {
+    "more_than_paid": "refunds and credits of this order would be more than it cost",
+    "not_paid_by_wallet": "this wallet did not pay for this order",
+}
 
 
-class BadAmount(ValueError):
-    """The amount cannot be booked. The message says why, as the end of a sentence."""
+class BadBooking(ValueError):
+    """The entry cannot be booked. The message says why, as the end of a sentence."""
 
 
 class AlreadyBooked(Exception):
-    """The form was sent before, and its entry is in the ledger."""
+    """The same booking is in the ledger already: `entry`."""
+
+    def __init__(self, entry: LedgerEntry) -> None:
+        super().__init__(entry.pk)
+        self.entry = entry
 
 
 def open_wallet(*, account: Account) -> Wallet:
@@ -34,95 +48,149 @@ def open_wallet(*, account: Account) -> Wallet:
 
 
 def deposit(
-    *,
-    account: Account,
-    amount: Decimal,
-    actor: str,
-    note: str = "",
-    booking: UUID | None = None,
+    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str = ""
 ) -> LedgerEntry:
     """Books what the merchant paid in, in units of the account's currency.
 
-    `booking` identifies the form that asked for it. Raises BadAmount, AlreadyBooked if the ledger
-    already has this `booking`, or OrderRefused with `client_without_wallet`.
+    Raises AlreadyBooked, BadBooking (also if the reference belongs to another booking), or
+    OrderRefused with `client_without_wallet`.
     """
     if amount <= 0:
-        raise BadAmount("a deposit must be more than zero")
-    return _post(
-        account=account,
-        kind=EntryKind.DEPOSIT,
-        amount=amount,
-        actor=actor,
-        note=note,
-        booking=booking,
-    )
+        raise BadBooking("a deposit must be more than zero")
+    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.DEPOSIT, amount=amount, note=note)
+    return _book(entry, actor=actor, booking_reference=booking_reference)
+
+
+def pay_out(
+    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str = ""
+) -> LedgerEntry:
+    """Books what was paid out to the merchant. `amount` is positive; the wallet loses it.
+
+    Raises what `deposit` raises, and OrderRefused with `insufficient_balance`.
+    """
+    if amount <= 0:
+        raise BadBooking("a payout must be more than zero")
+    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.PAYOUT, amount=-amount, note=note)
+    return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
 def adjust(
-    *, account: Account, amount: Decimal, actor: str, note: str, booking: UUID | None = None
+    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str
 ) -> LedgerEntry:
-    """Corrects the balance by a positive or negative amount.
+    """Corrects the balance by a positive or negative amount that concerns no order.
 
-    Raises BadAmount, AlreadyBooked (see `deposit`), or OrderRefused with `insufficient_balance` if
-    the balance would fall below zero, or with `client_without_wallet`.
+    Raises what `deposit` raises, and OrderRefused with `insufficient_balance` if the balance would
+    fall below zero.
     """
     if amount == 0:
-        raise BadAmount("an adjustment must not be zero")
-    return _post(
-        account=account,
-        kind=EntryKind.ADJUSTMENT,
+        raise BadBooking("an adjustment must not be zero")
+    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.ADJUSTMENT, amount=amount, note=note)
+    return _book(entry, actor=actor, booking_reference=booking_reference)
+
+
+def credit(
+    *, order_reference: str, amount: Decimal, actor: str, booking_reference: str, note: str
+) -> LedgerEntry:
+    """Pays back a part or all of what an order cost, to the wallet that paid for it.
+
+    The merchant reads `note`. A top-up must be credited through topups/refunds.py, which also marks
+    it as refunded. Raises AlreadyBooked, or BadBooking, also if refunds and credits of the order
+    would be more than it cost.
+    """
+    if amount <= 0:
+        raise BadBooking("a credit must be more than zero")
+    debit = LedgerEntry.objects.filter(order_reference=order_reference, kind=EntryKind.PURCHASE)
+    wallet = debit.values_list("wallet", flat=True).first()
+    if wallet is None:
+        raise BadBooking("there is no order with this reference")
+    entry = LedgerEntry(
+        wallet_id=wallet,
+        kind=EntryKind.CREDIT,
         amount=amount,
-        actor=actor,
-        note=note,
-        booking=booking,
+        order_reference=order_reference,
+        note=_clean(note, what="note", max_length=NOTE_LENGTH),
     )
+    return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
 def refund(*, account: Account, amount: Decimal, order_reference: str, actor: str) -> LedgerEntry:
-    """Credits the price of an order. Raises IntegrityError if the order was already refunded."""
+    """Pays back what a failed order cost, or what is left of it after credits.
+
+    Raises IntegrityError if the order was already refunded, and BadBooking if refunds and credits
+    would be more than the order cost.
+    """
     return _post(
-        account=account,
-        kind=EntryKind.REFUND,
-        amount=amount,
-        actor=actor,
-        order_reference=order_reference,
+        LedgerEntry(
+            wallet_id=account.pk,
+            kind=EntryKind.REFUND,
+            amount=amount,
+            order_reference=order_reference,
+            actor=actor,
+        )
     )
 
 
-def _post(
-    *,
-    account: Account,
-    kind: EntryKind,
-    amount: Decimal,
-    actor: str,
-    note: str = "",
-    order_reference: str | None = None,
-    booking: UUID | None = None,
-) -> LedgerEntry:
-    _check(amount)
-    if booking is not None and LedgerEntry.objects.filter(booking=booking).exists():
-        raise AlreadyBooked  # two forms at once are kept apart by the unique column
-    with refusals(order_refused), transaction.atomic():
-        entry = LedgerEntry.objects.create(
-            wallet_id=account.pk,
-            kind=kind,
-            counterpart=COUNTERPARTS[kind],
-            amount=amount,
-            balance_after=0,  # set by the trigger
-            order_reference=order_reference,
-            actor=actor,
-            note=note,
-            booking=booking,
-        )
+def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEntry:
+    """Posts an entry with a booking reference, once."""
+    entry.actor = actor
+    entry.booking_reference = _clean(
+        booking_reference, what="booking reference", max_length=BOOKING_REFERENCE_LENGTH
+    )
+    _check(entry.amount)
+    _stop_if_booked(entry)
+    try:
+        return _post(entry)
+    except (IntegrityError, OrderRefused, BadBooking):
+        # The first booking may have been committed while this one waited for the wallet. It may
+        # also be why the money is gone.
+        _stop_if_booked(entry)
+        raise
+
+
+def _stop_if_booked(entry: LedgerEntry) -> None:
+    """Raises AlreadyBooked if the ledger has this booking, BadBooking if it has another one."""
+    first = LedgerEntry.objects.filter(booking_reference=entry.booking_reference).first()
+    if first is None:
+        return
+    same = ("wallet_id", "kind", "amount", "order_reference")
+    if all(getattr(first, name) == getattr(entry, name) for name in same):
+        raise AlreadyBooked(first)
+    order = f", order {first.order_reference}" if first.order_reference else ""
+    raise BadBooking(
+        f"the booking reference {entry.booking_reference!r} was used before, for a {first.kind} of"
+        f" {money_text(first.amount)} on account {first.wallet_id}{order}"
+    )
+
+
+def _post(entry: LedgerEntry) -> LedgerEntry:
+    _check(entry.amount)
+    entry.counterpart = COUNTERPARTS[EntryKind(entry.kind)]
+    entry.balance_after = Decimal(0)  # set by the trigger
+    with refusals(_refused), transaction.atomic():
+        entry.save(force_insert=True)
     entry.refresh_from_db()
     return entry
 
 
+def _refused(word: str) -> Exception:
+    if word in NOT_PAID_BACK:
+        return BadBooking(NOT_PAID_BACK[word])
+    return order_refused(word)
+
+
+def _clean(text: str, *, what: str, max_length: int) -> str:
+    try:
+        return clean_text(text, what=what, max_length=max_length)
+    except InputProblem as problem:
+        message = str(problem).rstrip(".")
+        raise BadBooking(message[0].lower() + message[1:]) from None
+
+
 def _check(amount: Decimal) -> None:
     if not amount.is_finite():
-        raise BadAmount("the amount is not a number")
+        raise BadBooking("the amount is not a number")
     exponent = amount.normalize().as_tuple().exponent
     if isinstance(exponent, int) and -exponent > MONEY_DECIMALS:
-        raise BadAmount(f"the amount has more than {MONEY_DECIMALS} decimals")
+        raise BadBooking(f"the amount has more than {MONEY_DECIMALS} decimals")
     if abs(amount) >= Decimal(10) ** (MONEY_DIGITS - MONEY_DECIMALS):
-        raise BadAmount("the amount is too large")
+        raise BadBooking("the amount is too large")

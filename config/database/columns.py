@@ -9,6 +9,7 @@ NAME_LENGTH = 200  # of an account, a client, a product
 ACTOR_LENGTH = 200  # such as `admin:` and a username
 NOTE_LENGTH = 500
 ORDER_REFERENCE_LENGTH = 26  # a ULID
+BOOKING_REFERENCE_LENGTH = 100
 
 # An amount of money: at most 20 digits, 4 of them decimals.
 MONEY_DIGITS, MONEY_DECIMALS = 20, 4

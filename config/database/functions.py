@@ -1,7 +1,7 @@
 """Calls the service's SQL functions and translates their refusals.
 
 A function refuses by raising SQLSTATE VT001 with one stable word as its message, which rolls back
-its transaction. The caller of the function translates the word into an ApiError.
+its transaction. The caller of the function translates the word into an exception.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,6 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from config.api.errors import ApiError
 from config.database.libpq import call_function
 
 REFUSED = "VT001"
@@ -27,7 +26,7 @@ CANCELED = "57014"
 
 
 @contextmanager
-def refusals(to_error: Callable[[str], ApiError]) -> Iterator[None]:
+def refusals(to_error: Callable[[str], Exception]) -> Iterator[None]:
     """Raises `to_error(word)` when an SQL function refuses with `word` inside the block."""
     try:
         yield
@@ -106,7 +105,7 @@ def statement_timeout(seconds: int) -> Iterator[None]:
 
 
 def name_actor(actor: str) -> None:
-    """Tells triggers who acts in this transaction, such as `admin:anna` or `command:reseal`."""
+    """Tells triggers who acts in this transaction, such as `admin:anna` or `shell:anna`."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('voucher.actor', %s, true)", [actor])
 

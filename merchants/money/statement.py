@@ -12,15 +12,16 @@ from config.api.json import dumps, money_text
 from wallets.models import LedgerEntry
 from wallets.selectors import StatementLine, read_in_chunks
 
-COLUMNS = ["id", "time", "kind", "amount", "balance_after", "currency", "order_reference"]
+COLUMNS = ["id", "time", "kind", "amount", "balance_after", "currency", "order_reference", "note"]
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run a cell that starts so
 LINES_AT_ONCE = 200
 
 
 def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """Yields the column names, then one line for each entry, oldest first.
 
-    No cell holds text that a person wrote, so none needs protection against spreadsheet formulas.
-    Amounts may start with a minus sign, but they are plain numbers.
+    Staff write the notes, so a note that a spreadsheet could take for a formula starts with an
+    apostrophe. Amounts may start with a minus sign, but they are plain numbers.
     """
     writer = csv.writer(_Echo())
     yield _line(writer, COLUMNS)
@@ -35,6 +36,7 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
                 money_text(entry.balance_after),
                 account.currency,
                 entry.order_reference or "",
+                _as_text(entry.merchant_note),
             ],
         )
         for entry in read_in_chunks(entries)
@@ -66,7 +68,12 @@ def _as_json(entry: StatementLine) -> dict[str, Any]:
         "amount": entry.amount,
         "balance_after": entry.balance_after,
         "order_reference": entry.order_reference,
+        "note": entry.merchant_note,
     }
+
+
+def _as_text(note: str) -> str:
+    return f"'{note}" if note.startswith(FORMULA_STARTS) else note
 
 
 def _together(lines: Iterable[bytes], between: bytes = b"") -> Iterator[bytes]:

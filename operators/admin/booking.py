@@ -1,14 +1,14 @@
-"""Books deposits and adjustments: a form, a confirmation with the new balance, one booking."""
+"""Books deposits, payouts, adjustments and credits: a form, a confirmation, one booking."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
-from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -18,117 +18,233 @@ from unfold.widgets import (
 
 from accounts.form_fields import posted
 from config.api.errors import OrderRefused
-from config.database.columns import ACTOR_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
+from config.database.columns import (
+    ACTOR_LENGTH,
+    BOOKING_REFERENCE_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+)
 from operators.admin.base import amount, page, staff_of, url_of
+from orders.credits import credit_order
+from orders.models import Order
+from topups.models import Channel
 from wallets.models import EntryKind, LedgerEntry, Wallet
-from wallets.services import AlreadyBooked, BadAmount, adjust, deposit
+from wallets.selectors import left_to_pay_back
+from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
 
 MOVE_MONEY = "wallets.move_money"
+SERVICES = {
+    EntryKind.DEPOSIT: deposit,
+    EntryKind.PAYOUT: pay_out,
+    EntryKind.ADJUSTMENT: adjust,
+}
 
 
-class BookingForm(forms.Form):
-    """What to book. `booking` identifies this form, so sending the form twice books once."""
+class MoneyForm(forms.Form):
+    """An amount. `form_id` identifies this form, so sending the form twice books once."""
 
-    kind = forms.ChoiceField(
-        choices=[
-            (EntryKind.DEPOSIT, "Deposit: the merchant paid money in"),
-            (EntryKind.ADJUSTMENT, "Adjustment: a correction, up or down"),
-        ],
-        widget=UnfoldAdminSelectWidget,
-    )
     amount = forms.DecimalField(
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         widget=UnfoldAdminDecimalFieldWidget,
-        help_text="An adjustment may be negative.",
+    )
+    form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
+
+    def booking_reference(self) -> str:
+        """The booking reference of a valid form."""
+        return f"form:{self.cleaned_data['form_id']}"
+
+
+class BookingForm(MoneyForm):
+    """What to book on a wallet."""
+
+    kind = forms.ChoiceField(
+        choices=[
+            (EntryKind.DEPOSIT, "Deposit: the merchant paid money in"),
+            (EntryKind.PAYOUT, "Payout: we paid money out to the merchant"),
+            (EntryKind.ADJUSTMENT, "Adjustment: a correction that concerns no order, up or down"),
+        ],
+        widget=UnfoldAdminSelectWidget,
+        help_text="To pay back an order, open the order and choose Credit.",
     )
     reason = forms.CharField(
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The bank reference, or why you correct the balance. The ledger keeps it.",
+        help_text="Where the money came from, or why you correct the balance. The ledger keeps it.",
     )
-    booking = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
+    reference = forms.CharField(
+        required=False,
+        max_length=BOOKING_REFERENCE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The bank's reference, if there is one. The ledger accepts it only once.",
+    )
+    field_order = ("kind", "amount", "reason", "reference")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["amount"].help_text = "Only an adjustment may be negative."
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         value = cleaned.get("amount")
         if value is not None and (
-            value == 0 or (cleaned.get("kind") == EntryKind.DEPOSIT and value < 0)
+            value == 0 or (cleaned.get("kind") != EntryKind.ADJUSTMENT and value < 0)
         ):
             self.add_error(
                 "amount",
-                "Enter more than zero for a deposit, or anything but zero for an adjustment.",
+                "Enter more than zero for a deposit or payout, or anything but zero for an"
+                " adjustment.",
             )
         return cleaned
+
+    def booking_reference(self) -> str:
+        return self.cleaned_data["reference"] or super().booking_reference()
+
+    def change(self) -> Decimal:
+        """What a valid form adds to the balance."""
+        asked: Decimal = self.cleaned_data["amount"]
+        return -asked if self.cleaned_data["kind"] == EntryKind.PAYOUT else asked
+
+
+class CreditForm(MoneyForm):
+    """What to pay back of an order."""
+
+    note = forms.CharField(
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Why the order is credited. The merchant reads it in the statement.",
+    )
+    field_order = ("amount", "note")
+
+    def clean_amount(self) -> Decimal:
+        value: Decimal = self.cleaned_data["amount"]
+        if value <= 0:
+            raise forms.ValidationError("Enter more than zero.")
+        return value
 
 
 def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
     """Shows the form, then a confirmation with the balance before and after, then books."""
     form = BookingForm(posted(request))
+    currency = wallet.account.currency
+    balance = amount(wallet.balance, currency)
     if not form.is_valid():
-        return _ask(admin, request, wallet, form)
+        return page(
+            admin,
+            request,
+            "admin/confirm.html",
+            obj=wallet,
+            title="Book money",
+            form=form,
+            question=f"Book a deposit, a payout or an adjustment for {wallet.account}.",
+            facts=[f"The balance is {balance}."],
+            button="Continue",
+            back=url_of(wallet),
+        )
+    asked = form.cleaned_data
     if "confirmed" not in request.POST:
-        return _confirm(admin, request, wallet, form.cleaned_data)
+        return page(
+            admin,
+            request,
+            "admin/book_confirm.html",
+            obj=wallet,
+            title="Book money",
+            asked=asked,
+            question=f"Book this {EntryKind(asked['kind']).label.lower()} for {wallet.account}?",
+            facts=[
+                f"Amount: {amount(form.change(), currency)}",
+                f"Balance now: {balance}",
+                f"Balance after: {amount(wallet.balance + form.change(), currency)}",
+                f"Reason: {asked['reason']}",
+                *([f"Reference: {asked['reference']}"] if asked["reference"] else []),
+            ],
+            button="Book",
+            danger=form.change() < 0,
+            back=url_of(wallet),
+        )
+    _book_and_report(
+        request,
+        lambda: SERVICES[EntryKind(asked["kind"])](
+            account=wallet.account,
+            amount=asked["amount"],
+            actor=_actor(request),
+            note=asked["reason"],
+            booking_reference=form.booking_reference(),
+        ),
+        currency=currency,
+    )
+    return HttpResponseRedirect(url_of(wallet))
+
+
+def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
+    """Shows the form, then a confirmation, then credits the order."""
+    left = left_to_pay_back(order.reference)
+    form = CreditForm(posted(request), initial={"amount": left})
+    facts = [
+        f"The order cost {amount(order.total_price, order.currency)}.",
+        f"Left to pay back: {amount(left, order.currency)}.",
+    ]
+    if not form.is_valid():
+        return page(
+            admin,
+            request,
+            "admin/confirm.html",
+            obj=order,
+            title="Credit order",
+            form=form,
+            question=f"Pay back a part or all of order {order.reference}.",
+            facts=facts,
+            button="Continue",
+            back=url_of(order),
+        )
+    asked = form.cleaned_data
+    if "confirmed" not in request.POST:
+        return page(
+            admin,
+            request,
+            "admin/book_confirm.html",
+            obj=order,
+            title="Credit order",
+            asked=asked,
+            question=f"Credit order {order.reference}?",
+            facts=[
+                *facts,
+                f"Credit: {amount(asked['amount'], order.currency)}",
+                f"Note for the merchant: {asked['note']}",
+            ],
+            button="Credit",
+            back=url_of(order),
+        )
+    _book_and_report(
+        request,
+        lambda: credit_order(
+            reference=order.reference,
+            amount=asked["amount"],
+            note=asked["note"],
+            actor=_actor(request),
+            channel=Channel.ADMIN,
+            booking_reference=form.booking_reference(),
+        ),
+        currency=order.currency,
+    )
+    return HttpResponseRedirect(url_of(order))
+
+
+def _book_and_report(
+    request: HttpRequest, carry_out: Callable[[], LedgerEntry], *, currency: str
+) -> None:
     try:
-        entry = _post(request, wallet, form.cleaned_data)
-    except (AlreadyBooked, IntegrityError):
-        messages.warning(request, "This form was booked already. Nothing was booked now.")
-    except BadAmount as error:
+        entry = carry_out()
+    except AlreadyBooked:
+        messages.warning(request, "This was booked already. Nothing was booked now.")
+    except BadBooking as error:
         messages.error(request, f"Nothing was booked: {error}.")
     except OrderRefused as refused:
         messages.error(request, f"Nothing was booked: {refused.message}")
     else:
-        after = amount(entry.balance_after, wallet.account.currency)
+        after = amount(entry.balance_after, currency)
         messages.success(request, f"Booked. The balance is now {after}.")
-    return HttpResponseRedirect(url_of(wallet))
 
 
-def _post(request: HttpRequest, wallet: Wallet, asked: dict[str, Any]) -> LedgerEntry:
-    carry_out = deposit if asked["kind"] == EntryKind.DEPOSIT else adjust
-    return carry_out(
-        account=wallet.account,
-        amount=asked["amount"],
-        actor=f"admin:{staff_of(request).get_username()}"[:ACTOR_LENGTH],
-        note=asked["reason"],
-        booking=asked["booking"],
-    )
-
-
-def _ask(admin: Any, request: HttpRequest, wallet: Wallet, form: BookingForm) -> HttpResponse:
-    return page(
-        admin,
-        request,
-        "admin/confirm.html",
-        obj=wallet,
-        title="Book money",
-        form=form,
-        question=f"Book a deposit or an adjustment for {wallet.account}.",
-        facts=[f"The balance is {amount(wallet.balance, wallet.account.currency)}."],
-        button="Continue",
-        back=url_of(wallet),
-    )
-
-
-def _confirm(
-    admin: Any, request: HttpRequest, wallet: Wallet, asked: dict[str, Any]
-) -> HttpResponse:
-    currency = wallet.account.currency
-    after: Decimal = wallet.balance + asked["amount"]
-    return page(
-        admin,
-        request,
-        "admin/book_confirm.html",
-        obj=wallet,
-        title="Book money",
-        asked=asked,
-        question=f"Book this {EntryKind(asked['kind']).label.lower()} for {wallet.account}?",
-        facts=[
-            f"Amount: {amount(asked['amount'], currency)}",
-            f"Balance now: {amount(wallet.balance, currency)}",
-            f"Balance after: {amount(after, currency)}",
-            f"Reason: {asked['reason']}",
-        ],
-        button="Book",
-        danger=asked["amount"] < 0,
-        back=url_of(wallet),
-    )
+def _actor(request: HttpRequest) -> str:
+    return f"admin:{staff_of(request).get_username()}"[:ACTOR_LENGTH]

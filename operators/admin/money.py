@@ -26,6 +26,8 @@ MAX_ACCOUNTS_FOUND = 100
 KIND_COLOURS = {
     EntryKind.DEPOSIT.label: "success",
     EntryKind.REFUND.label: "success",
+    EntryKind.CREDIT.label: "success",
+    EntryKind.PAYOUT.label: "warning",
     EntryKind.ADJUSTMENT.label: "warning",
     EntryKind.PURCHASE.label: "info",
 }
@@ -83,7 +85,7 @@ class LedgerEntryAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account",)
     search_fields = ("order_reference",)
-    search_help_text = "Reference of an order, or name of an account"
+    search_help_text = "Reference of an order or booking, or name of an account"
     fields = (
         "id",
         "created_at",
@@ -94,6 +96,7 @@ class LedgerEntryAdmin(RecordAdmin):
         "balance",
         "order",
         "actor",
+        "booking_reference",
         "note",
     )
 
@@ -111,6 +114,9 @@ class LedgerEntryAdmin(RecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(order_reference=term.upper()), False
+        booked = queryset.filter(booking_reference=term)
+        if booked.exists():
+            return booked, False
         accounts = Account.objects.filter(name__icontains=term).order_by("pk")
         found = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
         return queryset.filter(wallet__in=found), False

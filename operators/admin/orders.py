@@ -27,10 +27,12 @@ from operators.admin.base import (
     link_to_list,
     url_of,
 )
+from operators.admin.booking import MOVE_MONEY, credit
 from operators.admin.codes import RevealingAdmin, reveal_page
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
+from wallets.selectors import left_to_pay_back
 
 MAX_CLIENTS_FOUND = 100
 
@@ -83,7 +85,7 @@ class OrderAdmin(RevealingAdmin):
             {"fields": ("sold", "quantity", "units", "price", "total", "delivery", "money")},
         ),
     )
-    actions_detail = ("reveal",)
+    actions_detail = ("reveal", "credit")
 
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
@@ -135,9 +137,29 @@ class OrderAdmin(RevealingAdmin):
         return format_html("{}", link_to_list(LedgerEntry, "Ledger entries", q=order.reference))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """A top-up has no codes to reveal."""
+        """A top-up has no codes to reveal, and an order that was paid back nothing to credit."""
         order = self.get_object(request, unquote(str(object_id)))
-        return super().get_actions_detail(request, object_id) if order and order.shelf_id else []
+        if not isinstance(order, Order):
+            return []
+        offered = {
+            "reveal": order.shelf_id is not None,
+            "credit": bool(left_to_pay_back(order.reference)),
+        }
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
+
+    def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
+
+    @action(description="Credit", icon="undo", permissions=["credit"], url_path="credit")
+    def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return credit(self, request, self._order(request, object_id))
+
+    def _order(self, request: HttpRequest, object_id: Any) -> Order:
+        order = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(order, Order):
+            raise Http404
+        return order
 
     @action(
         description="Reveal codes",
@@ -147,9 +169,7 @@ class OrderAdmin(RevealingAdmin):
         variant=ActionVariant.WARNING,
     )
     def reveal(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        order = self.get_object(request, unquote(object_id))
-        if not isinstance(order, Order):
-            raise Http404
+        order = self._order(request, object_id)
         codes = list(_codes_of(order))
         if not codes:
             messages.warning(request, "This order has no codes.")

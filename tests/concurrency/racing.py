@@ -82,8 +82,8 @@ def spending(merchant: Merchant, amount: str) -> AbstractContextManager[psycopg.
     """Holds the wallet like `holding_wallet`; `commit()` takes the amount from it."""
     return holding_locks(
         "INSERT INTO wallets_ledgerentry"
-        " (wallet_id, kind, counterpart, amount, balance_after, actor)"
-        " VALUES (%s, 'adjustment', 'corrections', -%s::numeric, 0, 'test')",
+        " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference)"
+        " VALUES (%s, 'adjustment', 'corrections', -%s::numeric, 0, 'test', gen_random_uuid())",
         merchant.client.account_id,
         amount,
     )

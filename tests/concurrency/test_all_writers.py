@@ -19,13 +19,14 @@ from tests.concurrency.racing import execute, outcome, race, scalar, with_own_ht
 from tests.factories import (
     Merchant,
     add_codes,
+    adjust,
+    deposit,
     make_account,
     make_client,
     make_product,
     make_variation,
     own_shelf,
 )
-from wallets.services import adjust, deposit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

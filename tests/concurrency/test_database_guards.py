@@ -12,7 +12,8 @@ from tests.factories import Merchant, make_account, make_merchant, make_product
 
 ENTRY = (
     "INSERT INTO wallets_ledgerentry"
-    " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference)"
+    " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference,"
+    " booking_reference)"
 )
 
 
@@ -64,11 +65,12 @@ REFUSED = {
     "DELETE FROM wallets_wallet WHERE account_id = %(account)s": "foreign key",
     "TRUNCATE wallets_wallet CASCADE": "append-only",
     f"{ENTRY} VALUES"
-    " (%(account)s, 'adjustment', 'corrections', -1000, 0, 'x', NULL)": "insufficient_balance",
-    f"{ENTRY} VALUES (%(poor)s, 'purchase', 'sales', -0.01, 0, 'x', 'R')": "insufficient_balance",
-    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL)": "is not a number",
+    " (%(account)s, 'adjustment', 'corrections', -1000, 0, 'x', NULL, 'b')": "insufficient_balance",
+    f"{ENTRY} VALUES"
+    " (%(poor)s, 'purchase', 'sales', -0.01, 0, 'x', 'R', NULL)": "insufficient_balance",
+    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R', NULL)": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R', NULL)": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL, 'b')": "is not a number",
     "UPDATE accounts_account SET currency = 'EUR' WHERE id = %(account)s": "never changes",
     # Ledger entries and orders never change.
     "UPDATE wallets_ledgerentry SET amount = amount + 1": "append-only",
@@ -81,9 +83,42 @@ REFUSED = {
     "DELETE FROM orders_order": "never changed or deleted",
     "TRUNCATE orders_order CASCADE": "never changed or deleted",
     # One debit and one refund per order.
-    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s)": "once_per",
-    f"{ENTRY} SELECT %(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s"
+    f"{ENTRY} VALUES"
+    " (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s, NULL)": "once_per_order",
+    f"{ENTRY} SELECT %(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s, NULL"
     " FROM generate_series(1, 2)": "once_per_order",
+    # Refunds and credits are at most what this wallet paid for the order.
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 9.9901, 0, 'x', %(reference)s,"
+    " 'b')": "more_than_paid",
+    f"{ENTRY} SELECT %(account)s, 'credit', 'sales', 5, 0, 'x', %(reference)s, n"
+    " FROM generate_series(1, 2) n": "more_than_paid",
+    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', 9.99, 0, 'x', %(reference)s, NULL),"
+    " (%(account)s, 'credit', 'sales', 0.0001, 0, 'x', %(reference)s, 'b')": "more_than_paid",
+    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', 10, 0, 'x', %(reference)s,"
+    " NULL)": "more_than_paid",
+    f"{ENTRY} VALUES (%(poor)s, 'credit', 'sales', 1, 0, 'x', %(reference)s,"
+    " 'b')": "not_paid_by_wallet",
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', 'NO SUCH ORDER',"
+    " 'b')": "not_paid_by_wallet",
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', -1, 0, 'x', %(reference)s,"
+    " 'b')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', NULL, 'b')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', 1, 0, 'x', NULL, 'b')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', -1, 0, 'x', %(reference)s,"
+    " 'b')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'adjustment', 'corrections', 1, 0, 'x', %(reference)s,"
+    " 'b')": "kind_agrees",
+    # Every booking has a reference of its own, in the whole ledger.
+    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 1, 0, 'x', NULL,"
+    " NULL)": "booking_reference_is_known",
+    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', -1, 0, 'x', NULL,"
+    " '')": "booking_reference_is_known",
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', %(reference)s,"
+    " NULL)": "booking_reference_is_known",
+    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', -1, 0, 'x', %(reference)s,"
+    " 'b')": "booking_reference_is_known",
+    f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 1, 0, 'x', NULL, 'b'),"
+    " (%(poor)s, 'deposit', 'bank', 1, 0, 'x', NULL, 'b')": "once_per_booking",
     # A code that was sold stays with its order.
     "UPDATE catalogue_vouchercode SET order_id = %(other_order)s"
     " WHERE order_id = %(order)s": "already sold",
@@ -130,7 +165,8 @@ def test_a_deposit_by_sql_moves_the_balance(world: World) -> None:
     """The trigger moves the balance for every entry and computes balance_after itself."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"{ENTRY} VALUES (%s, 'deposit', 'bank', 5, 12345, 'x', NULL)", [world.names["account"]]
+            f"{ENTRY} VALUES (%s, 'deposit', 'bank', 5, 12345, 'x', NULL, 'b')",
+            [world.names["account"]],
         )
     assert_books_balance()
     assert world.merchant.get("/balance").json()["data"]["balance"] == 85.02

@@ -104,8 +104,8 @@ def test_a_key_refused_many_times_at_once_may_be_used_again() -> None:
     assert scalar("SELECT count(*) FROM idempotency_idempotencyrecord") == 0
     execute(
         "INSERT INTO wallets_ledgerentry"
-        " (wallet_id, kind, counterpart, amount, balance_after, actor)"
-        " VALUES (%s, 'deposit', 'bank', 100, 0, 'test')",
+        " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference)"
+        " VALUES (%s, 'deposit', 'bank', 100, 0, 'test', 'more money')",
         merchant.client.account_id,
     )
     assert Counter(map(outcome, race([buy] * 24)))["bought"] == 1

@@ -53,8 +53,8 @@ def test_an_entry_that_waited_for_the_wallet_has_the_later_id() -> None:
         wait_for_waiting()  # for the wallet, while it inserts its entry
         wallet.execute(
             "INSERT INTO wallets_ledgerentry"
-            " (wallet_id, kind, counterpart, amount, balance_after, actor)"
-            " VALUES (%s, 'deposit', 'bank', 5, 0, 'test')",
+            " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference)"
+            " VALUES (%s, 'deposit', 'bank', 5, 0, 'test', 'more money')",
             [merchant.client.account_id],
         )
         wallet.commit()

@@ -148,8 +148,8 @@ def test_a_takeover_continues_after_the_running_purchase_failed() -> None:
     assert outcome(merchant.buy("one", product_id=product.pk, quantity=1)) == "request_in_progress"
     execute(
         "INSERT INTO wallets_ledgerentry"
-        " (wallet_id, kind, counterpart, amount, balance_after, actor)"
-        " VALUES (%s, 'deposit', 'bank', 50, 0, 'test')",
+        " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference)"
+        " VALUES (%s, 'deposit', 'bank', 50, 0, 'test', 'more money')",
         merchant.client.account_id,
     )
     assert successor.finish() == "bought"

@@ -18,8 +18,7 @@ from tests.contract.situations import (
     money,
     refusal,
 )
-from tests.factories import Merchant, link, make_client, own_shelf
-from wallets.services import deposit
+from tests.factories import Merchant, deposit, link, make_client, own_shelf
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,6 +13,7 @@ from tests.contract.situations import Shop, data, make_shop, money, refusal
 from tests.factories import (
     Merchant,
     add_codes,
+    deposit,
     make_account,
     make_category,
     make_client,
@@ -20,7 +21,7 @@ from tests.factories import (
     make_variation,
     own_shelf,
 )
-from wallets.services import deposit, open_wallet
+from wallets.services import open_wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

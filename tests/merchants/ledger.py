@@ -26,8 +26,9 @@ def book_many(
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(
             "INSERT INTO wallets_ledgerentry"
-            " (wallet_id, kind, counterpart, amount, balance_after, actor, created_at)"
-            " SELECT %s, 'deposit', 'bank', %s, %s::numeric * (n + 1), 'test',"
+            " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference,"
+            " created_at)"
+            " SELECT %s, 'deposit', 'bank', %s, %s::numeric * (n + 1), 'test', gen_random_uuid(),"
             "        %s::timestamptz + n * %s::float * interval '1 s'"
             " FROM generate_series(0, %s - 1) n",
             [account.pk, amount, amount, begin, str(apart.total_seconds()), number],

@@ -18,9 +18,8 @@ from merchants.models import BalanceAlert, Email, EmailKind, Role
 from merchants.money import balance_alerts
 from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from tests.concurrency.racing import race
-from tests.factories import make_account
+from tests.factories import adjust, deposit, make_account
 from tests.merchants.people import browser_of, make_member
-from wallets.services import adjust, deposit
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +27,7 @@ ALERT = "/merchant/wallet/alert/"
 
 
 def move(account: Account, amount: str) -> None:
-    book = deposit if Decimal(amount) > 0 else partial(adjust, note="")
+    book = deposit if Decimal(amount) > 0 else adjust
     book(account=account, amount=Decimal(amount), actor="test")
 
 

@@ -1,4 +1,4 @@
-"""Deposits and adjustments need the permission and a confirmation, and are booked once."""
+"""Bookings in the back office need the permission and a confirmation, and are made once."""
 
 from decimal import Decimal
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from operators.reconcile import reconcile
+from tests.commands import run
 from tests.factories import make_account
 from tests.operators.back_office import make_staff, signed_in
 from wallets.models import LedgerEntry, Wallet
@@ -27,7 +28,7 @@ def asked(**changes: Any) -> dict[str, Any]:
         "kind": "deposit",
         "amount": "25.50",
         "reason": "bank 4711",
-        "booking": str(uuid4()),
+        "form_id": str(uuid4()),
         **changes,
     }
 
@@ -63,8 +64,41 @@ def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
     send(browser, wallet, form)
     again = send(browser, wallet, form)
 
-    assert "booked already" in " ".join(map(str, again.context["messages"]))
+    assert "was booked already" in " ".join(map(str, again.context["messages"]))
     assert balance(wallet) == Decimal("125.50")
+
+
+def test_a_payout_is_entered_as_a_positive_amount(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY))
+    form = asked(kind="payout", amount="40")
+
+    question = send(browser, wallet, form).content.decode()
+    assert "-40.00 USD" in question
+    assert "60.00 USD" in question
+    send(browser, wallet, {**form, "confirmed": "1"})
+
+    entry = LedgerEntry.objects.get(kind="payout")
+    assert entry.amount == -40
+    assert balance(wallet) == 60
+    assert reconcile()["ok"] is True
+
+
+def test_a_bank_reference_is_booked_once_by_forms_and_commands(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY))
+    run("deposit", wallet.pk, "25.50", "--reference", "bank 4711")
+
+    repeated = send(browser, wallet, asked(reference=" bank 4711", confirmed="1"))
+    other = send(browser, wallet, asked(reference="bank 4711", amount="9", confirmed="1"))
+
+    assert "was booked already" in " ".join(map(str, repeated.context["messages"]))
+    assert "was used before" in " ".join(map(str, other.context["messages"]))
+    assert balance(wallet) == Decimal("125.50")
+    found = browser.get("/admin/wallets/ledgerentry/", {"q": "bank 4711"})
+    assert found.status_code == 403  # booking and reading the ledger are two permissions
+    reader = signed_in(make_staff("wallets.view_ledgerentry"))
+    entry = LedgerEntry.objects.get(booking_reference="bank 4711")
+    found = reader.get("/admin/wallets/ledgerentry/", {"q": "bank 4711"})
+    assert list(found.context["cl"].result_list) == [entry]
 
 
 def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
@@ -91,7 +125,10 @@ def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
         {"reason": ""},
         {"kind": "purchase"},
         {"kind": "refund"},
-        {"booking": "x"},
+        {"form_id": "x"},
+        {"kind": "credit"},
+        {"kind": "payout", "amount": "-1"},
+        {"reference": "x" * 101},
     ],
 )
 def test_a_mistake_is_explained_and_books_nothing(wallet: Wallet, change: dict[str, str]) -> None:

@@ -44,6 +44,11 @@ ANNOUNCEMENT = (
     "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, last_error,"
     " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
 )
+CREDIT = (
+    "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, order_reference,"
+    " booking_reference, balance_after, actor, amount)"
+    " SELECT account_id, 'credit', 'sales', order_reference, 'b', 0, 'test', {}"
+)
 # Each check by name, and the damage that it finds.
 DAMAGE = {
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
@@ -59,8 +64,11 @@ DAMAGE = {
         " SELECT wallet_id, kind, counterpart, amount, balance_after, order_reference, actor"
         " FROM wallets_ledgerentry WHERE kind = 'refund'"
     ),
+    "refunds and credits of an order are at most what its wallet paid for it": (
+        CREDIT.format("amount + 0.0001 FROM topups_fulfilment WHERE status = 'processing'")
+    ),
     "an order is in the currency of its wallet": "UPDATE orders_order SET currency = 'EUR'",
-    "each debit and each refund has its order": (
+    "each debit, refund and credit has its order": (
         "UPDATE wallets_ledgerentry SET order_reference = 'X' WHERE kind = 'refund'"
     ),
     "a shelf counts the codes it holds": "UPDATE catalogue_shelf SET available_stock = 9",
@@ -75,8 +83,14 @@ DAMAGE = {
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
     ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
-    "each fulfilment marked refunded has its refund in the ledger, and the reverse": (
+    "each fulfilment marked refunded was paid back in full, and each refund is marked": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
+    ),
+    "each failed fulfilment that was paid back in full is marked refunded": (
+        CREDIT.format("amount FROM topups_fulfilment WHERE status = 'processing'")
+        + "; UPDATE topups_fulfilment SET status = 'failed', claimed_by_id = NULL, claimed_at ="
+        " NULL, closed_at = now(), failure_reason = 'fulfilment_failed'"
+        " WHERE status = 'processing'"
     ),
     "each due refund has one rejection, and each refund one event, in the history": (
         "UPDATE topups_fulfilmentevent SET move = 'reject_unrefunded' WHERE move = 'reject'"
@@ -95,7 +109,8 @@ DAMAGE = {
     ),
 }
 # Further damage to top-ups, and the check that finds it.
-REFUNDED = "each fulfilment marked refunded has its refund in the ledger, and the reverse"
+REFUNDED = "each fulfilment marked refunded was paid back in full, and each refund is marked"
+PAID_BACK = "refunds and credits of an order are at most what its wallet paid for it"
 AGREES = "each top-up order agrees with its fulfilment"
 LEADS = "the history of a fulfilment leads to its status"
 DUE = "each due refund has one rejection, and each refund one event, in the history"
@@ -132,6 +147,23 @@ MORE_DAMAGE = {
         "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
         " order_reference, actor) SELECT account_id, 'refund', 'sales', amount, 0,"
         " order_reference, 'system' FROM topups_fulfilment WHERE status = 'completed'",
+    ),
+    "a refund of less than the price, with too little credited": (
+        REFUNDED,
+        "UPDATE wallets_ledgerentry SET amount = amount - 1 WHERE kind = 'refund'; "
+        + CREDIT.format("0.99 FROM topups_fulfilment WHERE status = 'failed'"),
+    ),
+    "an order credited on another wallet": (
+        PAID_BACK,
+        "INSERT INTO accounts_account (id, name, currency, enabled)"
+        " VALUES (99999, 'Other', 'USD', true);"
+        + CREDIT.format("1 FROM topups_fulfilment WHERE status = 'completed'").replace(
+            "account_id", "99999"
+        ),
+    ),
+    "a refund and a credit that add up to more than the price": (
+        PAID_BACK,
+        CREDIT.format("0.01 FROM topups_fulfilment WHERE status = 'failed'"),
     ),
     "a refund that was never due": (
         REFUNDED,

@@ -298,6 +298,8 @@ def test_control_early_acknowledgement_loses_the_message(broker: Broker, crew: C
 
 
 WITHOUT_INDEX = "DROP INDEX wallets_entry_once_per_order"
+WITHOUT_SUM = "ALTER TABLE wallets_ledgerentry DISABLE TRIGGER wallets_paid_back_at_most_once"
+WITH_SUM = "ALTER TABLE wallets_ledgerentry ENABLE TRIGGER wallets_paid_back_at_most_once"
 WITHOUT_TRIGGER = "ALTER TABLE topups_fulfilment DISABLE TRIGGER topups_ended_stays_ended"
 WITH_TRIGGER = "ALTER TABLE topups_fulfilment ENABLE TRIGGER topups_ended_stays_ended"
 
@@ -305,16 +307,17 @@ WITH_TRIGGER = "ALTER TABLE topups_fulfilment ENABLE TRIGGER topups_ended_stays_
 @pytest.mark.parametrize(
     ("removed", "credited"),
     [
-        ([], 1),  # the ledger refuses the second credit
-        ([WITHOUT_INDEX], 1),  # a second refunded_at is refused, which rolls back the credit
-        ([WITHOUT_INDEX, WITHOUT_TRIGGER], 2),
+        ([], 1),  # the ledger refuses a second refund of the order
+        ([WITHOUT_INDEX], 1),  # the ledger refuses to pay back more than was paid
+        ([WITHOUT_INDEX, WITHOUT_SUM], 1),  # a second refunded_at is refused: all is rolled back
+        ([WITHOUT_INDEX, WITHOUT_SUM, WITHOUT_TRIGGER], 2),
     ],
-    ids=["no lock", "no lock, no index", "no lock, no index, no trigger"],
+    ids=["no lock", "no lock or index", "no lock, index or sum", "no guard"],
 )
 def test_control_without_the_lock_the_database_refuses_a_second_credit(
     broker: Broker, crew: Crew, removed: list[str], credited: int
 ) -> None:
-    """Control: without lock, index and trigger there are two credits, so the race is real."""
+    """Control: without lock, index and triggers there are two credits, so the race is real."""
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     broker.send(refund_fulfilment, fulfilment.pk)
@@ -333,6 +336,7 @@ def test_control_without_the_lock_the_database_refuses_a_second_credit(
         assert len(worker.events("task_failed")) == 2 - credited
     finally:
         execute(WITH_TRIGGER)
+        execute(WITH_SUM)
         if WITHOUT_INDEX in removed:
             execute("SET session_replication_role = replica")
             execute("DELETE FROM wallets_ledgerentry")

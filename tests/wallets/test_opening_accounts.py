@@ -1,12 +1,17 @@
 """`create_account` opens an account with its wallet, and posts its first balance as a deposit."""
 
+import os
+import pwd
 from decimal import Decimal
 
 import pytest
 
 from accounts.models import Account
+from config.inputs import InputProblem
 from tests.commands import refusal, run
+from tests.concurrency.racing import race
 from wallets.models import LedgerEntry, Wallet
+from wallets.provisioning import create_account
 
 pytestmark = pytest.mark.django_db
 
@@ -23,8 +28,67 @@ def test_a_first_balance_is_a_deposit() -> None:
     assert (entry.kind, entry.amount, entry.actor) == (
         "deposit",
         Decimal("100"),
-        "command:create_account",
+        f"shell:{pwd.getpwuid(os.getuid()).pw_name}",
     )
+
+
+def test_the_second_run_credits_nothing_and_reports_the_first() -> None:
+    words = "create_account", "Acme", "--currency", "EUR", "--balance", "100.00"
+    first = run(*words)
+    run("payout", first["account_id"], "30", "--reference", "bank 1")
+
+    assert run(*words) == {**first, "balance": Decimal("70.00")}
+    assert Account.objects.count() == 1
+    assert LedgerEntry.objects.filter(kind="deposit").count() == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--no-wallet"], ["--currency", "EUR"]])
+def test_the_second_run_without_a_balance_reports_the_first(words: list[str]) -> None:
+    first = run("create_account", "Acme", *words)
+
+    assert run("create_account", " Acme ", *words) == first
+    assert Account.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--balance", "100.01"], "opening balance is 100.00. Book more with `deposit`"),
+        ([], "opening balance is 100.00"),
+        (["--balance", "100", "--currency", "EUR"], "currency is USD"),
+        (["--no-wallet"], "has a wallet"),
+    ],
+)
+def test_another_account_of_the_same_name_is_refused(words: list[str], line: str) -> None:
+    run("create_account", "Acme", "--balance", "100.00")
+
+    assert line in refusal("create_account", "Acme", *words)
+    assert Wallet.objects.get().balance == 100
+
+
+def test_money_booked_later_does_not_change_what_the_second_run_says() -> None:
+    first = run("create_account", "Acme")
+    run("deposit", first["account_id"], "5", "--reference", "bank 1")
+
+    assert run("create_account", "Acme")["account_id"] == first["account_id"]
+    assert "opening balance is 0.00" in refusal("create_account", "Acme", "--balance", "5")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_simultaneous_runs_book_one_opening_balance() -> None:
+    def create() -> str:
+        try:
+            create_account(
+                name="Acme", currency="USD", balance=Decimal(5), with_wallet=True, actor="test"
+            )
+        except InputProblem as problem:
+            return str(problem)
+        return "created"
+
+    told = race([create] * 4)
+
+    assert told.count("created") >= 1
+    assert Account.objects.count() == Wallet.objects.count() == LedgerEntry.objects.count() == 1
 
 
 def test_a_wallet_starts_empty() -> None:

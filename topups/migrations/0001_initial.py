@@ -464,7 +464,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("refund_due_at", None), ("refunded_at", None)),
-                    models.Q(("refund_due_at__isnull", False), ("status", "failed")),
+                    ("status", "failed"),
                     _connector="OR",
                 ),
                 name="topups_fulfilment_refund_only_after_failure",

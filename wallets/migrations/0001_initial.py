@@ -32,7 +32,9 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": [("move_money", "Can book deposits and adjustments")],
+                "permissions": [
+                    ("move_money", "Can book deposits, payouts, adjustments and credits")
+                ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("balance__gte", 0)),
@@ -55,9 +57,11 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("deposit", "Deposit"),
+                            ("payout", "Payout"),
                             ("adjustment", "Adjustment"),
                             ("purchase", "Purchase"),
                             ("refund", "Refund"),
+                            ("credit", "Credit"),
                         ],
                         max_length=16,
                     ),
@@ -81,7 +85,10 @@ class Migration(migrations.Migration):
                 ("order_reference", models.CharField(blank=True, max_length=26, null=True)),
                 ("actor", models.CharField(max_length=200)),
                 ("note", models.CharField(blank=True, db_default="", max_length=500)),
-                ("booking", models.UUIDField(editable=False, null=True)),
+                (
+                    "booking_reference",
+                    models.CharField(editable=False, max_length=100, null=True),
+                ),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -111,13 +118,29 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("order_reference__isnull", False)),
-                        fields=("order_reference", "kind"),
+                        fields=("order_reference", "kind", "booking_reference"),
                         name="wallets_entry_once_per_order",
+                        nulls_distinct=False,
                     ),
                     models.UniqueConstraint(
-                        condition=models.Q(("booking__isnull", False)),
-                        fields=("booking",),
+                        condition=models.Q(("booking_reference__isnull", False)),
+                        fields=("booking_reference",),
                         name="wallets_entry_once_per_booking",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("booking_reference", None),
+                                ("kind__in", ["purchase", "refund"]),
+                            ),
+                            models.Q(
+                                models.Q(("kind__in", ["purchase", "refund"]), _negated=True),
+                                ("booking_reference__isnull", False),
+                                models.Q(("booking_reference", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="wallets_entry_booking_reference_is_known",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("balance_after__gte", 0)),
@@ -129,6 +152,12 @@ class Migration(migrations.Migration):
                                 ("amount__gt", 0),
                                 ("counterpart", "bank"),
                                 ("kind", "deposit"),
+                                ("order_reference", None),
+                            ),
+                            models.Q(
+                                ("amount__lt", 0),
+                                ("counterpart", "bank"),
+                                ("kind", "payout"),
                                 ("order_reference", None),
                             ),
                             models.Q(
@@ -146,7 +175,7 @@ class Migration(migrations.Migration):
                             models.Q(
                                 ("amount__gt", 0),
                                 ("counterpart", "sales"),
-                                ("kind", "refund"),
+                                ("kind__in", ["refund", "credit"]),
                                 ("order_reference__isnull", False),
                             ),
                             _connector="OR",

@@ -3,13 +3,16 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand, amount
+from config.command_line import JSONCommand, amount, shell_actor
 from wallets.models import Wallet
 from wallets.provisioning import create_account
 
 
 class Command(JSONCommand):
-    help = "Creates a merchant's account with its wallet. Acts again each time it is run."
+    help = (
+        "Creates a merchant's account with its wallet. A second run with the same name prints the"
+        " first account and books nothing."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
@@ -29,7 +32,7 @@ class Command(JSONCommand):
             currency=options["currency"],
             balance=options["balance"],
             with_wallet=not options["no_wallet"],
-            actor="command:create_account",
+            actor=shell_actor(),
         )
         wallet = Wallet.objects.filter(account=account).first()
         balance = wallet.balance if wallet else None

@@ -2,34 +2,26 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand, amount
-from wallets.provisioning import book_deposit
+from config.command_line import JSONCommand, amount, shell_actor
+from wallets.booking_commands import add_booking_arguments, book_deposit
 
 
 class Command(JSONCommand):
     help = (
-        "Books what a merchant paid in. A negative amount is booked as an adjustment. Acts again"
-        " each time it is run."
+        "Books what a merchant paid in. A negative amount is booked as an adjustment. The same"
+        " reference is booked once: a second run prints the first booking."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("account_id", type=int)
         parser.add_argument("amount", type=amount)
-        parser.add_argument(
-            "--note", default="", metavar="TEXT", help="the reason, kept in the ledger"
-        )
+        add_booking_arguments(parser)
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        entry = book_deposit(
+        return book_deposit(
             account_id=options["account_id"],
             amount=options["amount"],
-            actor="command:deposit",
+            booking_reference=options["reference"],
+            actor=shell_actor(),
             note=options["note"],
         )
-        return {
-            "account_id": entry.wallet_id,
-            "entry_id": entry.pk,
-            "kind": entry.kind,
-            "amount": entry.amount,
-            "balance": entry.balance_after,
-        }

@@ -1,0 +1,137 @@
+"""Finance credits an order from its page: with a note, a confirmation, and once per form."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from operators.reconcile import reconcile
+from orders.models import Order
+from tests.factories import Merchant, buy_topup, make_operator, make_product, make_topup_product
+from tests.operators.back_office import make_staff, signed_in
+from topups.fulfilments import move_fulfilment
+from topups.transitions import Move
+from wallets.models import LedgerEntry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MAY = ("orders.view_order", "wallets.move_money")
+
+
+def failed_order(merchant: Merchant) -> Order:
+    reference = buy_topup(merchant, make_topup_product(price="4.99"))
+    senior = make_operator(senior=True)
+    for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
+        move_fulfilment(reference=reference, move=move, operator=senior)
+    return Order.objects.get(reference=reference)
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    return {"amount": "4.99", "note": "Not delivered", "form_id": str(uuid4()), **changes}
+
+
+def send(browser: Client, order: Order, data: dict[str, Any]) -> Any:
+    return browser.post(f"/admin/orders/order/{order.pk}/credit/", data, follow=True)
+
+
+def messages(answer: Any) -> str:
+    return " ".join(map(str, answer.context["messages"]))
+
+
+def test_a_failed_order_is_credited_after_a_confirmation(merchant: Merchant) -> None:
+    order = failed_order(merchant)
+    staff = make_staff(*MAY)
+    browser, form = signed_in(staff), asked()
+
+    first = browser.get(f"/admin/orders/order/{order.pk}/credit/").content.decode()
+    assert "Left to pay back: 4.99 USD" in first
+    assert 'value="4.9900"' in first
+    question = send(browser, order, form).content.decode()
+    assert f"Credit order {order.reference}?" in question
+    assert "Not delivered" in question
+    assert not LedgerEntry.objects.filter(kind="credit").exists()
+
+    told = send(browser, order, {**form, "confirmed": "1"})
+
+    entry = LedgerEntry.objects.get(kind="credit")
+    assert (entry.order_reference, entry.note, entry.actor) == (
+        order.reference,
+        "Not delivered",
+        f"admin:{staff.username}",
+    )
+    assert "The balance is now 100.00 USD" in messages(told)
+    assert merchant.get(f"/orders/{order.reference}").json()["data"]["refunded"] is True
+    assert reconcile()["findings"] == []
+
+
+def test_the_same_form_sent_twice_credits_once(merchant: Merchant) -> None:
+    order = failed_order(merchant)
+    browser, form = signed_in(make_staff(*MAY)), asked(confirmed="1")
+
+    send(browser, order, form)
+    again = send(browser, order, form)
+
+    assert "was booked already" in messages(again)
+    assert LedgerEntry.objects.filter(kind="credit").count() == 1
+
+
+def test_more_than_is_left_is_refused(merchant: Merchant) -> None:
+    order = failed_order(merchant)
+    browser = signed_in(make_staff(*MAY))
+    send(browser, order, asked(amount="4.00", confirmed="1"))
+
+    told = send(browser, order, asked(amount="1.00", confirmed="1"))
+
+    assert "more than it cost" in messages(told)
+    assert LedgerEntry.objects.get(kind="credit").amount == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"amount": "0"},
+        {"amount": "-1"},
+        {"amount": "NaN"},
+        {"amount": ""},
+        {"note": ""},
+        {"note": "x" * 401},
+        {"form_id": "x"},
+    ],
+)
+def test_a_mistake_is_explained_and_books_nothing(
+    merchant: Merchant, change: dict[str, str]
+) -> None:
+    order = failed_order(merchant)
+
+    answer = send(signed_in(make_staff(*MAY)), order, asked(confirmed="1", **change))
+
+    assert answer.status_code == 200
+    assert not LedgerEntry.objects.filter(kind="credit").exists()
+
+
+@pytest.mark.parametrize("permissions", [["orders.view_order"], ["wallets.move_money"], []])
+def test_crediting_needs_both_permissions(merchant: Merchant, permissions: list[str]) -> None:
+    order = failed_order(merchant)
+
+    answer = send(signed_in(make_staff(*permissions)), order, asked(confirmed="1"))
+
+    assert answer.status_code == 403
+    assert not LedgerEntry.objects.filter(kind="credit").exists()
+
+
+def test_the_button_is_shown_while_something_is_left(merchant: Merchant) -> None:
+    order = failed_order(merchant)
+    product = make_product(price="9.99", codes=1)
+    reference = merchant.buy(product_id=product.pk, quantity=1).json()["data"]["reference"]
+    codes = Order.objects.get(reference=reference)
+    finance, reader = signed_in(make_staff(*MAY)), signed_in(make_staff("orders.view_order"))
+
+    def offers(browser: Client, order: Order) -> bool:
+        page = browser.get(f"/admin/orders/order/{order.pk}/change/").content.decode()
+        return f"/admin/orders/order/{order.pk}/credit/" in page
+
+    assert (offers(finance, order), offers(finance, codes)) == (True, True)
+    assert (offers(reader, order), offers(reader, codes)) == (False, False)
+    send(finance, order, asked(confirmed="1"))
+    assert offers(finance, order) is False
