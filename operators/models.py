@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from catalogue.models import Category
+from config.database.columns import ACTOR_LENGTH
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
@@ -185,7 +186,8 @@ class Announcement(models.Model):
 
     - `busy_until`: until then, only the process that set it calls Telegram about this order.
     - `shown_event`: id of the last event of the order that its message shows.
-    - `restore_at`: when the message gets its usual buttons back; null if it shows them.
+    - `restore_at`: when the message gets its usual buttons back; null if it shows them. In the
+      future while the message asks `asked` (a username) to confirm.
     - `former_message_id`: the replaced message, until it is edited to say that it was replaced.
     - `lost_answers`: how many posts had an unknown result.
     """
@@ -205,6 +207,7 @@ class Announcement(models.Model):
     lost_answers = models.PositiveSmallIntegerField(default=0)
     shown_event = models.BigIntegerField(null=True)
     restore_at = models.DateTimeField(null=True)
+    asked = models.CharField(max_length=ACTOR_LENGTH, blank=True, default="")
     announced_at = models.DateTimeField(null=True)
     repeated_at = models.DateTimeField(null=True)
     repeats = models.PositiveSmallIntegerField(default=0)

@@ -14,8 +14,10 @@ from catalogue.code_import import add_codes as stock_codes
 from catalogue.codes import Code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
 from tests.answers import CheckedClient
-from topups.fulfilments import Operator
-from topups.models import Channel, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.fulfilments import Operator, RejectReason, move_fulfilment
+from topups.models import Channel, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.transitions import Move
+from topups.versions import version_of
 from wallets import services
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet
@@ -184,3 +186,23 @@ def buy_topup(merchant: Merchant, product: TopUpProduct | None = None, **body: A
     assert answer.status_code == 201, answer.content
     reference: str = answer.json()["data"]["reference"]
     return reference
+
+
+def move_now(
+    *,
+    reference: str,
+    move: Move,
+    operator: Operator,
+    reason: RejectReason = RejectReason.OTHER,
+    note: str = "",
+) -> Fulfilment:
+    """Moves an order as it is now, like an operator who has just looked at it."""
+    found = Fulfilment.objects.filter(order_reference=reference).first()
+    return move_fulfilment(
+        reference=reference,
+        version=version_of(found) if found else 0,
+        move=move,
+        operator=operator,
+        reason=reason,
+        note=note,
+    )

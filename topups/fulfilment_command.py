@@ -3,40 +3,64 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from config.inputs import InputProblem
-from topups.fulfilments import MoveRefused, Operator, RejectReason, move_fulfilment
+from topups.fulfilments import AlreadyDone, MoveRefused, Operator, RejectReason, move_fulfilment
 from topups.models import Channel, Fulfilment
 from topups.transitions import OPEN, Move
+from topups.versions import with_versions
 
 
 def list_open() -> list[dict[str, Any]]:
     """The open fulfilments, oldest first."""
-    rows = Fulfilment.objects.filter(status__in=OPEN).order_by("created_at", "pk")
-    return [show(row) for row in rows.select_related("product", "account", "claimed_by")]
+    return [show(row) for row in _rows().filter(status__in=OPEN).order_by("created_at", "pk")]
+
+
+def show_one(reference: str) -> dict[str, Any]:
+    """One fulfilment, open or ended. Raises InputProblem."""
+    found = _rows().filter(order_reference=reference).first()
+    if found is None:
+        raise InputProblem("There is no top-up order with this reference.")
+    return show(found)
 
 
 def move_by_command(
-    *, reference: str, move: Move, username: str, reason: RejectReason, note: str
+    *, reference: str, version: int, move: Move, username: str, reason: RejectReason, note: str
 ) -> dict[str, Any]:
-    """Carries out one move for a member of staff; returns the fulfilment. Raises InputProblem."""
+    """Carries out one move for a member of staff; returns the fulfilment.
+
+    A repeated command is not an error. Raises InputProblem.
+    """
     user = User.objects.filter(username=username).first()
     if user is None:
         raise InputProblem(f"There is no user {username!r}.")
     operator = Operator(user=user, channel=Channel.COMMAND)
     try:
-        moved = move_fulfilment(
-            reference=reference, move=move, operator=operator, reason=reason, note=note
+        move_fulfilment(
+            reference=reference,
+            version=version,
+            move=move,
+            operator=operator,
+            reason=reason,
+            note=note,
         )
+    except AlreadyDone:
+        pass
     except MoveRefused as refused:
         raise InputProblem(str(refused)) from None
-    return show(moved)
+    return show_one(reference)
 
 
-def show(fulfilment: Fulfilment) -> dict[str, Any]:
-    """The fulfilment as the command prints it."""
+def _rows() -> QuerySet[Fulfilment]:
+    return with_versions(Fulfilment.objects.select_related("product", "account", "claimed_by"))
+
+
+def show(fulfilment: Any) -> dict[str, Any]:
+    """The fulfilment, read by `_rows`, as the command prints it."""
     return {
         "reference": fulfilment.order_reference,
+        "version": fulfilment.version,
         "status": fulfilment.status,
         "product": fulfilment.product.name,
         "player_id": fulfilment.player_id,

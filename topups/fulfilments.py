@@ -23,6 +23,7 @@ from topups.models import (
 from topups.refunds import settle
 from topups.signals import fulfilment_moved
 from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
+from topups.versions import latest_event, state_events
 
 
 class RejectReason(models.TextChoices):
@@ -38,7 +39,12 @@ class MoveRefused(Exception):
 
 
 class Overtaken(MoveRefused):
-    """The order is no longer in a state that the move starts from: somebody was faster."""
+    """The order has moved since the operator saw it, or is in a state that the move cannot start
+    from."""
+
+
+class AlreadyDone(Overtaken):
+    """The operator made this same move on the version they saw, for example by a double click."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Operator:
 def move_fulfilment(
     *,
     reference: str,
+    version: int,
     move: Move,
     operator: Operator,
     reason: RejectReason = RejectReason.OTHER,
@@ -63,23 +70,22 @@ def move_fulfilment(
 ) -> Fulfilment:
     """Carries out one move and records its event, in one transaction; returns the moved fulfilment.
 
-    The UPDATE names the state it starts from. If two operators act at once, one succeeds and the
+    `version` is what the operator saw (topups/versions.py). The row is locked from the comparison
+    of versions to the move: of two operators who act on the same version, one succeeds and the
     other gets Overtaken. In the same transaction, a rejection makes the refund due and returns
     counted stock, except for the reason `no_stock`. An order that fails without a refund, and was
     credited in full before, becomes refunded.
 
     Raises MoveRefused if the order is unknown, the operator may not make the move, or the present
-    state does not allow it (Overtaken).
+    state does not allow it; Overtaken if the order has another version by now; AlreadyDone if the
+    operator has made this same move on this version. Nothing is changed then.
     """
+    note = _note(note, move, reason)
     with transaction.atomic():
-        before = _find(reference)
-        _check(before, move, operator)
+        before = _find(reference, lock=True)
+        check_move(fulfilment=before, version=version, move=move, operator=operator, note=note)
         changes = _changes(before, move, operator, reason)
-        updated = Fulfilment.objects.filter(
-            pk=before.pk, status=before.status, claimed_by=before.claimed_by_id
-        ).update(**changes)
-        if not updated:
-            raise Overtaken(_present(_find(reference)))
+        Fulfilment.objects.filter(pk=before.pk).update(**changes)
         FulfilmentEvent.objects.create(
             fulfilment=before,
             move=move,
@@ -87,7 +93,7 @@ def move_fulfilment(
             to_status=RULES[move].target,
             actor=operator.user.get_username(),
             channel=operator.channel,
-            note=_note(note, move, reason),
+            note=note,
         )
         if RULES[move].refund:  # nothing was delivered
             _return_stock(before, reason)
@@ -97,61 +103,86 @@ def move_fulfilment(
     return _find(reference)
 
 
+def check_move(
+    *, fulfilment: Fulfilment, version: int, move: Move, operator: Operator, note: str = ""
+) -> None:
+    """Raises MoveRefused, Overtaken or AlreadyDone if the move would be refused now.
+
+    `note` is the note as the history would keep it.
+    """
+    _check_permission(operator)
+    events = list(state_events().filter(fulfilment=fulfilment, pk__gte=version).order_by("pk"))
+    if not events or events[0].pk != version:
+        raise Overtaken(_unseen(fulfilment))
+    if later := events[1:]:
+        made = (later[0].move, later[0].actor, later[0].channel, later[0].note)
+        if made == (move, operator.user.get_username(), operator.channel, note):
+            raise AlreadyDone(f"You have already done this: the order is {_state(fulfilment)}.")
+        raise Overtaken(_overtaken(fulfilment, later))
+    _check_state(fulfilment, move, operator)
+
+
 def claim_next(*, operator: Operator) -> Fulfilment | None:
     """Claims the oldest pending order; returns None if no order is pending.
 
     An order that somebody else claims in the meantime is skipped, so operators who ask at the same
     moment get different orders. Raises MoveRefused if the operator may not claim at all.
     """
-    for reference in _waiting():
+    for reference, version in _waiting():
         try:
-            return move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
+            return move_fulfilment(
+                reference=reference, version=version, move=Move.CLAIM, operator=operator
+            )
         except Overtaken:
             continue
     return None
 
 
-def _waiting() -> Iterator[str]:
-    """Yields the oldest pending order reference that was not yielded before."""
+def _waiting() -> Iterator[tuple[str, int]]:
+    """Yields reference and version of the oldest pending order that was not yielded before."""
     tried: list[str] = []
     while True:
         waiting = Fulfilment.objects.filter(status=FulfilmentStatus.PENDING)
-        oldest = waiting.exclude(order_reference__in=tried).order_by("created_at", "pk").first()
+        untried = waiting.exclude(order_reference__in=tried).order_by("created_at", "pk")
+        oldest = untried.values_list("order_reference", latest_event("pk", "pk")).first()
         if oldest is None:
             return
-        tried.append(oldest.order_reference)
-        yield oldest.order_reference
+        tried.append(oldest[0])
+        yield oldest
 
 
 def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
-    """Whether the move would be accepted now. The desk and the bot offer only such moves."""
+    """Whether the present state allows the move. The desk and the bot offer only such moves."""
     try:
-        _check(fulfilment, move, operator)
+        _check_permission(operator)
+        _check_state(fulfilment, move, operator)
     except MoveRefused:
         return False
     return True
 
 
-def _find(reference: str) -> Fulfilment:
-    found = (
-        Fulfilment.objects.select_related("claimed_by", "product", "account")
-        .filter(order_reference=reference)
-        .first()
-    )
+def _find(reference: str, *, lock: bool = False) -> Fulfilment:
+    rows = Fulfilment.objects.select_related("claimed_by", "product", "account")
+    if lock:
+        rows = rows.select_for_update(no_key=True, of=("self",))
+    found = rows.filter(order_reference=reference).first()
     if found is None:
         raise MoveRefused("There is no top-up order with this reference.")
     return found
 
 
-def _check(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
+def _check_permission(operator: Operator) -> None:
     user = operator.user
     if not (user.is_active and user.is_staff and user.has_perm(FULFIL)):
         raise MoveRefused("You may not work on top-up orders.")
+
+
+def _check_state(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
     if fulfilment.status not in RULES[move].sources:
         raise Overtaken(_present(fulfilment))
     if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
         raise MoveRefused("This order is in review: only a senior operator may fail it.")
-    held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != user
+    held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != operator.user
     if held_by_other and not operator.is_senior:
         raise MoveRefused(_present(fulfilment))
 
@@ -207,8 +238,29 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
 
 
 def _present(fulfilment: Fulfilment) -> str:
-    """The present state of an order that was not moved, for the operator who tried."""
-    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
+    """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
     by = f" ({last.move} by {last.actor})" if last else ""
-    return f"Nothing was changed: this order is {fulfilment.status}{holder}{by}."
+    return f"Nothing was changed: this order is {_state(fulfilment)}{by}."
+
+
+def _overtaken(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
+    """For the operator who decided on an older version: what happened, and what to do."""
+    happened = ", ".join(f"{event.move.replace('_', ' ')} by {event.actor}" for event in later)
+    return (
+        f"Nothing was changed: the order has moved since you saw it ({happened})."
+        f" It is now {_state(fulfilment)}. Look at it again, then decide."
+    )
+
+
+def _unseen(fulfilment: Fulfilment) -> str:
+    """For a request with a version that the order never had."""
+    return (
+        "Nothing was changed: it is not known which state of the order you saw."
+        f" It is now {_state(fulfilment)}. Look at it again, then decide."
+    )
+
+
+def _state(fulfilment: Fulfilment) -> str:
+    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
+    return f"{str(fulfilment.get_status_display()).lower()}{holder}"

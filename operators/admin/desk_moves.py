@@ -1,11 +1,13 @@
 """Moving orders at the desk: one order, a selection, or the next one in the queue.
 
 Every move goes through `topups.fulfilments.move_fulfilment`, as it does from a shell or the bot.
-Only a POST moves an order. A move that ends an order asks for confirmation first.
+Only a POST moves an order. A move that ends an order asks for confirmation first. Every form
+carries the version of each order that the page showed (topups/versions.py).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -15,21 +17,25 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
-from operators.admin.base import RecordAdmin, page, staff_of, url_of
+from operators.admin.base import ID_DIGITS, RecordAdmin, page, staff_of, url_of
 from operators.admin.desk_pages import queue_url
 from topups.fulfilments import (
+    AlreadyDone,
     MoveRefused,
     Operator,
     RejectReason,
+    check_move,
     claim_next,
     may_move,
     move_fulfilment,
 )
 from topups.models import Channel, Fulfilment, FulfilmentStatus
 from topups.transitions import ENDING, FULFIL, Move, moves_from
+from topups.versions import with_versions
 
 NAMES = {
     Move.CLAIM: "Claim",
@@ -75,9 +81,20 @@ class DeskMoves(RecordAdmin):
     def has_fulfil_permission(self, request: HttpRequest) -> bool:
         return staff_of(request).has_perm(FULFIL)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fulfilment]:
+        return with_versions(super().get_queryset(request))
+
+    def action_checkbox(self, obj: Any) -> str:
+        """The box that selects a row, with the version that the row shows."""
+        shown = format_html('<input type="hidden" name="{}" value="{}">', _row(obj.pk), obj.version)
+        return format_html("{}{}", super().action_checkbox(obj), shown)
+
+    action_checkbox.short_description = RecordAdmin.action_checkbox.short_description  # type: ignore[attr-defined]
+
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        # Read before the page reads the order again: buttons may be older than the text, not newer.
         found = self.get_object(request, object_id)
         moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
         context = {**(extra_context or {}), "moves": moves}
@@ -99,32 +116,46 @@ class DeskMoves(RecordAdmin):
         return HttpResponseRedirect(url_of(claimed))
 
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
-        """Moves one order. A move that ends the order asks for confirmation first."""
+        """Moves one order. A move that ends the order asks for confirmation first.
+
+        The query names the version that the order's page showed, and the form the version that the
+        confirmation showed. A link without a version is about the order as it is now.
+        """
         fulfilment = self.get_object(request, str(pk))
         if not isinstance(fulfilment, Fulfilment) or move not in Move.values:
             raise Http404
         if not self.has_fulfil_permission(request):
             raise PermissionDenied
         chosen = Move(move)
+        back = url_of(fulfilment)
+        if request.method == "POST":
+            seen = _Seen(fulfilment, _number(request.POST.get("version")))
+        elif chosen in ENDING:
+            shown = request.GET.get("version")
+            seen = _Seen(fulfilment, _version(fulfilment) if shown is None else _number(shown))
+        else:
+            return HttpResponseRedirect(back)
         form = _form(chosen)(posted(request) if "confirmed" in request.POST else None)
         if chosen not in ENDING:
-            if request.method == "POST":
-                _carry_out(request, [fulfilment], chosen)
-            return HttpResponseRedirect(url_of(fulfilment))
-        if form.is_valid():
-            _carry_out(request, [fulfilment], chosen, **form.cleaned_data)
-            return HttpResponseRedirect(url_of(fulfilment))
-        if not may_move(fulfilment, chosen, _operator(request)):
-            _tell_unchanged(request, [fulfilment])
-            return HttpResponseRedirect(url_of(fulfilment))
-        return self._confirm(request, [fulfilment], chosen, form, back=url_of(fulfilment))
+            _carry_out(request, [seen], chosen)
+        elif form.is_valid():
+            _carry_out(request, [seen], chosen, **form.cleaned_data)
+        elif _may_ask(request, seen, chosen):
+            return self._confirm(request, [seen], chosen, form, back=back)
+        return HttpResponseRedirect(back)
 
     def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
         operator = _operator(request)
+        version = _version(fulfilment)
         return [
             {
                 "name": NAMES[move],
-                "url": reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, move.value]),
+                "url": reverse(
+                    "admin:topups_fulfilment_move",
+                    args=[fulfilment.pk, move.value],
+                    query={"version": version} if move in ENDING else None,
+                ),
+                "version": version,
                 "asks": move in ENDING,
                 "danger": move in DANGEROUS,
             }
@@ -135,7 +166,7 @@ class DeskMoves(RecordAdmin):
     def _confirm(
         self,
         request: HttpRequest,
-        selected: list[Fulfilment],
+        selected: list[_Seen],
         move: Move,
         form: forms.Form,
         *,
@@ -147,17 +178,19 @@ class DeskMoves(RecordAdmin):
             self,
             request,
             "admin/desk_confirm.html",
-            obj=selected[0],
+            obj=selected[0].fulfilment,
             title=NAMES[move],
             form=form,
             question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
             facts=[
-                f"{each.order_reference}: {each.product} for player {each.player_id}"
-                for each in selected
+                f"{each.order_reference}: {each.product} for player {each.player_id},"
+                f" {_state(each)}"
+                for each in (seen.fulfilment for seen in selected)
             ],
             button=NAMES[move],
             danger=move in DANGEROUS,
             back=back,
+            selected=selected,
             **context,
         )
 
@@ -176,27 +209,27 @@ class DeskMoves(RecordAdmin):
     ) -> HttpResponse | None:
         """Moves the selected orders that can be moved, and reports the others."""
         rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
-        selected = list(rows[:MAX_SELECTED])
+        selected = [
+            _Seen(each, _number(request.POST.get(_row(each.pk)))) for each in rows[:MAX_SELECTED]
+        ]
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
-        possible = [each for each in selected if may_move(each, move, _operator(request))]
         if move not in ENDING:
             _carry_out(request, selected, move)
-        elif form.is_valid():
+            return None
+        if form.is_valid():
             _carry_out(request, selected, move, **form.cleaned_data)
-        elif not possible:
-            _tell_unchanged(request, selected)
-        else:
-            return self._confirm(
-                request,
-                possible,
-                move,
-                form,
-                back=queue_url(),
-                left=[each for each in selected if each not in possible],
-                pks=[each.pk for each in possible],
-                action=f"{move.value}_selected",
-            )
-        return None
+            return None
+        possible = [each for each in selected if _may_ask(request, each, move)]
+        if not possible:
+            return None
+        return self._confirm(
+            request,
+            possible,
+            move,
+            form,
+            back=queue_url(),
+            action=f"{move.value}_selected",
+        )
 
     @admin.action(description="Claim")
     def claim_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -233,9 +266,53 @@ def _form(move: Move) -> type[MoveForm]:
     return RejectForm if move in REJECTIONS else MoveForm
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """An order, and the version of it that the page showed; 0 if the request names none."""
+
+    fulfilment: Fulfilment
+    version: int
+
+    @property
+    def row(self) -> str:
+        """The name of the form's field with the version."""
+        return _row(self.fulfilment.pk)
+
+
+def _row(pk: int) -> str:
+    return f"version-{pk}"
+
+
+def _version(fulfilment: Any) -> int:
+    """The present version, as `get_queryset` read it."""
+    version: int = fulfilment.version
+    return version
+
+
+def _number(text: str | None) -> int:
+    """A version from a request; 0, which no order has, if it is none."""
+    text = text or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS else 0
+
+
+def _may_ask(request: HttpRequest, seen: _Seen, move: Move) -> bool:
+    """Whether the move would be accepted now; tells the operator if it would not."""
+    try:
+        check_move(
+            fulfilment=seen.fulfilment,
+            version=seen.version,
+            move=move,
+            operator=_operator(request),
+        )
+    except MoveRefused as refused:
+        _tell(request, seen.fulfilment, refused)
+        return False
+    return True
+
+
 def _carry_out(
     request: HttpRequest,
-    selected: list[Fulfilment],
+    selected: list[_Seen],
     move: Move,
     *,
     reason: str = RejectReason.OTHER,
@@ -243,10 +320,11 @@ def _carry_out(
 ) -> None:
     """Moves each order separately. A refused order does not stop the others."""
     done = 0
-    for fulfilment in selected:
+    for seen in selected:
         try:
             move_fulfilment(
-                reference=fulfilment.order_reference,
+                reference=seen.fulfilment.order_reference,
+                version=seen.version,
                 move=move,
                 operator=_operator(request),
                 reason=RejectReason(reason),
@@ -254,13 +332,16 @@ def _carry_out(
             )
             done += 1
         except MoveRefused as refused:
-            messages.error(request, f"{fulfilment.order_reference}: {refused}")
+            _tell(request, seen.fulfilment, refused)
     if done:
         messages.success(request, f"{NAMES[move]}: {done} done.")
 
 
-def _tell_unchanged(request: HttpRequest, selected: list[Fulfilment]) -> None:
-    for each in selected:
-        holder = f", claimed by {each.claimed_by}" if each.claimed_by else ""
-        state = f"{each.get_status_display()}{holder}"
-        messages.error(request, f"{each.order_reference} was not changed: it is {state}.")
+def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:
+    level = messages.INFO if isinstance(refused, AlreadyDone) else messages.ERROR
+    messages.add_message(request, level, f"{fulfilment.order_reference}: {refused}")
+
+
+def _state(fulfilment: Fulfilment) -> str:
+    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
+    return f"{str(fulfilment.get_status_display()).lower()}{holder}"

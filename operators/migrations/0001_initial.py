@@ -195,6 +195,7 @@ class Migration(migrations.Migration):
                 ("lost_answers", models.PositiveSmallIntegerField(default=0)),
                 ("shown_event", models.BigIntegerField(null=True)),
                 ("restore_at", models.DateTimeField(null=True)),
+                ("asked", models.CharField(blank=True, default="", max_length=200)),
                 ("announced_at", models.DateTimeField(null=True)),
                 ("repeated_at", models.DateTimeField(null=True)),
                 ("repeats", models.PositiveSmallIntegerField(default=0)),

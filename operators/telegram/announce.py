@@ -27,7 +27,6 @@ from operators.telegram.announcement_rows import (
     LEASE,
     free,
     give_up,
-    latest_event,
     load_fulfilment,
     log_failure,
 )
@@ -36,6 +35,7 @@ from operators.telegram.platform_settings import Platform, Target
 from operators.telegram.refresh import refresh_message
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
+from topups.versions import latest_event
 
 logger = structlog.get_logger(__name__)
 
@@ -140,7 +140,7 @@ def _not_claimed(platform: Platform) -> Iterator[Due]:
         )
         .annotate(
             unclaimed_since=Greatest(
-                Coalesce("repeated_at", "announced_at"), latest_event("created_at")
+                Coalesce("repeated_at", "announced_at"), latest_event("fulfilment", "created_at")
             )
         )
         .filter(wanted)

@@ -11,7 +11,7 @@ from functools import partial
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.db.models.functions import Least
 from django.utils import timezone
 
@@ -37,15 +37,27 @@ def queue_order(*, fulfilment_id: int, **signal: object) -> None:
         _queueing.submit(enqueue, "operators.tasks.show_order", fulfilment_id)
 
 
-def request_refresh(*, fulfilment_id: int) -> None:
-    """Asks for an edit: the message may show an outdated text or the wrong buttons."""
-    _restore(fulfilment_id, timedelta())
+def request_refresh(*, fulfilment_id: int, by: str = "") -> None:
+    """Asks for an edit: the message may show an outdated text or the wrong buttons.
+
+    While the message asks somebody to confirm, it keeps the question, unless it asks `by`. A
+    question about an older version of the order goes in any case.
+    """
+    _shown(fulfilment_id).filter(_asks_nobody_but(by)).update(
+        state=AnnouncementState.ANNOUNCED, restore_at=timezone.now()
+    )
     queue_order(fulfilment_id=fulfilment_id)
 
 
-def note_question(*, fulfilment_id: int) -> None:
-    """Records that the message asks for confirmation; it gets its buttons back after a while."""
-    _restore(fulfilment_id, QUESTION_STAYS)
+def note_question(*, fulfilment_id: int, name: str) -> str:
+    """Records that the message asks this operator to confirm; it gets its buttons back after a
+    while. Returns the name of a colleague whom it asks already; empty if there is none.
+    """
+    shown = _shown(fulfilment_id)
+    noted = shown.filter(_asks_nobody_but(name)).update(
+        state=AnnouncementState.ANNOUNCED, restore_at=timezone.now() + QUESTION_STAYS, asked=name
+    )
+    return "" if noted else shown.values_list("asked", flat=True).first() or ""
 
 
 def note_stray(*, fulfilment_id: int, chat_id: int, message_id: int) -> None:
@@ -101,8 +113,12 @@ def announce_again(*, announcement: Announcement, actor: User) -> bool:
     return True
 
 
-def _restore(fulfilment_id: int, after: timedelta) -> None:
+def _shown(fulfilment_id: int) -> QuerySet[Announcement]:
+    """The order's row, if the order has a message."""
     given_up = Q(state=AnnouncementState.GIVEN_UP, message_id__isnull=False)
-    Announcement.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id).update(
-        state=AnnouncementState.ANNOUNCED, restore_at=timezone.now() + after
-    )
+    return Announcement.objects.filter(Q(state__in=SHOWN) | given_up, fulfilment_id=fulfilment_id)
+
+
+def _asks_nobody_but(name: str) -> Q:
+    """Matches messages that do not ask anybody else to confirm."""
+    return Q(restore_at=None) | Q(restore_at__lte=timezone.now()) | Q(asked=name)

@@ -11,14 +11,14 @@ from datetime import timedelta
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Q
 from django.utils import timezone
 
 from audit.models import AuditAction
 from audit.services import record_action
 from operators.models import Announcement, AnnouncementState
 from operators.telegram import bot_api
-from topups.models import Fulfilment, FulfilmentEvent
+from topups.models import Fulfilment
 
 logger = structlog.get_logger(__name__)
 
@@ -29,12 +29,6 @@ LEASE = timedelta(seconds=60)
 def free() -> Q:
     """Matches the rows that no process holds."""
     return Q(busy_until=None) | Q(busy_until__lte=timezone.now())
-
-
-def latest_event(column: str) -> Subquery:
-    """A column of the event that message.last_event finds."""
-    events = FulfilmentEvent.objects.filter(fulfilment=OuterRef("fulfilment"))
-    return Subquery(events.exclude(move="refund").order_by("-pk").values(column)[:1])
 
 
 def load_fulfilment(fulfilment_id: int) -> Fulfilment:

@@ -13,6 +13,7 @@ from operators.desk_summary import age_in_words
 from operators.telegram.buttons import BUTTON_MOVES, Action, Press, encode
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
+from topups.versions import last_event, version_of
 
 MAX_LENGTH = 4096  # UTF-16 units; the Bot API's limit for a message's text
 ROOM = 900  # UTF-16 units reserved for the lines below the fields
@@ -91,13 +92,6 @@ def render(
     return Message("\n".join(lines), _buttons(fulfilment, last.pk), last.pk)
 
 
-def last_event(fulfilment: Fulfilment) -> FulfilmentEvent:
-    """The event that led to the present state. A refund does not change the state."""
-    event = fulfilment.events.exclude(move="refund").last()
-    assert event is not None, "each fulfilment starts with an event"  # noqa: S101
-    return event
-
-
 def question(press: Press) -> Rows:
     """The buttons that ask for confirmation before the press ends its order."""
     yes = Press(press.action, press.fulfilment_id, press.version, sure=True)
@@ -115,7 +109,7 @@ def retired(fulfilment: Fulfilment) -> Message:
     return Message(
         f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it now.",
         [],
-        last_event(fulfilment).pk,
+        version_of(fulfilment),
     )
 
 

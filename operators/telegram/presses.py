@@ -7,16 +7,23 @@ the message after every move, from any channel.
 
 from dataclasses import dataclass
 
-from django.db import transaction
 from django.db.models import Q
 
 from operators.models import Announcement, PlatformSettings
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from operators.telegram.buttons import BUTTON_MOVES, Action, Forged, Press, decode
-from operators.telegram.message import Rows, last_event, question
+from operators.telegram.message import Rows, question
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
-from topups.fulfilments import MoveRefused, Operator, may_move, move_fulfilment
-from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.fulfilments import (
+    AlreadyDone,
+    MoveRefused,
+    Operator,
+    Overtaken,
+    check_move,
+    move_fulfilment,
+)
+from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.versions import last_event, version_of
 
 DONE = {
     Action.CLAIM: "Claimed. The order is assigned to you.",
@@ -84,80 +91,75 @@ def carry_out(pressed: Pressed) -> Verdict:
     return _move(fulfilment, press, operator)
 
 
-def ask(press: Press) -> None:
-    """Records that the message asks for confirmation; called after it was edited.
+def ask(press: Press, name: str, *, shown: bool) -> None:
+    """Follows up a question after the message was edited; `shown` says whether that worked.
 
-    If the order has moved since then, the message is refreshed.
+    The message gets its buttons back after a while. It gets them back at once if the question may
+    not be shown, or if the order has moved since then.
     """
-    note_question(fulfilment_id=press.fulfilment_id)
+    note_question(fulfilment_id=press.fulfilment_id, name=name)  # an edit may have cleared it
     fulfilment = Fulfilment.objects.get(pk=press.fulfilment_id)
-    if last_event(fulfilment).pk != press.version:
-        request_refresh(fulfilment_id=press.fulfilment_id)
+    if not shown or version_of(fulfilment) != press.version:
+        request_refresh(fulfilment_id=press.fulfilment_id, by=name)
 
 
 def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
     name = operator.user.get_username()
     if press.action == Action.BACK:
-        request_refresh(fulfilment_id=fulfilment.pk)
-        return Verdict("Nothing was changed.", name=name)
-    if last_event(fulfilment).pk != press.version:
-        return _too_late(fulfilment, press, operator)
+        return _go_back(fulfilment, press, name)
     button_move = BUTTON_MOVES[press.action]
-    if button_move.asks and not press.sure:
-        if not may_move(fulfilment, button_move.move, operator):
-            return Verdict(_why_not(fulfilment), True, name)
-        return Verdict(f"{button_move.label}? Please confirm.", name=name, ask=press)
     try:
-        moved = _move_as_shown(fulfilment, press, operator)
-    except MoveRefused as refused:
-        return Verdict(str(refused), True, name)
-    if not moved:
-        fulfilment.refresh_from_db()
-        return _too_late(fulfilment, press, operator)
-    return Verdict(DONE[press.action], name=name)
-
-
-def _move_as_shown(fulfilment: Fulfilment, press: Press, operator: Operator) -> bool:
-    """Makes the move; False if the order has another version by now.
-
-    The row stays locked from the check to the move. Otherwise the order could be released in
-    between, and be delivered without a claim.
-    """
-    button_move = BUTTON_MOVES[press.action]
-    with transaction.atomic():
-        Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
-        if last_event(fulfilment).pk != press.version:
-            return False
+        if button_move.asks and not press.sure:
+            check_move(
+                fulfilment=fulfilment,
+                version=press.version,
+                move=button_move.move,
+                operator=operator,
+            )
+            return _question(fulfilment, press, name)
         move_fulfilment(
             reference=fulfilment.order_reference,
+            version=press.version,
             move=button_move.move,
             operator=operator,
             reason=button_move.reason,
         )
-    return True
-
-
-def _too_late(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
-    """The answer for an order that moved since the message was read; refreshes the message."""
-    request_refresh(fulfilment_id=fulfilment.pk)
-    name = operator.user.get_username()
-    after = fulfilment.events.filter(pk__gt=press.version).first()
-    present = _present(fulfilment, last_event(fulfilment), name)
-    if after is not None and _is_of(after, press, operator):
+    except AlreadyDone:
+        present = _refresh(fulfilment, name)
         return Verdict(f"You have already done this. The order is {present}.", name=name)
-    return Verdict(f"Nothing was changed: the order is {present}.", True, name)
+    except Overtaken:
+        present = _refresh(fulfilment, name)
+        return Verdict(f"Nothing was changed: the order is {present}.", True, name)
+    except MoveRefused as refused:
+        return Verdict(str(refused), True, name)
+    return Verdict(DONE[press.action], name=name)
 
 
-def _is_of(event: FulfilmentEvent, press: Press, operator: Operator) -> bool:
-    """Whether this same press caused the event, and was delivered twice."""
-    button_move = BUTTON_MOVES[press.action]
-    asked_only = button_move.asks and not press.sure
-    return (
-        not asked_only
-        and event.move == button_move.move
-        and event.channel == Channel.TELEGRAM
-        and event.actor == operator.user.get_username()
-    )
+def _question(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
+    """Asks for confirmation, unless the message asks a colleague already."""
+    colleague = note_question(fulfilment_id=fulfilment.pk, name=name)
+    if colleague:
+        return Verdict(
+            f"Nothing was changed: the message asks {colleague} to confirm a step of this order."
+            " Wait for the answer, or press again in two minutes.",
+            True,
+            name,
+        )
+    return Verdict(f"{BUTTON_MOVES[press.action].label}? Please confirm.", name=name, ask=press)
+
+
+def _go_back(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
+    """Withdraws the person's own question. A late press withdraws none."""
+    current = version_of(fulfilment) == press.version
+    request_refresh(fulfilment_id=fulfilment.pk, by=name if current else "")
+    return Verdict("Nothing was changed.", name=name)
+
+
+def _refresh(fulfilment: Fulfilment, name: str) -> str:
+    """Refreshes the message of an order that moved since it was read; returns the present state."""
+    request_refresh(fulfilment_id=fulfilment.pk)
+    fulfilment.refresh_from_db()
+    return _present(fulfilment, last_event(fulfilment), name)
 
 
 def _present(fulfilment: Fulfilment, event: FulfilmentEvent, name: str) -> str:
@@ -165,12 +167,6 @@ def _present(fulfilment: Fulfilment, event: FulfilmentEvent, name: str) -> str:
         return "waiting"
     who = "you" if event.actor == name else event.actor
     return STATES[FulfilmentStatus(fulfilment.status)].format(who)
-
-
-def _why_not(fulfilment: Fulfilment) -> str:
-    if fulfilment.claimed_by is not None:
-        return f"Nothing was changed: the order is claimed by {fulfilment.claimed_by}."
-    return "Nothing was changed: only a senior operator may do this now."
 
 
 def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:

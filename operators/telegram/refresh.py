@@ -17,17 +17,18 @@ from operators.telegram.announcement_rows import (
     LEASE,
     free,
     give_up,
-    latest_event,
     load_fulfilment,
 )
-from operators.telegram.message import render, retired
+from operators.telegram.message import Message, render, retired
 from operators.telegram.platform_settings import Platform
 from topups.models import Fulfilment
 from topups.transitions import OPEN
+from topups.versions import latest_event
 
 # Edits of one message in one run; the next sweep continues.
 ROUNDS = 5
 
+LATEST = latest_event("fulfilment", "pk")  # the order's version
 ANNOUNCED, ENDED = AnnouncementState.ANNOUNCED, AnnouncementState.ENDED
 
 
@@ -48,7 +49,7 @@ def resume_edits(fulfilment_id: int) -> None:
     given_up = Announcement.objects.filter(
         fulfilment_id=fulfilment_id, state=AnnouncementState.GIVEN_UP, message_id__isnull=False
     )
-    stale = given_up.annotate(latest=latest_event("pk")).exclude(shown_event=F("latest"))
+    stale = given_up.annotate(latest=LATEST).exclude(shown_event=F("latest"))
     stale.update(state=ANNOUNCED)
 
 
@@ -56,7 +57,7 @@ def stale_messages() -> QuerySet[Announcement]:
     """Rows that no process holds and whose message may not show the order as it is now."""
     return (
         Announcement.objects.filter(free(), state=ANNOUNCED)
-        .annotate(latest=latest_event("pk"))
+        .annotate(latest=LATEST)
         .filter(
             Q(shown_event=None)
             | ~Q(shown_event=F("latest"))
@@ -96,6 +97,9 @@ def _edit(row: Announcement, platform: Platform) -> bool:
                     message_id=row.former_message_id,
                     message=retired(fulfilment),
                 )
+        if _keeps_question(row, fulfilment, message):
+            _held(row).update(busy_until=None, former_message_id=None, last_error="")
+            return True
         bot_api.edit(chat_id=row.chat_id, message_id=row.message_id, message=message)
     except bot_api.Trouble as trouble:
         _handle_failed_edit(row, fulfilment, trouble)
@@ -115,6 +119,18 @@ def _edit(row: Announcement, platform: Platform) -> bool:
     if not held:
         _edit_again(row)
     return True
+
+
+def _keeps_question(row: Announcement, fulfilment: Fulfilment, message: Message) -> bool:
+    """Whether only the former message needed an edit: the present one shows the order as it is, and
+    asks somebody to confirm."""
+    return (
+        row.former_message_id is not None
+        and row.restore_at is not None
+        and row.restore_at > timezone.now()
+        and row.shown_event == message.version
+        and fulfilment.status in OPEN
+    )
 
 
 def _edit_again(row: Announcement) -> None:

@@ -26,9 +26,9 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
     new_booking_reference,
 )
-from topups.fulfilments import move_fulfilment
 from topups.models import Channel, Fulfilment
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
@@ -42,7 +42,7 @@ GUARD = ("IF total > 0 THEN", "IF false THEN")
 
 def rejected(merchant: Merchant) -> Fulfilment:
     reference = buy_topup(merchant, make_topup_product(price=str(PRICE)))
-    return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    return move_now(reference=reference, move=Move.REJECT, operator=make_operator())
 
 
 def credit(reference: str, amount: Decimal = PRICE) -> str:

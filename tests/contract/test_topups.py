@@ -26,8 +26,8 @@ from tests.factories import (
     make_merchant,
     make_operator,
     make_topup_product,
+    move_now,
 )
-from topups.fulfilments import move_fulfilment
 from topups.models import TopUpFieldOption, TopUpProduct
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
@@ -295,7 +295,7 @@ def _after(merchant: Merchant, *moves: Move) -> Any:
     reference = buy_topup(merchant)
     operator = make_operator()
     for move in moves:
-        move_fulfilment(reference=reference, move=move, operator=operator)
+        move_now(reference=reference, move=move, operator=operator)
     return data(merchant.get(f"/orders/{reference}"))
 
 
@@ -316,7 +316,7 @@ def test_a_replay_stays_unchanged_and_get_returns_the_current_state() -> None:
     merchant, product = make_merchant(), make_topup_product()
     first = topup(merchant, product, "one")
     reference = data(first)["reference"]
-    move_fulfilment(reference=reference, move=Move.COMPLETE, operator=make_operator())
+    move_now(reference=reference, move=Move.COMPLETE, operator=make_operator())
     assert topup(merchant, product, "one").content == first.content
     assert data(merchant.get(f"/orders/{reference}"))["status"] == "completed"
 

@@ -22,9 +22,9 @@ from tests.factories import (
     make_field,
     make_operator,
     make_topup_product,
+    move_now,
 )
 from tests.live import LiveServer, database_url, live_server
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
 from topups.transitions import Move
 
@@ -216,7 +216,7 @@ def test_the_dashboard_updates_and_shows_when_it_cannot(
         .flatMap(series => series.data).reduce((sum, each) => sum + each, 0)"""
     assert page.evaluate(ended) == 0
 
-    move_fulfilment(reference=references[0], move=Move.COMPLETE, operator=make_operator())
+    move_now(reference=references[0], move=Move.COMPLETE, operator=make_operator())
 
     expect(page.locator(".desk-card").first).to_have_text("1Pending")
     page.wait_for_function(f"({ended})() === 1")

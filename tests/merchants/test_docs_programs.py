@@ -26,10 +26,10 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
 )
 from tests.live import LiveServer
 from tests.merchants.bad_network import BadNetwork, bad_network
-from topups.fulfilments import move_fulfilment
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
@@ -284,8 +284,8 @@ def test_the_waiting_program_waits_until_the_top_up_is_delivered(live: LiveServe
 
     with waiting_for(reference, live, merchant) as program:
         assert_still_waits(program)
-        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-        move_fulfilment(reference=reference, move=Move.COMPLETE, operator=operator)
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
         out, _ = program.communicate(timeout=30)
 
     assert program.returncode == 0
@@ -298,8 +298,8 @@ def test_the_waiting_program_waits_until_a_failed_top_up_is_refunded(live: LiveS
     operator = make_operator()
 
     with waiting_for(reference, live, merchant) as program:
-        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-        move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.REJECT, operator=operator)
         assert_still_waits(program)
         assert sweep_refunds() == 1
         out, _ = program.communicate(timeout=30)
@@ -314,8 +314,8 @@ def test_the_waiting_program_says_that_no_refund_came(live: LiveServer) -> None:
     merchant = make_merchant(balance="100.00")
     reference = buy_topup(merchant, make_topup_product())
     operator = make_operator()
-    move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-    move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=reference, move=Move.REJECT, operator=operator)
 
     with waiting_for(reference, live, merchant, VOUCHER_REFUND_WAIT_SECONDS="0.5") as program:
         out, err = program.communicate(timeout=30)

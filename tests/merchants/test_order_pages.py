@@ -24,10 +24,10 @@ from tests.factories import (
     make_product,
     make_topup_product,
     make_variation,
+    move_now,
     own_shelf,
 )
 from tests.merchants.people import browser_of, make_member
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -97,9 +97,9 @@ def test_orders_are_filtered_by_client_status_and_day() -> None:
     waiting, delivered, failed = buy_topup(one), buy_topup(two), buy_topup(two)
     operator = make_operator()
     for reference in (delivered, failed):
-        move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-    move_fulfilment(reference=delivered, move=Move.COMPLETE, operator=operator)
-    move_fulfilment(reference=failed, move=Move.REJECT, operator=operator)
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=delivered, move=Move.COMPLETE, operator=operator)
+    move_now(reference=failed, move=Move.REJECT, operator=operator)
     browser = viewer_of(account)
     client = str(two.client.pk)
 
@@ -230,10 +230,8 @@ def test_a_top_up_order_is_shown_with_fulfilment_and_refund() -> None:
     browser = viewer_of(account)
     waiting = browser.get(f"{ORDERS}{reference}/").content.decode()
     operator = make_operator(username="anna-the-operator")
-    move_fulfilment(reference=reference, move=Move.CLAIM, operator=operator)
-    move_fulfilment(
-        reference=reference, move=Move.REJECT, operator=operator, note="internal remark"
-    )
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=reference, move=Move.REJECT, operator=operator, note="internal remark")
     from_topups = Fulfilment.objects.get(order_reference=reference)
     assert from_topups.refund_due_at is not None
 

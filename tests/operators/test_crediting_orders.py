@@ -8,9 +8,15 @@ from django.test import Client
 
 from operators.reconcile import reconcile
 from orders.models import Order
-from tests.factories import Merchant, buy_topup, make_operator, make_product, make_topup_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_operator,
+    make_product,
+    make_topup_product,
+    move_now,
+)
 from tests.operators.back_office import make_staff, signed_in
-from topups.fulfilments import move_fulfilment
 from topups.transitions import Move
 from wallets.models import LedgerEntry
 
@@ -23,7 +29,7 @@ def failed_order(merchant: Merchant) -> Order:
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
     senior = make_operator(senior=True)
     for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
-        move_fulfilment(reference=reference, move=move, operator=senior)
+        move_now(reference=reference, move=move, operator=senior)
     return Order.objects.get(reference=reference)
 
 

@@ -17,11 +17,13 @@ from tests.factories import (
     make_field,
     make_operator,
     make_topup_product,
+    move_now,
 )
 from tests.operators.back_office import make_staff, signed_in
-from topups.fulfilments import Operator, claim_next, move_fulfilment
+from topups.fulfilments import MoveRefused, Operator, claim_next
 from topups.models import Channel, Fulfilment
 from topups.transitions import Move
+from topups.versions import version_of
 
 pytestmark = pytest.mark.django_db
 
@@ -41,8 +43,15 @@ def operator_browser(**fields: Any) -> tuple[User, Client]:
 
 
 def press(browser: Client, fulfilment: Fulfilment, move: Move, **data: str) -> Any:
+    """Sends the form of a move, in the version that the order has now."""
     url = reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, move.value])
-    return browser.post(url, data, follow=True)
+    return browser.post(url, {"version": version_of(fulfilment), **data}, follow=True)
+
+
+def select(*rows: Fulfilment) -> dict[str, Any]:
+    """The data of the queue's form with these rows selected, as they are now."""
+    versions = {f"version-{row.pk}": version_of(row) for row in rows}
+    return {"_selected_action": [row.pk for row in rows], **versions}
 
 
 def said(answer: Any) -> str:
@@ -160,7 +169,7 @@ def test_buttons_appear_only_if_the_state_allows_them(
     operator = make_operator(senior=senior)
     fulfilment = bought(merchant)
     for move in moves:
-        move_fulfilment(reference=fulfilment.order_reference, move=move, operator=operator)
+        move_now(reference=fulfilment.order_reference, move=move, operator=operator)
 
     page = browser_of(operator.user).get(f"{QUEUE}{fulfilment.pk}/change/")
 
@@ -206,17 +215,15 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
 def test_a_selection_moves_together_and_ending_needs_a_confirmation(merchant: Merchant) -> None:
     rows = [bought(merchant) for _ in range(3)]
     _, browser = operator_browser()
-    selection: dict[str, Any] = {"_selected_action": [row.pk for row in rows]}
-
-    browser.post(QUEUE, {**selection, "action": "claim_selected"})
+    browser.post(QUEUE, {**select(*rows), "action": "claim_selected"})
     assert {row.status for row in Fulfilment.objects.all()} == {"processing"}
 
-    asked = browser.post(QUEUE, {**selection, "action": "complete_selected"})
+    asked = browser.post(QUEUE, {**select(*rows), "action": "complete_selected"})
     text = asked.content.decode()
     assert all(row.order_reference in text for row in rows)
     assert {row.status for row in Fulfilment.objects.all()} == {"processing"}
 
-    browser.post(QUEUE, {**selection, "action": "complete_selected", "confirmed": "1"})
+    browser.post(QUEUE, {**select(*rows), "action": "complete_selected", "confirmed": "1"})
     assert {row.status for row in Fulfilment.objects.all()} == {"completed"}
 
 
@@ -224,13 +231,17 @@ def test_a_confirmation_names_orders_that_cannot_move(merchant: Merchant) -> Non
     taken, free = bought(merchant), bought(merchant)
     claim_next(operator=make_operator(username="anna"))
     _, browser = operator_browser()
-    selection = {"_selected_action": [taken.pk, free.pk], "action": "reject_selected"}
+    selection = {**select(taken, free), "action": "reject_selected"}
 
     asked = browser.post(QUEUE, selection)
-    assert f"{taken.order_reference} (Processing, anna)" in asked.content.decode()
-    assert asked.context["pks"] == [free.pk]
+    kept = (
+        f"{taken.order_reference}: Nothing was changed: this order is processing, claimed by anna"
+    )
+    assert kept in said(asked)
+    assert kept in asked.content.decode()
+    assert [seen.fulfilment for seen in asked.context["selected"]] == [free]
 
-    browser.post(QUEUE, {**selection, "_selected_action": asked.context["pks"], **CONFIRMED})
+    browser.post(QUEUE, {**selection, "_selected_action": [free.pk], **CONFIRMED})
     assert set(Fulfilment.objects.values_list("pk", "status")) == {
         (taken.pk, "processing"),
         (free.pk, "failed"),
@@ -242,16 +253,18 @@ def test_nothing_ends_without_a_confirmation(
 ) -> None:
     fulfilment = bought(merchant)
     _, browser = operator_browser()
-    # The page saw an older state: the order is free again by the time it would be moved.
-    monkeypatch.setattr(desk_moves, "may_move", lambda *_: False)
 
-    answer = browser.post(
-        QUEUE, {"_selected_action": [fulfilment.pk], "action": "reject_selected"}, follow=True
-    )
+    # The page saw an older state: the order is free again by the time it would be moved.
+    def refuse(**_: Any) -> None:
+        raise MoveRefused("somebody has it")
+
+    monkeypatch.setattr(desk_moves, "check_move", refuse)
+
+    answer = browser.post(QUEUE, {**select(fulfilment), "action": "reject_selected"}, follow=True)
 
     fulfilment.refresh_from_db()
     assert fulfilment.status == "pending"
-    assert f"{fulfilment.order_reference} was not changed: it is Pending." in said(answer)
+    assert f"{fulfilment.order_reference}: somebody has it" in said(answer)
 
 
 def test_only_permitted_actions_are_offered(merchant: Merchant) -> None:
@@ -273,7 +286,7 @@ def test_an_order_that_cannot_move_does_not_stop_others(merchant: Merchant) -> N
 
     answer = browser.post(
         QUEUE,
-        {"_selected_action": [taken.pk, free.pk], "action": "claim_selected"},
+        {**select(taken, free), "action": "claim_selected"},
         follow=True,
     )
 
@@ -290,8 +303,8 @@ def test_an_impossible_move_asks_for_no_confirmation(merchant: Merchant) -> None
 
     answer = browser.get(address, follow=True)
 
-    kept = f"{fulfilment.order_reference} was not changed: it is Processing, claimed by anna"
-    assert kept in said(answer)
+    kept = "Nothing was changed: this order is processing, claimed by anna"
+    assert f"{fulfilment.order_reference}: {kept}" in said(answer)
     assert answer.redirect_chain[-1][0] == f"{QUEUE}{fulfilment.pk}/change/"
 
 
@@ -301,7 +314,7 @@ def test_the_view_permission_offers_no_buttons(merchant: Merchant) -> None:
 
     assert browser.get(f"{QUEUE}{fulfilment.pk}/change/").context["moves"] == []
     assert press(browser, fulfilment, Move.CLAIM).status_code == 403
-    browser.post(QUEUE, {"_selected_action": [fulfilment.pk], "action": "claim_selected"})
+    browser.post(QUEUE, {**select(fulfilment), "action": "claim_selected"})
     fulfilment.refresh_from_db()
     assert fulfilment.status == "pending"
 
@@ -316,7 +329,7 @@ def test_the_first_page_shows_the_state_of_the_desk(merchant: Merchant) -> None:
     for move in (None, Move.CLAIM, Move.COMPLETE, Move.REJECT):
         reference = buy_topup(merchant, product)
         if move:
-            move_fulfilment(reference=reference, move=move, operator=make_operator())
+            move_now(reference=reference, move=move, operator=make_operator())
 
     shown_desk = signed_in().get("/admin/").context["desk"]
 

@@ -17,8 +17,8 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
 )
-from topups.fulfilments import move_fulfilment
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 
@@ -35,7 +35,7 @@ def busy() -> Merchant:
         assert merchant.buy(product_id=product.pk, quantity=quantity).status_code == 201
     operator = make_operator()
     for move in (Move.COMPLETE, Move.REJECT, Move.CLAIM):
-        move_fulfilment(reference=buy_topup(merchant, topup_product), move=move, operator=operator)
+        move_now(reference=buy_topup(merchant, topup_product), move=move, operator=operator)
     assert sweep_refunds() == 1
     return merchant
 
@@ -288,7 +288,7 @@ def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
 
 def test_an_overdue_refund_is_only_a_warning(busy: Merchant, settings: Settings) -> None:
     reference = buy_topup(busy)
-    move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    move_now(reference=reference, move=Move.REJECT, operator=make_operator())
     assert reconcile()["warnings"] == []
 
     settings.REFUND_OVERDUE_MINUTES = 7

@@ -15,9 +15,9 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
     new_booking_reference,
 )
-from topups.fulfilments import move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentEvent
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
@@ -50,11 +50,11 @@ def bought(merchant: Merchant) -> str:
 def fail_unrefunded(reference: str) -> None:
     senior = make_operator(senior=True)
     for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
-        move_fulfilment(reference=reference, move=move, operator=senior)
+        move_now(reference=reference, move=move, operator=senior)
 
 
 def reject(reference: str) -> int:
-    moved = move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    moved = move_now(reference=reference, move=Move.REJECT, operator=make_operator())
     return moved.pk
 
 
@@ -178,7 +178,7 @@ def test_an_order_credited_in_full_becomes_refunded_when_it_fails_without_a_refu
 
 def test_a_credit_of_a_delivered_topup_is_no_refund(merchant: Merchant) -> None:
     reference = bought(merchant)
-    move_fulfilment(reference=reference, move=Move.COMPLETE, operator=make_operator())
+    move_now(reference=reference, move=Move.COMPLETE, operator=make_operator())
 
     credit(reference)
 

@@ -19,13 +19,13 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
 )
 from tests.live import live_server
 from tests.merchants.ledger import book_many
 from tests.merchants.people import browser_of, make_member
 from tests.scaling.pgbouncer import pgbouncer
 from tests.tasks.running import running_broker, running_crew, wait_until
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -75,7 +75,7 @@ def test_a_rejected_top_up_is_refunded_by_a_worker(
             crew.worker()
             buyer = Merchant(make_client(merchant.client.account), http=server.http)
             reference = buy_topup(buyer, make_topup_product(price="4.99"))
-            move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+            move_now(reference=reference, move=Move.REJECT, operator=make_operator())
             wait_until(
                 lambda: Fulfilment.objects.get(order_reference=reference).refunded, "refunded"
             )

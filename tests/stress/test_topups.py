@@ -26,10 +26,11 @@ from tests.factories import (
     make_client,
     make_operator,
     make_topup_product,
+    move_now,
 )
 from tests.live import LiveServer, live_server
 from tests.tasks.running import Broker, Crew, wait_until
-from topups.fulfilments import MoveRefused, Operator, RejectReason, move_fulfilment
+from topups.fulfilments import MoveRefused, Operator, RejectReason
 from topups.models import Channel, Fulfilment, TopUpProduct
 from topups.refunds import refunds_due, sweep_refunds
 from topups.transitions import OPEN, Move
@@ -89,7 +90,7 @@ class Stress:
     def move(self, reference: str, move: Move, chance: random.Random) -> None:
         reason = chance.choice(list(RejectReason))
         try:
-            move_fulfilment(
+            move_now(
                 reference=reference,
                 move=move,
                 operator=chance.choice(self.operators),
@@ -134,9 +135,7 @@ class Stress:
             if row.status == "pending_review":
                 ways.append(Move.REJECT_UNREFUNDED)
             move, reason = chance.choice(ways), chance.choice(list(RejectReason))
-            move_fulfilment(
-                reference=row.order_reference, move=move, operator=senior, reason=reason
-            )
+            move_now(reference=row.order_reference, move=move, operator=senior, reason=reason)
             self.ended.setdefault(row.order_reference, []).append((move, reason))
 
 

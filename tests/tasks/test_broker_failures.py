@@ -10,11 +10,17 @@ import pytest
 from config import queue
 from embedded.processes import free_port
 from tests.concurrency.books import assert_books_balance
-from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_topup_product,
+    move_now,
+)
 from tests.live import HOST
 from tests.tasks.running import Broker, Crew, running_broker, wait_until
 from tests.tasks.test_refunds_by_workers import STATEMENTS, stopping, wait_for_stopped
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -87,7 +93,7 @@ def buy_and_reject(merchant: Merchant) -> tuple[Fulfilment, float]:
     product, operator = make_topup_product(price="4.99"), make_operator()
     before = time.monotonic()
     reference = buy_topup(merchant, product)
-    fulfilment = move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+    fulfilment = move_now(reference=reference, move=Move.REJECT, operator=operator)
     return fulfilment, time.monotonic() - before
 
 

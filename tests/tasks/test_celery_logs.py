@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.concurrency.racing import execute
-from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.live import database_url
 from tests.tasks.running import Broker, Crew, wait_until
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -31,7 +30,7 @@ def test_workers_and_scheduler_log_json_without_secrets(broker: Broker, crew: Cr
     execute("DELETE FROM wallets_wallet WHERE account_id = %s", damaged.client.account_id)
     execute("SET session_replication_role = origin")
     for reference in references:
-        move_fulfilment(reference=reference, move=Move.REJECT, operator=operator, note="note77")
+        move_now(reference=reference, move=Move.REJECT, operator=operator, note="note77")
     wait_until(lambda: worker.events("refund_failed"), "the damaged refund is reported")
     wait_until(lambda: worker.events("task_failed"), "the failure of its task is reported")
     broker.kill()

@@ -11,9 +11,15 @@ import pytest
 
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import execute, holding_locks, scalar
-from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_topup_product,
+    move_now,
+)
 from tests.tasks.running import Broker, Crew, wait_until
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.refunds import sweep_refunds
 from topups.tasks import refund_fulfilment
@@ -27,7 +33,7 @@ STOP_LOCK = 7_001  # the advisory lock that a task waits for
 def fail_topup(merchant: Merchant) -> Fulfilment:
     """Buys and rejects a top-up of 4.99. Its refund task goes to the broker of the test."""
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
-    return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    return move_now(reference=reference, move=Move.REJECT, operator=make_operator())
 
 
 def credits_of(fulfilment: Fulfilment) -> int:
@@ -104,7 +110,7 @@ def test_messages_for_pending_or_missing_top_ups_do_nothing(broker: Broker, crew
     )
     assert credits_of(pending) == 0
 
-    move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+    move_now(reference=reference, move=Move.REJECT, operator=operator)
     wait_until_refunded(merchant, pending)
 
 
@@ -113,7 +119,7 @@ def test_a_top_up_in_review_is_refunded_only_by_a_senior(broker: Broker, crew: C
     refunded, kept = (buy_topup(merchant, make_topup_product(price="4.99")) for _ in range(2))
     for reference in (refunded, kept):
         for move in (Move.CLAIM, Move.REVIEW):
-            move_fulfilment(reference=reference, move=move, operator=senior)
+            move_now(reference=reference, move=move, operator=senior)
     rows = {row.order_reference: row for row in Fulfilment.objects.all()}
     crew.worker()
     crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
@@ -125,8 +131,8 @@ def test_a_top_up_in_review_is_refunded_only_by_a_senior(broker: Broker, crew: C
     time.sleep(2)
     assert scalar("SELECT count(*) FROM wallets_ledgerentry WHERE kind = 'refund'") == 0
 
-    move_fulfilment(reference=kept, move=Move.REJECT_UNREFUNDED, operator=senior)
-    move_fulfilment(reference=refunded, move=Move.REJECT, operator=senior)
+    move_now(reference=kept, move=Move.REJECT_UNREFUNDED, operator=senior)
+    move_now(reference=refunded, move=Move.REJECT, operator=senior)
 
     wait_until_refunded(merchant, rows[refunded])
     time.sleep(2)

@@ -14,11 +14,11 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from operators.models import Announcement, AnnouncementChat, PlatformSettings
 from operators.telegram.announcement_sweep import show_order, sweep_announcements
-from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, Fault
 from tests.telegram.fake_bot_api.objects import Chat, Message
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
-from topups.fulfilments import Operator, move_fulfilment
+from topups.fulfilments import Operator
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -69,9 +69,7 @@ def operators_chat(settings: Any) -> Iterator[Place]:
 
 def move(fulfilment: Fulfilment, move: Move, operator: Operator | None = None) -> None:
     """Moves the order at the desk."""
-    move_fulfilment(
-        reference=fulfilment.order_reference, move=move, operator=operator or make_operator()
-    )
+    move_now(reference=fulfilment.order_reference, move=move, operator=operator or make_operator())
 
 
 def row_of(fulfilment: Fulfilment) -> Announcement:

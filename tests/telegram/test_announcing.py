@@ -3,7 +3,7 @@
 import pytest
 
 from operators.models import Announcement, AnnouncementRoute, AnnouncementState
-from operators.telegram.announcement_requests import note_question, request_refresh
+from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from tests.factories import make_category, make_operator, make_topup_product
 from tests.telegram.announcing import (
     Place,
@@ -174,7 +174,7 @@ def test_sweep_makes_an_edit_whose_task_was_lost(place: Place) -> None:
 def test_message_that_asks_gets_its_buttons_back(place: Place) -> None:
     order = place.order()
     show(order)
-    note_question(fulfilment_id=order.pk)
+    note_question(fulfilment_id=order.pk, name="anna")
     assert sweep()["edited"] == 0
 
     later(minutes=2)
@@ -195,12 +195,71 @@ def test_requested_refresh_edits_the_message(place: Place) -> None:
     assert row_of(order).restore_at is None
 
 
+def test_refresh_leaves_a_question_in_place(place: Place) -> None:
+    order = place.order()
+    show(order)
+    note_question(fulfilment_id=order.pk, name="anna")
+
+    request_refresh(fulfilment_id=order.pk)
+    request_refresh(fulfilment_id=order.pk, by="berta")
+    show(order)
+    assert place.api.count("editMessageText") == 0
+
+    request_refresh(fulfilment_id=order.pk, by="anna")
+    show(order)
+    assert place.api.count("editMessageText") == 1
+
+
+def test_a_former_message_is_retired_beside_a_question(place: Place) -> None:
+    show(place.order())  # its message stands for an older one of the next order
+    order = place.order()
+    show(order)
+    former, _ = place.posted()
+    note_question(fulfilment_id=order.pk, name="anna")
+
+    note_stray(fulfilment_id=order.pk, chat_id=place.group.id, message_id=former.id)
+    show(order)
+
+    assert "another message shows it now" in place.posted()[0].text
+    assert place.api.count("editMessageText") == 1  # the message with the question was not edited
+    row = row_of(order)
+    assert (row.former_message_id, row.busy_until) == (None, None)
+    assert row.restore_at is not None
+
+
+def test_a_question_goes_when_the_order_moves(place: Place) -> None:
+    order = place.order()
+    show(order)
+    note_question(fulfilment_id=order.pk, name="anna")
+    move(order, Move.CLAIM)
+
+    show(order)
+
+    assert "Claimed" in place.posted()[0].text
+    assert row_of(order).restore_at is None
+
+
+def test_a_message_asks_one_operator_at_a_time(place: Place) -> None:
+    order = place.order()
+    assert note_question(fulfilment_id=order.pk, name="anna") == ""  # the order has no message yet
+    show(order)
+
+    assert note_question(fulfilment_id=order.pk, name="anna") == ""
+    assert note_question(fulfilment_id=order.pk, name="berta") == "anna"
+    assert note_question(fulfilment_id=order.pk, name="anna") == ""
+    later(minutes=2)
+    assert note_question(fulfilment_id=order.pk, name="berta") == ""
+    assert row_of(order).asked == "berta"
+
+
 def test_question_on_an_ended_order_is_removed(place: Place) -> None:
     order = place.order()
     show(order)
     move(order, Move.COMPLETE)
     show(order)
-    note_question(fulfilment_id=order.pk)  # the bot's question came after the last edit
+    note_question(
+        fulfilment_id=order.pk, name="anna"
+    )  # the bot's question came after the last edit
 
     sweep()
 

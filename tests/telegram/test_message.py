@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from operators.telegram.buttons import Action, decode
-from operators.telegram.message import MAX_LENGTH, Message, last_event, question, render, retired
+from operators.telegram.message import MAX_LENGTH, Message, question, render, retired
 from tests.factories import (
     buy_topup,
     make_category,
@@ -16,10 +16,12 @@ from tests.factories import (
     make_merchant,
     make_operator,
     make_topup_product,
+    move_now,
 )
-from topups.fulfilments import RejectReason, move_fulfilment
+from topups.fulfilments import RejectReason
 from topups.models import Channel, Fulfilment
 from topups.transitions import Move
+from topups.versions import last_event
 
 pytestmark = pytest.mark.django_db
 
@@ -120,10 +122,10 @@ def test_markup_in_values_is_escaped(hostile: str) -> None:
 def test_largest_order_fits_and_says_what_is_left_out(letter: str) -> None:
     product = make_topup_product(name=letter * 200)
     fields = [make_field(product, label=letter * 200) for _ in range(20)]
-    values = {str(field.number): letter * 255 for field in fields}
+    values = {str(field.number): "x" + letter * 254 for field in fields}
     fulfilment = bought(product=product, player_id="p" * 64, fields=values)
     staff = make_operator(username="u" * 150)
-    move_fulfilment(reference=fulfilment.order_reference, move=Move.CLAIM, operator=staff)
+    move_now(reference=fulfilment.order_reference, move=Move.CLAIM, operator=staff)
 
     text = shown(fulfilment, doubtful=True, repeats=3).text
 
@@ -150,7 +152,7 @@ def test_buttons_follow_the_state() -> None:
 
     seen = [labels(shown(fulfilment))]
     for move in (Move.CLAIM, Move.REVIEW, Move.COMPLETE):
-        move_fulfilment(reference=fulfilment.order_reference, move=move, operator=senior)
+        move_now(reference=fulfilment.order_reference, move=move, operator=senior)
         seen.append(labels(shown(fulfilment)))
 
     assert seen == [
@@ -179,7 +181,7 @@ def test_message_says_who_moved_the_order_and_when(moves: list[Move], words: str
     fulfilment = bought()
     anna = make_operator(senior=True, username="anna", channel=Channel.TELEGRAM)
     for move in moves:
-        move_fulfilment(
+        move_now(
             reference=fulfilment.order_reference,
             move=move,
             operator=anna,
@@ -199,9 +201,7 @@ def test_open_orders_show_doubt_and_repetition() -> None:
 
     waiting = shown(fulfilment, doubtful=True, repeats=1).text
     plain = shown(fulfilment).text
-    move_fulfilment(
-        reference=fulfilment.order_reference, move=Move.COMPLETE, operator=make_operator()
-    )
+    move_now(reference=fulfilment.order_reference, move=Move.COMPLETE, operator=make_operator())
     ended = shown(fulfilment, doubtful=True, repeats=1).text
 
     assert [doubt in waiting, again in waiting] == [True, True]
@@ -211,7 +211,7 @@ def test_open_orders_show_doubt_and_repetition() -> None:
 def test_version_is_the_last_event_shown() -> None:
     fulfilment = bought()
     before = shown(fulfilment)
-    move_fulfilment(reference=fulfilment.order_reference, move=Move.CLAIM, operator=make_operator())
+    move_now(reference=fulfilment.order_reference, move=Move.CLAIM, operator=make_operator())
     after = shown(fulfilment)
 
     assert before.version < after.version == last_event(fulfilment).pk

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from operators.models import Announcement, AnnouncementState, TelegramLink
-from operators.telegram import presses
 from operators.telegram.buttons import Action, Press, encode
-from operators.telegram.message import last_event
 from operators.telegram.presses import Pressed, Verdict, carry_out
 from tests.concurrency.racing import start
-from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
-from topups.fulfilments import Operator, move_fulfilment
+from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
+from topups import fulfilments
+from topups.fulfilments import Operator, check_move
 from topups.models import Channel, Fulfilment
 from topups.transitions import Move
+from topups.versions import last_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,21 +45,22 @@ def test_order_released_during_a_press_is_not_delivered_by_it(
     anna, senior = linked(1), linked(2, senior=True)
     fulfilment = order()
     reference = fulfilment.order_reference
-    move_fulfilment(reference=reference, move=Move.CLAIM, operator=anna)
+    move_now(reference=reference, move=Move.CLAIM, operator=anna)
     released: list[Future[Any]] = []
 
     def release() -> None:
-        move_fulfilment(reference=reference, move=Move.RELEASE, operator=senior)
+        move_now(reference=reference, move=Move.RELEASE, operator=senior)
 
     with ThreadPoolExecutor(1) as pool:
 
-        def move_late(**arguments: Any) -> Fulfilment:
+        def check_and_pause(**arguments: Any) -> None:
             """Another operator moves the order after the version was checked."""
-            released.append(start(pool, release))
-            wait(released, GRACE)
-            return move_fulfilment(**arguments)
+            check_move(**arguments)
+            if arguments["move"] == Move.COMPLETE:
+                released.append(start(pool, release))
+                wait(released, GRACE)
 
-        monkeypatch.setattr(presses, "move_fulfilment", move_late)
+        monkeypatch.setattr(fulfilments, "check_move", check_and_pause)
         press(1, Action.DONE, fulfilment)
 
     events = fulfilment.events.values_list("from_status", "move")

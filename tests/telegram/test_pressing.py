@@ -7,9 +7,9 @@ import pytest
 from audit.models import AuditAction, AuditEntry
 from operators.models import TelegramLink
 from operators.telegram.buttons import Action, Press, encode
-from tests.factories import make_operator
+from tests.factories import make_operator, move_now
+from tests.telegram.fake_bot_api.objects import Message, Person
 from tests.telegram.running import Desk
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment, FulfilmentEvent
 from topups.transitions import Move
 
@@ -66,6 +66,55 @@ def test_go_back_restores_the_buttons(desk: Desk) -> None:
 
     desk.api.wait_for(lambda: message.buttons == before, "the buttons again")
     assert status(fulfilment) == "processing"
+
+
+def in_review(desk: Desk, *names: str) -> tuple[list[Person], Fulfilment, Message, str]:
+    """Senior operators, an order in review, its message, and the button that claimed it."""
+    people = [desk.staff(name, senior=True)[0] for name in names]
+    fulfilment, message = desk.order()
+    claim = message.data("Claim")
+    desk.press(people[0], message, "Claim")
+    desk.press(people[0], message, "Send to review")
+    desk.shows(message, "In review")
+    return people, fulfilment, message, claim
+
+
+def wait_for_edits(desk: Desk) -> None:
+    """Waits until a new order was announced: edits asked for earlier come before it."""
+    desk.order()
+
+
+def test_a_late_press_leaves_a_colleagues_question_in_place(desk: Desk) -> None:
+    (anna, sofia), fulfilment, message, claim = in_review(desk, "anna", "sofia")
+    desk.press(sofia, message, "Reject (wrong ID)")
+    asked = ["Confirm: Reject (wrong ID)", "Go back"]
+    desk.api.wait_for(lambda: message.buttons == asked, "the question")
+
+    answer = desk.api.press_data(anna, message, claim).wait()
+    wait_for_edits(desk)
+
+    assert "The order is in review, sent by you." in answer.text
+    assert message.buttons == asked
+    desk.press(sofia, message, asked[0])
+    assert status(fulfilment) == "failed"
+
+
+def test_a_colleagues_press_leaves_the_question_in_place(desk: Desk) -> None:
+    (anna, sofia), fulfilment, message, _ = in_review(desk, "anna", "sofia")
+    before = message.data("Mark delivered")
+    desk.press(sofia, message, "Reject (wrong ID)")
+    asked = ["Confirm: Reject (wrong ID)", "Go back"]
+    desk.api.wait_for(lambda: message.buttons == asked, "the question")
+
+    answer = desk.api.press_data(anna, message, before).wait()
+    assert answer.alert
+    assert "the message asks sofia to confirm" in answer.text
+    desk.press(anna, message, "Go back")
+    wait_for_edits(desk)
+    assert (message.buttons, status(fulfilment)) == (asked, "pending_review")
+
+    desk.press(sofia, message, "Go back")
+    desk.api.wait_for(lambda: "Mark delivered" in message.buttons, "the buttons again")
 
 
 def test_one_of_two_operators_wins_and_the_other_learns_who(desk: Desk) -> None:
@@ -168,7 +217,7 @@ def test_old_button_reports_the_present_state(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
     claim = message.data("Claim")
-    move_fulfilment(
+    move_now(
         reference=fulfilment.order_reference,
         move=Move.COMPLETE,
         operator=make_operator(username="dora"),

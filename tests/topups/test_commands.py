@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.factories import Merchant, buy_topup, make_operator
+from tests.factories import Merchant, buy_topup, make_operator, move_now
 from topups.models import TopUpProduct
+from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +39,11 @@ def run(*words: str) -> dict[str, Any]:
     call_command(*words, stdout=out)
     answer: dict[str, Any] = json.loads(out.getvalue())
     return answer
+
+
+def seen(shown: dict[str, Any]) -> list[str]:
+    """The words that name the version which a command printed."""
+    return ["--version", str(shown["version"])]
 
 
 def load(tmp_path: Path, *products: dict[str, Any]) -> dict[str, Any]:
@@ -141,11 +147,37 @@ def test_command_delivers_an_order(merchant: Merchant) -> None:
     assert (listed["reference"], listed["status"]) == (reference, "pending")
 
     by = ["--operator", operator.user.username]
-    assert run("fulfilment", "claim", reference, *by)["claimed_by"] == operator.user.username
-    assert run("fulfilment", "complete", reference, *by)["status"] == "completed"
+    claimed = run("fulfilment", "claim", reference, *seen(listed), *by)
+    assert claimed["claimed_by"] == operator.user.username
+    assert run("fulfilment", "complete", reference, *seen(claimed), *by)["status"] == "completed"
 
     assert run("fulfilment", "list") == {"fulfilments": []}
     assert merchant.get(f"/orders/{reference}").json()["data"]["status"] == "completed"
+
+
+def test_a_command_about_an_older_state_changes_nothing(merchant: Merchant) -> None:
+    anna, senior = make_operator(username="anna"), make_operator(senior=True)
+    reference = buy_topup(merchant)
+    shown = run("fulfilment", "show", reference)
+    for move in (Move.CLAIM, Move.REVIEW):
+        move_now(reference=reference, move=move, operator=anna)
+
+    with pytest.raises(CommandError, match=r"claim by anna, review by anna.*now pending review"):
+        run("fulfilment", "reject", reference, *seen(shown), "--operator", senior.user.username)
+
+    now = run("fulfilment", "show", reference)
+    assert (now["status"], now["refund_due"]) == ("pending_review", False)
+
+
+def test_a_repeated_command_reports_the_present_state(merchant: Merchant) -> None:
+    by = ["--operator", make_operator().user.username]
+    reference = buy_topup(merchant)
+    shown = run("fulfilment", "show", reference)
+
+    first = run("fulfilment", "complete", reference, *seen(shown), *by)
+
+    assert run("fulfilment", "complete", reference, *seen(shown), *by) == first
+    assert first["status"] == "completed"
 
 
 def test_sweep_refunds_an_order_rejected_by_command(merchant: Merchant) -> None:
@@ -154,7 +186,7 @@ def test_sweep_refunds_an_order_rejected_by_command(merchant: Merchant) -> None:
 
     rejected = run(
         "fulfilment", "reject", reference, "--reason", "no_stock",
-        "--operator", operator.user.username,
+        "--operator", operator.user.username, *seen(run("fulfilment", "show", reference)),
     )  # fmt: skip
 
     assert (rejected["failure_reason"], rejected["refund_due"]) == ("fulfilment_failed", True)
@@ -166,8 +198,10 @@ def test_sweep_refunds_an_order_rejected_by_command(merchant: Merchant) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["claim", "NOPE", "--operator", "anna"], "no top-up order"),
-        (["claim", "NOPE", "--operator", "nobody"], "no user 'nobody'"),
+        (["show", "NOPE"], "no top-up order"),
+        (["claim", "NOPE", "--version", "1", "--operator", "anna"], "no top-up order"),
+        (["claim", "NOPE", "--version", "1", "--operator", "nobody"], "no user 'nobody'"),
+        (["claim", "NOPE", "--operator", "anna"], "--version"),
     ],
 )
 def test_command_reports_what_is_wrong(db: None, words: list[str], line: str) -> None:

@@ -10,9 +10,15 @@ from django.db import IntegrityError, connection
 
 from tests.commands import run
 from tests.concurrency.racing import execute, holding_wallet
-from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_topup_product,
+    move_now,
+)
 from topups import refunds
-from topups.fulfilments import move_fulfilment
 from topups.models import Fulfilment
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
@@ -24,7 +30,7 @@ THREADS = 8
 
 def failed_topup(merchant: Merchant) -> Fulfilment:
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
-    return move_fulfilment(reference=reference, move=Move.REJECT, operator=make_operator())
+    return move_now(reference=reference, move=Move.REJECT, operator=make_operator())
 
 
 def refunds_of(fulfilment: Fulfilment) -> int:
@@ -57,7 +63,7 @@ def test_repeated_task_does_not_credit_again(merchant: Merchant) -> None:
 @pytest.mark.parametrize("move", [Move.COMPLETE, Move.CLAIM])
 def test_only_failed_orders_are_refunded(merchant: Merchant, move: Move) -> None:
     reference = buy_topup(merchant)
-    moved = move_fulfilment(reference=reference, move=move, operator=make_operator())
+    moved = move_now(reference=reference, move=move, operator=make_operator())
 
     assert carry_out_refund(moved.pk) is False
     assert sweep_refunds() == 0
@@ -67,7 +73,7 @@ def test_a_senior_can_fail_a_reviewed_order_without_refund(merchant: Merchant) -
     senior = make_operator(senior=True)
     reference = buy_topup(merchant)
     for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
-        moved = move_fulfilment(reference=reference, move=move, operator=senior)
+        moved = move_now(reference=reference, move=move, operator=senior)
 
     assert moved.status == "failed"
     assert sweep_refunds() == 0

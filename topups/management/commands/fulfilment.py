@@ -3,20 +3,31 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from config.command_line import JSONCommand
-from topups.fulfilment_command import list_open, move_by_command
+from topups.fulfilment_command import list_open, move_by_command, show_one
 from topups.fulfilments import RejectReason
 from topups.transitions import Move
 
 
 class Command(JSONCommand):
-    help = "Lists open top-up orders and moves them: claim, release, complete, review or reject."
+    help = (
+        "Shows top-up orders and moves them: claim, release, complete, review or reject. A move"
+        " names the version that you saw. If the order has moved since then, nothing is changed."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list open top-up orders, oldest first")
+        show = actions.add_parser("show", help="show one top-up order and its version")
+        show.add_argument("reference")
         for move in (Move.CLAIM, Move.RELEASE, Move.COMPLETE, Move.REVIEW, Move.REJECT):
             action = actions.add_parser(move.value)
             action.add_argument("reference")
+            action.add_argument(
+                "--version",
+                required=True,
+                type=int,
+                help="the version of the order that you saw, as `list` and `show` print it",
+            )
             action.add_argument("--operator", required=True, metavar="USERNAME")
             action.add_argument("--note", default="", metavar="TEXT")
             if move == Move.REJECT:
@@ -30,8 +41,11 @@ class Command(JSONCommand):
     def answer(self, **options: Any) -> dict[str, Any]:
         if options["action"] == "list":
             return {"fulfilments": list_open()}
+        if options["action"] == "show":
+            return show_one(options["reference"])
         return move_by_command(
             reference=options["reference"],
+            version=options["version"],
             move=Move.REJECT_UNREFUNDED if options.get("no_refund") else Move(options["action"]),
             username=options["operator"],
             reason=RejectReason(options.get("reason") or "other"),
