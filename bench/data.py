@@ -1,18 +1,21 @@
 """Loads the benchmark databases: merchants, a catalogue, codes and past orders.
 
-SQL writes all rows, because ten million codes one by one would take hours. The codes are sealed,
-but only a thousand of them differ; this does not change the cost of opening one. Codes are loaded
-with triggers off (`session_replication_role`), so `available_stock` is set here too.
+SQL writes all rows but the codes: Python seals each for its row. Codes are loaded with triggers off
+(`session_replication_role`), so `available_stock` is set here too.
 """
 
 import hashlib
 import secrets
 import time
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import psycopg
+from django.db import connection as django_connection
 
-from catalogue.codes import Code, seal_code
+from catalogue.codes import Code, code_digester, seal_code
+from config.database.key_ring import key_ring
+from orders.codes import order_secret
 
 MERCHANTS = 100
 SHELVES = 50
@@ -22,8 +25,6 @@ PRICE = "0.07"
 SALES_PER_CALL = 10_000
 MAX_IDLE_WAIT = 30.0  # seconds
 NO_LIMIT = 2_000_000_000  # requests per minute, which are still counted
-DIFFERENT_CODES = 1000
-CODES_PER_INSERT = 1_000_000
 # Ids start at 1 in a new database. This client owns the many orders that are listed; no load
 # generator buys with it.
 COLLECTOR = MERCHANTS + 1
@@ -34,6 +35,18 @@ class Keys:
     """The API keys by client id. The last client is COLLECTOR."""
 
     by_client: dict[int, str]
+
+
+def register_keys(url: str) -> None:
+    """Registers the encryption keys in a new database. From then on this process seals codes for
+    this database and for all copies of it."""
+    settings = django_connection.settings_dict
+    own_name, settings["NAME"] = settings["NAME"], urlsplit(url).path.removeprefix("/")
+    try:
+        key_ring()
+    finally:
+        django_connection.close()
+        settings["NAME"] = own_name
 
 
 def load_merchants_and_catalogue(url: str) -> Keys:
@@ -99,32 +112,18 @@ def load_merchants_and_catalogue(url: str) -> Keys:
 
 def load_codes(url: str, number: int, *, hot: int = 0) -> None:
     """Puts `number` codes in stock, spread over all shelves, and `hot` more on the first shelf."""
-    pool = [
-        seal_code(Code(f"BENCH-{n:012d}", f"SN{n:010d}", "1234")) for n in range(DIFFERENT_CODES)
-    ]
+    digest = code_digester()
     with psycopg.connect(url) as connection:
         run = connection.execute
         run("SET LOCAL session_replication_role = replica")
-        run("CREATE TEMPORARY TABLE pool (n integer PRIMARY KEY, sealed bytea)")
-        with connection.cursor().copy("COPY pool FROM STDIN") as copy:
-            for n, sealed in enumerate(pool):
-                copy.write_row((n, sealed))
-        for done in range(0, number + hot, CODES_PER_INSERT):
-            run(
-                "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
-                " SELECT CASE WHEN code < %(number)s THEN 1 + code %% %(shelves)s ELSE 1 END,"
-                "        pool.sealed, sha256(code::text::bytea)"
-                "   FROM generate_series(%(first)s::integer, %(last)s) AS code"
-                "   JOIN pool ON pool.n = code %% %(different)s"
-                "  ORDER BY code",
-                {
-                    "number": number,
-                    "shelves": SHELVES,
-                    "different": DIFFERENT_CODES,
-                    "first": done,
-                    "last": min(done + CODES_PER_INSERT, number + hot) - 1,
-                },
-            )
+        with connection.cursor().copy(
+            "COPY catalogue_vouchercode (shelf_id, sealed, digest) FROM STDIN"
+        ) as copy:
+            for n in range(number + hot):
+                code = Code(f"BENCH-{n:012d}", f"SN{n:010d}", "1234")
+                key = digest(code.code)
+                shelf = 1 + n % SHELVES if n < number else 1
+                copy.write_row((shelf, seal_code(code, key), key))
         run(
             "UPDATE catalogue_shelf shelf SET available_stock = ("
             "SELECT count(*) FROM catalogue_vouchercode code"
@@ -139,16 +138,18 @@ def sell(url: str, number: int) -> None:
     The stored responses have a realistic size.
     """
     procedure = f"""
-        CREATE OR REPLACE PROCEDURE bench_sell(sales integer) LANGUAGE plpgsql AS $$
+        CREATE OR REPLACE PROCEDURE bench_sell(order_references text[], secrets bytea[], keys bytea)
+        LANGUAGE plpgsql AS $$
         DECLARE
             claim record;
         BEGIN
-            FOR sale IN 1..sales LOOP
+            FOR sale IN 1..cardinality(order_references) LOOP
                 claim := idempotency_claim(
                     {COLLECTOR}, gen_random_uuid()::text, sha256(sale::text::bytea), 300);
                 PERFORM orders_purchase_vouchers(
-                    claim.record_id, claim.attempt, lpad(claim.record_id::text, 26, '0'),
-                    {COLLECTOR}, {COLLECTOR}, 1 + sale % {SHELVES}, NULL, NULL, 1);
+                    claim.record_id, claim.attempt, order_references[sale],
+                    {COLLECTOR}, {COLLECTOR}, 1 + sale % {SHELVES}, NULL, NULL, 1,
+                    keys, secrets[sale]);
                 PERFORM idempotency_store_response(
                     claim.record_id, claim.attempt, decode(repeat('5e', 440), 'hex'));
                 IF sale % 1000 = 0 THEN
@@ -160,7 +161,13 @@ def sell(url: str, number: int) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(procedure)
         for done in range(0, number, SALES_PER_CALL):
-            connection.execute("CALL bench_sell(%s)", [min(SALES_PER_CALL, number - done)])
+            references = [f"{n:026d}" for n in range(done, min(done + SALES_PER_CALL, number))]
+            order_secrets = [
+                order_secret(client_id=COLLECTOR, reference=each) for each in references
+            ]
+            connection.execute(
+                "CALL bench_sell(%s, %s, %s)", [references, order_secrets, key_ring().ids]
+            )
         connection.execute("DROP PROCEDURE bench_sell")
 
 

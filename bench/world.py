@@ -30,6 +30,7 @@ from bench.data import (
     Keys,
     load_codes,
     load_merchants_and_catalogue,
+    register_keys,
     sell,
     vacuum,
 )
@@ -146,6 +147,7 @@ class World:
             case "template":
                 url = self._create(name)
                 _manage("migrate", "--verbosity=0", url=url)
+                register_keys(url)
                 self._keys = load_merchants_and_catalogue(url)
                 return url
             case "start":

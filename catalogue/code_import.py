@@ -1,8 +1,8 @@
 """Importing voucher codes from a CSV file: a million rows in bounded memory, all or nothing.
 
-Each row is sealed and copied into the table, where the unique digest refuses repeated codes. Only
-then the file is read a second time, to find the lines at fault. Codes are money: messages name the
-line and never show the code.
+Each row is sealed and copied into the table, where the unique digest refuses repeated codes (the
+same code with other dashes or spaces is a repeated code). Only then the file is read a second time,
+to find the lines at fault. Codes are money: messages name the line and never show the code.
 """
 
 import csv
@@ -17,15 +17,17 @@ from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from tqdm import tqdm
 
-from catalogue.codes import Code, code_digester, seal_code
+from catalogue.codes import Code, code_digester, normal_form, seal_code
 from catalogue.models import Shelf
 from catalogue.selectors import find_shelf
+from config.database.key_ring import check_keys
 from config.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
 
 COLUMNS = ("code", "serial_number", "pin_code")
 MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
 ROWS_AT_ONCE = 1000
+IMPORT_LOCK = "hashtext('catalogue.code_import')"
 
 Row = tuple[int, Code]
 
@@ -84,8 +86,8 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     """
     digest = code_digester()
     lines = (
-        f"{shelf.pk}\t\\\\x{seal_code(code).hex()}\t\\\\x{digest(code.code).hex()}\n"
-        for _, code in _good_rows(rows)
+        f"{shelf.pk}\t\\\\x{seal_code(code, key).hex()}\t\\\\x{key.hex()}\n"
+        for code, key in ((code, digest(code.code)) for _, code in _good_rows(rows))
     )
     with transaction.atomic(), connection.cursor() as cursor:
         _begin_import(cursor)
@@ -111,9 +113,19 @@ def _begin_import(cursor: CursorWrapper) -> None:
     each other, or deadlock.
     """
     cursor.execute("SET LOCAL statement_timeout = 0")
-    cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('catalogue.code_import'))")
+    cursor.execute(f"SELECT pg_try_advisory_xact_lock({IMPORT_LOCK})")
     if not cursor.fetchone()[0]:
         raise InputProblem("Another import of codes is running. Start this one when it has ended.")
+    check_keys()  # again, under the lock: the key may have been retired since the process started
+
+
+def wait_for_import() -> None:
+    """Waits until a running import of codes has ended, and holds the next one up until the end of
+    the open transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute("SET LOCAL lock_timeout = 0")
+        cursor.execute(f"SELECT pg_advisory_xact_lock({IMPORT_LOCK})")
 
 
 def _good_rows(rows: Iterable[Row | str]) -> Iterator[Row]:
@@ -219,6 +231,6 @@ def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | st
             return f"line {line}: {name} is longer than {MAX_PART_LENGTH} characters"
         if not part.isprintable():
             return f"line {line}: {name} contains characters that cannot be printed"
-    if not parts["code"]:
+    if not normal_form(parts["code"]):
         return f"line {line}: the code is empty"
     return line, Code(**parts)

@@ -1,18 +1,22 @@
 """Voucher codes: sealed on import, opened only to hand them over (contract, "Code")."""
 
 import hmac
-import secrets
+import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import orjson
 
-from catalogue.models import SealedSecret
 from config.database import sealing
+from config.database.key_ring import key_ring
 from config.database.sealing import Context
 
-DIGEST_KEY_NAME = "code-digest"
-DIGEST_KEY_BYTES = 32
+# White space and dashes: every character with the Unicode property Dash that is left after NFKC.
+SEPARATORS = re.compile(
+    r"[\s\-\u00ad\u02d7\u058a\u05be\u1400\u1806\u2010-\u2015\u2043\u2053\u2212\u2e17\u2e1a\u2e3a"
+    r"\u2e3b\u2e40\u2e5d\u301c\u3030\u30a0\U00010d6e\U00010ead]+"
+)
 
 
 @dataclass(frozen=True)
@@ -33,40 +37,35 @@ class Code:
         return {name: part for name, part in parts.items() if part}
 
 
-def seal_code(code: Code) -> bytes:
-    """The code, encrypted for storage."""
+def seal_code(code: Code, digest: bytes) -> bytes:
+    """The code, encrypted for storage in the row with this digest."""
     parts = [code.code, code.serial_number, code.pin_code]
-    return sealing.seal(orjson.dumps(parts), Context.VOUCHER_CODE)
+    return sealing.seal(orjson.dumps(parts), Context.VOUCHER_CODE, digest)
 
 
-def open_code(sealed: bytes | memoryview) -> Code:
-    """The stored code, decrypted. Raises sealing.CannotOpen."""
-    return Code(*orjson.loads(sealing.open_sealed(sealed, Context.VOUCHER_CODE)))
+def open_code(sealed: bytes | memoryview, digest: bytes | memoryview) -> Code:
+    """The code that is stored in the row with this digest. Raises sealing.CannotOpen."""
+    return Code(*orjson.loads(sealing.open_sealed(sealed, Context.VOUCHER_CODE, bytes(digest))))
+
+
+def normal_form(code: str) -> str:
+    """The code without what may differ between two prints of it: dashes, white space, and forms of
+    the same character that Unicode considers compatible (NFKC), such as full-width letters. Letter
+    case is kept.
+
+    Only for comparing codes. What is stored and handed over stays as it was imported.
+    """
+    return SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
 
 
 def code_digester() -> Callable[[str], bytes]:
-    """The function that computes a code's digest: a keyed SHA-256 of the code without its serial
-    number and PIN. Equal codes have equal digests. Raises sealing.CannotOpen."""
-    keyed = hmac.new(digest_key(), digestmod="sha256")
+    """The function that computes a code's digest: a keyed SHA-256 of its normal form, without
+    serial number and PIN. The same code has the same digest. Raises sealing.CannotOpen."""
+    keyed = hmac.new(key_ring().derive(b"code-digest"), digestmod="sha256")
 
     def digest(code: str) -> bytes:
         this = keyed.copy()
-        this.update(code.encode())
+        this.update(normal_form(code).encode())
         return this.digest()
 
     return digest
-
-
-def digest_key() -> bytes:
-    """The key of all digests, created at first use. Raises sealing.CannotOpen.
-
-    It is stored sealed in the database, not set in the environment. A rotation of the encryption
-    keys only seals it again (`manage.py reseal`), so all digests stay valid.
-    """
-    secret, _ = SealedSecret.objects.get_or_create(
-        name=DIGEST_KEY_NAME,
-        defaults={
-            "sealed": sealing.seal(secrets.token_bytes(DIGEST_KEY_BYTES), Context.DIGEST_KEY)
-        },
-    )
-    return sealing.open_sealed(secret.sealed, Context.DIGEST_KEY)

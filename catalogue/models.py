@@ -167,7 +167,8 @@ class PriceChange(models.Model):
 class VoucherCode(models.Model):
     """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.codes`).
 
-    `digest` is unique, so the same code cannot be stored twice.
+    `digest` is unique, so the same code cannot be stored twice. It also names the row to which
+    `sealed` is bound.
 
     Codes of a shelf are sold by ascending `position`, through an index that holds only unsold
     codes. Ordered by the primary key, a purchase might walk past every code ever sold.
@@ -200,16 +201,6 @@ class VoucherCode(models.Model):
 
     def __str__(self) -> str:
         return f"code {self.pk}"
-
-
-class SealedSecret(models.Model):
-    """A secret of the service, stored sealed, that survives a rotation of the encryption keys."""
-
-    name = models.CharField(max_length=50, unique=True)
-    sealed = models.BinaryField()
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ReferenceLink(models.Model):

@@ -63,8 +63,9 @@ class Check:
 class Sealed:
     """A column of sealed values in a table with the primary key `id`.
 
-    `reseal` reports the number of its rows under `kind`. `reconcile --decrypt` calls `read` for
-    each value and reports failures under `check`. `read` raises CannotOpen, ValueError or
+    `row`, called with the columns of `identity`, returns the row that a value is bound to. `reseal`
+    reports the number of its rows under `kind`. `reconcile --decrypt` calls `read` for each value
+    and its row, and reports failures under `check`. `read` raises CannotOpen, ValueError or
     TypeError.
     """
 
@@ -72,8 +73,23 @@ class Sealed:
     table: str
     column: str
     context: Context
+    identity: Sequence[str]
+    row: Callable[..., bytes]
     check: str
-    read: Callable[[bytes], object]
+    read: Callable[[bytes, bytes], object]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A check of `reconcile --decrypt` that SQL alone cannot make, because it needs the keys.
+
+    The first column of the query names a row. `holds` gets the other columns and returns whether
+    they agree.
+    """
+
+    name: str
+    sql: str
+    holds: Callable[..., bool]
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,7 @@ class BackOffice:
     triggers, constraints: names that must exist in the database besides those of the models.
     counted: the tables whose rows `reconcile` counts, by the name it prints.
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
+    proofs: what else `reconcile --decrypt` checks.
     permissions: the permissions of each role, as `app.codename`.
     menu: the entries, in the order in which they are shown.
     """
@@ -96,6 +113,7 @@ class BackOffice:
     constraints: Sequence[str] = ()
     counted: Mapping[str, str] = field(default_factory=dict)
     sealed: Sequence[Sealed] = ()
+    proofs: Sequence[Proof] = ()
     permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
     menu: Sequence[MenuEntry] = ()
 

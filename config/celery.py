@@ -10,7 +10,7 @@ from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel, Transport
 from redis.exceptions import ConnectionError
 
-from config.checks import refuse_unsafe_start
+from config.checks import refuse_unsafe_start, refuse_wrong_keys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -48,6 +48,12 @@ Transport.Channel = SurvivingChannel
 def check_settings(**kwargs: object) -> None:
     """Applies the startup checks of the web server to a worker or scheduler."""
     refuse_unsafe_start()
+
+
+@celeryd_init.connect
+def check_keys(**kwargs: object) -> None:
+    """Applies the web server's check of the encryption keys to a worker."""
+    refuse_wrong_keys()
 
 
 @setup_logging.connect

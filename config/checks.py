@@ -7,12 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db import Error as DjangoDatabaseError
+from django.db import connection
 
 from config.database import sealing
+from config.database.key_ring import WrongKeys, key_ring
+
+logger = structlog.get_logger(__name__)
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50
@@ -222,3 +228,21 @@ def refuse_unsafe_start() -> None:
         sys.stderr.write(f"{error.id}: {error.msg}\n")
     if errors:
         sys.exit(1)
+
+
+def refuse_wrong_keys() -> None:
+    """Exits with status 1 and one line on stderr if CODE_ENCRYPTION_KEYS does not fit the stored
+    values. The web server and Celery's workers call this function when they start.
+
+    Without a database there is nothing to compare the keys with. The process then starts, checks
+    the keys before it first uses them, and `/readyz` reports it as not ready until then.
+    """
+    try:
+        key_ring()
+    except WrongKeys as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    except DjangoDatabaseError as error:
+        logger.warning("encryption_keys_not_checked", cause=type(error).__name__)
+    finally:
+        connection.close()  # a process that forks must not share it

@@ -8,9 +8,10 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from config.checks import refuse_unsafe_start
+from config.checks import refuse_unsafe_start, refuse_wrong_keys
 
 refuse_unsafe_start()
+refuse_wrong_keys()
 
 # Everything a request needs is loaded before the first one: Celery, which queues tasks, and the
 # URLs with their views. Then every loaded object is frozen: the garbage collector would otherwise

@@ -1,10 +1,9 @@
 """What `idempotency` declares for the back office (config/backoffice.py)."""
 
-from functools import partial
-
 from config.backoffice import BackOffice, MenuEntry, Sealed, Section
-from config.database.sealing import Context, open_sealed
+from config.database.sealing import Context
 from idempotency.models import IdempotencyRecord
+from idempotency.services import open_response, response_row
 
 BACK_OFFICE = BackOffice(
     counted={"idempotency_records": "idempotency_idempotencyrecord"},
@@ -14,8 +13,10 @@ BACK_OFFICE = BackOffice(
             table="idempotency_idempotencyrecord",
             column="response",
             context=Context.REPLAY_BODY,
+            identity=["client_id", "key"],
+            row=response_row,
             check="every stored replay opens",
-            read=partial(open_sealed, context=Context.REPLAY_BODY),
+            read=open_response,
         )
     ],
     menu=[MenuEntry(Section.SYSTEM, "Idempotency records", IdempotencyRecord, "repeat_one")],

@@ -20,6 +20,7 @@ from accounts.models import ApiClient
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
 from config.database import sealing
 from config.database.functions import call
+from config.database.key_ring import key_ring
 from config.database.sealing import Context
 from idempotency.models import MAX_KEY_BYTES
 
@@ -37,6 +38,8 @@ _CANONICAL = json.JSONEncoder(
 class Claim:
     """The right to one attempt of a purchase."""
 
+    client_id: int
+    key: str
     record_id: int
     attempt: int
 
@@ -80,8 +83,10 @@ def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Rep
     """Claims the key for one attempt, or returns the stored success.
 
     Raises `idempotency_key_reused`, `request_in_progress`, or `request_abandoned` with the
-    `reference` of the order. idempotency/sql/claim.sql describes the outcomes.
+    `reference` of the order. idempotency/sql/claim.sql describes the outcomes. Raises
+    sealing.CannotOpen, and has claimed nothing, if this process has wrong keys.
     """
+    key_ring()  # a purchase seals its response: no claim with keys that others cannot open
     row = call(
         "idempotency_claim",
         client.pk,
@@ -91,9 +96,9 @@ def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Rep
     )
     match row["outcome"]:
         case "claimed":
-            return Claim(record_id=row["record_id"], attempt=row["attempt"])
+            return Claim(client.pk, key, row["record_id"], row["attempt"])
         case "replay":
-            return Replay(body=sealing.open_sealed(row["response"], Context.REPLAY_BODY))
+            return Replay(body=open_response(row["response"], response_row(client.pk, key)))
         case "reused":
             raise ApiError(ErrorCode.IDEMPOTENCY_KEY_REUSED)
         case "abandoned":
@@ -108,11 +113,22 @@ def store_response(*, claim: Claim, body: bytes) -> None:
     A database error is logged, not raised: the purchase is committed, and the client gets its
     response. A later retry then gets `request_abandoned`, and the client reads the order.
     """
-    sealed = sealing.seal(body, Context.REPLAY_BODY)
+    row = response_row(claim.client_id, claim.key)
+    sealed = sealing.seal(body, Context.REPLAY_BODY, row)
     try:
         call("idempotency_store_response", claim.record_id, claim.attempt, sealed)
     except DatabaseError as error:
         logger.error("replay_not_stored", record=claim.record_id, cause=type(error).__name__)
+
+
+def response_row(client_id: int, key: str) -> bytes:
+    """What a stored response is bound to: it opens for this client and key only."""
+    return f"{client_id}:{key}".encode()
+
+
+def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
+    """The stored response of the record that `row` names. Raises sealing.CannotOpen."""
+    return sealing.open_sealed(sealed, Context.REPLAY_BODY, row)
 
 
 @contextmanager

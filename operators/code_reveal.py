@@ -10,6 +10,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.codes import Code, open_code
 from catalogue.models import VoucherCode
+from config.database.sealing import CannotOpen
+from orders.codes import has_codes
 from orders.models import Order
 
 
@@ -27,9 +29,12 @@ def reveal_codes(
     """Opens the codes and writes one audit entry for each.
 
     The entries are committed before this returns, so every code that is shown is in the audit
-    trail. Raises sealing.CannotOpen, and writes no entry, if any code cannot be opened.
+    trail. Raises CannotOpen, and writes no entry, if any code cannot be opened or the order was not
+    sold with exactly the codes that it has now.
     """
     with transaction.atomic(durable=True):
+        if order:
+            _check_codes(order)
         for code in codes:
             record_action(
                 actor=actor,
@@ -38,4 +43,12 @@ def reveal_codes(
                 reference=order.reference if order else "",
                 note=note,
             )
-        return [Revealed(code.pk, open_code(code.sealed)) for code in codes]
+        return [Revealed(code.pk, open_code(code.sealed, code.digest)) for code in codes]
+
+
+def _check_codes(order: Order) -> None:
+    stored = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+    digests = b"".join(bytes(digest) for digest in stored.values_list("digest", flat=True))
+    mac = bytes(order.codes_mac or b"")
+    if not has_codes(order.client_id, order.reference, mac, digests):
+        raise CannotOpen("the order was not sold with these codes")

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from config.backoffice import Check, Sealed
+from config.backoffice import Check, Proof, Sealed
 from config.database.sealing import CannotOpen
 from operators.declarations import BACK_OFFICES, SEALED
 
@@ -76,6 +76,7 @@ GUARDS = Check(
 
 CHECKS = [*(check for app in BACK_OFFICES for check in app.checks), GUARDS]
 WARNINGS = [check for app in BACK_OFFICES for check in app.warnings]
+PROOFS = [proof for app in BACK_OFFICES for proof in app.proofs]
 COUNTED = {name: table for app in BACK_OFFICES for name, table in app.counted.items()}
 
 
@@ -101,6 +102,9 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
             for sealed in SEALED:
                 report(sealed.check)
                 findings += _shown(sealed.check, _unopenable(sealed))
+            for proof in PROOFS:
+                report(proof.name)
+                findings += _shown(proof.name, _unproven(proof))
         warnings = [warning for check in WARNINGS for warning in _run(cursor, check)]
     return {"ok": not findings, "checked": checked, "findings": findings, "warnings": warnings}
 
@@ -132,11 +136,22 @@ def _shown(name: str, sentences: Iterator[str]) -> list[dict[str, str]]:
 
 
 def _unopenable(sealed: Sealed) -> Iterator[str]:
-    table, column = sealed.table, sealed.column
+    table, column, identity = sealed.table, sealed.column, ", ".join(sealed.identity)
     with connection.chunked_cursor() as cursor:
-        cursor.execute(f"SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL")  # noqa: S608  names of ours
-        for pk, value in cursor:
+        cursor.execute(
+            f"SELECT id, {column}, {identity} FROM {table}"  # noqa: S608  names of ours
+            f" WHERE {column} IS NOT NULL"
+        )
+        for pk, value, *named in cursor:
             try:
-                sealed.read(value)
+                sealed.read(value, sealed.row(*named))
             except (CannotOpen, ValueError, TypeError):
                 yield f"{table} {pk} cannot be decrypted with CODE_ENCRYPTION_KEYS"
+
+
+def _unproven(proof: Proof) -> Iterator[str]:
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(proof.sql)
+        for name, *columns in cursor:
+            if not proof.holds(*columns):
+                yield f"{name} was changed, or CODE_ENCRYPTION_KEYS is wrong"

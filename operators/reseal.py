@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from django.db import connection, transaction
 from tqdm import tqdm
 
+from catalogue.code_import import wait_for_import
 from config.backoffice import Sealed
 from config.database import sealing
+from config.database.key_ring import check_keys, forget_keys
 from operators.declarations import SEALED
 
 BATCH = 1000
@@ -15,10 +17,32 @@ BATCH = 1000
 def reseal_all() -> dict[str, int]:
     """Re-encrypts the values that another key sealed; returns counts by kind.
 
-    Each batch commits, so it can be stopped and run again, and a purchase waits for one batch at
-    most. Raises sealing.CannotOpen if a key is missing; the batches before that stay committed.
+    First waits for a running import of codes, which may still seal with the old key. Each batch
+    commits, so it can be stopped and run again, and a purchase waits for one batch at most. Raises
+    sealing.CannotOpen if a key is missing or wrong; the batches before that stay committed.
     """
+    check_keys()
+    with transaction.atomic():
+        wait_for_import()
     return {sealed.kind: _reseal(sealed) for sealed in SEALED}
+
+
+def retire_keys() -> list[int]:
+    """Forgets the keys that no stored value needs; returns the ids of the keys still in use.
+
+    Only the first key is in use after a `reseal`, unless a process still seals with another one.
+    """
+    in_use = {sealing.sealing_key_id()}
+    with transaction.atomic(), connection.cursor() as cursor:
+        wait_for_import()
+        for sealed in SEALED:
+            cursor.execute(
+                f"SELECT DISTINCT get_byte({sealed.column}, 0) FROM {sealed.table}"  # noqa: S608  names of ours
+                f" WHERE {sealed.column} IS NOT NULL"
+            )
+            in_use.update(key_id for (key_id,) in cursor)
+        forget_keys(in_use=sorted(in_use))
+    return sorted(in_use)
 
 
 def _reseal(sealed: Sealed) -> int:
@@ -32,15 +56,16 @@ def _reseal(sealed: Sealed) -> int:
 
 def _batches(sealed: Sealed) -> Iterator[int]:
     """Walks the primary key once; the key id is the first byte of a sealed value."""
-    table, column, context = sealed.table, sealed.column, sealed.context
+    table, column, identity = sealed.table, sealed.column, ", ".join(sealed.identity)
     last = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 0")  # a batch may be at a table's end
             # No SKIP LOCKED, which would leave rows out: a batch and a purchase wait for each
             # other. A purchase locks its codes by position, which is the order of their ids within
             # a shelf. Both lock in the same order, so they cannot deadlock.
             cursor.execute(
-                f"SELECT id, {column} FROM {table}"  # noqa: S608  names of ours
+                f"SELECT id, {column}, {identity} FROM {table}"  # noqa: S608  names of ours
                 f" WHERE id > %s AND {column} IS NOT NULL AND get_byte({column}, 0) <> %s"
                 " ORDER BY id LIMIT %s FOR NO KEY UPDATE",
                 [last, sealing.sealing_key_id(), BATCH],
@@ -52,9 +77,14 @@ def _batches(sealed: Sealed) -> Iterator[int]:
                 f"UPDATE {table} AS row SET {column} = new.sealed"  # noqa: S608  names of ours
                 " FROM unnest(%s::bigint[], %s::bytea[]) AS new (id, sealed) WHERE row.id = new.id",
                 [
-                    [pk for pk, _ in rows],
-                    [sealing.seal(sealing.open_sealed(old, context), context) for _, old in rows],
+                    [pk for pk, *_ in rows],
+                    [_sealed_again(sealed, value, *named) for _, value, *named in rows],
                 ],
             )
             last = rows[-1][0]
         yield len(rows)
+
+
+def _sealed_again(sealed: Sealed, value: bytes, *named: object) -> bytes:
+    row = sealed.row(*named)
+    return sealing.seal(sealing.open_sealed(value, sealed.context, row), sealed.context, row)

@@ -1,7 +1,13 @@
 """What `orders` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole
+from config.backoffice import BackOffice, Check, MenuEntry, Proof, Section, StaffRole
+from config.database import sealing
+from orders.codes import has_codes
 from orders.models import Order
+
+# Half of what one key may seal. The other half covers what the check does not count: imports that
+# rolled back, and interrupted runs of `reseal`.
+VALUES_OF_A_KEY = sealing.VALUES_PER_KEY // 2
 
 CHECKS = [
     Check(
@@ -101,10 +107,45 @@ CHECKS = [
                                  fulfilment.currency, fulfilment.account_id)
         """,
     ),
+    Check(
+        "no encryption key has sealed too many values",
+        """
+        SELECT format('key %%s may have sealed %%s values; rotate the encryption keys',
+                      key_id, values)
+          FROM (SELECT key.key_id,
+                       coalesce(codes.count, 0)
+                       -- Each order seals one response, which is deleted after a week.
+                       + (SELECT last_value FROM orders_order_id_seq)
+                       - coalesce((SELECT max(id) FROM orders_order
+                                    WHERE created_at < key.sealing_since), 0) AS values
+                  FROM config_encryptionkey AS key
+                  LEFT JOIN (SELECT get_byte(sealed, 0) AS key_id, count(*)
+                               FROM catalogue_vouchercode GROUP BY 1) AS codes USING (key_id)
+                 WHERE key.sealing_since IS NOT NULL) AS sealed
+         WHERE values > %(limit)s
+        """,
+        lambda: {"limit": VALUES_OF_A_KEY},
+    ),
+]
+
+PROOFS = [
+    Proof(
+        "each voucher order has the codes that it was sold with",
+        """
+        SELECT format('order %s', reference), client_id, reference, codes_mac,
+               coalesce(string_agg(code.digest, '' ORDER BY code.position), '')
+          FROM orders_order AS sale
+          LEFT JOIN catalogue_vouchercode AS code ON code.order_id = sale.id
+         WHERE sale.shelf_id IS NOT NULL
+         GROUP BY sale.id
+        """,
+        has_codes,
+    ),
 ]
 
 BACK_OFFICE = BackOffice(
     checks=CHECKS,
+    proofs=PROOFS,
     triggers=["orders_order_is_a_record"],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},

@@ -37,6 +37,8 @@ class Order(models.Model):
 
     A voucher order names the shelf it was sold from, a top-up order its fulfilment.
 
+    `codes_mac` binds a voucher order to its codes (orders/codes.py).
+
     `number` counts the orders of a client from 1 without gaps. The total of a list is the last
     number and a page is a range of numbers, so neither takes longer as orders accumulate.
     """
@@ -57,6 +59,7 @@ class Order(models.Model):
     unit_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     total_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     currency = models.CharField(max_length=CURRENCY_LENGTH)
+    codes_mac = models.BinaryField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -65,6 +68,11 @@ class Order(models.Model):
                 name="orders_order_sells_codes_or_a_topup",
                 condition=Q(shelf__isnull=False, fulfilment=None)
                 | Q(shelf=None, fulfilment__isnull=False, quantity=1, units_per_sale=1),
+            ),
+            models.CheckConstraint(
+                name="orders_order_is_bound_to_its_codes",
+                condition=Q(shelf__isnull=False, codes_mac__isnull=False)
+                | Q(shelf=None, codes_mac=None),
             ),
             models.UniqueConstraint(name="orders_order_number", fields=["client", "number"]),
             models.CheckConstraint(

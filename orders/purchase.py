@@ -18,7 +18,9 @@ from accounts.models import ApiClient
 from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
 from config.database.functions import call, refusals
+from config.database.key_ring import key_ring
 from idempotency.services import Claim
+from orders.codes import order_secret
 from orders.models import OrderStatus
 from topups.fields import read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
@@ -40,7 +42,9 @@ def purchase_vouchers(
 
     Raises `validation_failed` for an unknown product, `variation_mismatch`,
     `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with a reason, or
-    `request_in_progress` if another attempt has taken the key over. Nothing is changed then.
+    `request_in_progress` if another attempt has taken the key over. Raises DatabaseError when the
+    shelf's next codes were sealed with an encryption key that this process does not have. Nothing
+    is changed then.
     """
     reference = str(ULID())
     with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
@@ -55,15 +59,17 @@ def purchase_vouchers(
             variation_id,
             merchant_reference,
             quantity,
+            key_ring().ids,
+            order_secret(client_id=client.pk, reference=reference),
         )
-    sealed_codes = order.pop("sealed_codes")
+    stored = zip(order.pop("sealed_codes"), order.pop("digests"), strict=True)
     return {
         **order,
         "reference": reference,
         "status": OrderStatus.COMPLETED,
         "quantity": quantity,
         "units": quantity // order["units_per_sale"],
-        "codes": [open_code(sealed).shown() for sealed in sealed_codes],
+        "codes": [open_code(sealed, digest).shown() for sealed, digest in stored],
     }
 
 

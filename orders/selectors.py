@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 from accounts.models import ApiClient
-from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode
 from config.api.pagination import Page
 from config.database.columns import ORDER_REFERENCE_LENGTH
 from config.database.functions import query
+from orders.codes import open_codes
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 
 REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
@@ -34,7 +34,7 @@ def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
     found = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
     if not found:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
-    return _show(found[0])
+    return _show(client, found[0])
 
 
 def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]], int]:
@@ -47,10 +47,10 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
     total = counter.orders if counter else 0
     newest = total - page.offset
     rows = orders_of(client, oldest=newest - page.per_page + 1, newest=newest) if newest > 0 else []
-    return [_show(row) for row in rows], total
+    return [_show(client, row) for row in rows], total
 
 
-def _show(row: dict[str, Any]) -> dict[str, Any]:
+def _show(client: ApiClient, row: dict[str, Any]) -> dict[str, Any]:
     """The order as the API shows it; `orders.schemas` describes it."""
     order = {
         "reference": row["reference"],
@@ -63,13 +63,20 @@ def _show(row: dict[str, Any]) -> dict[str, Any]:
         "created_at": row["created_at"],
     }
     if row["fulfilment_status"] is None:
+        codes = open_codes(
+            client_id=client.pk,
+            reference=row["reference"],
+            stored_mac=row["codes_mac"],
+            sealed_codes=row["sealed_codes"],
+            digests=row["digests"],
+        )
         return {
             **order,
             "status": OrderStatus.COMPLETED,
             "product_id": row["product_id"],
             "variation_id": row["variation_id"],
             "merchant_reference": row["merchant_reference"],
-            "codes": [open_code(sealed).shown() for sealed in row["sealed_codes"]],
+            "codes": [code.shown() for code in codes],
         }
     return {
         **order,

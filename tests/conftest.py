@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -12,7 +13,7 @@ from bench.load import find_wrk
 from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
-from tests.flushing import quick_flush
+from tests.flushing import quick_flush, register_keys
 from tests.live import LiveServer, live_server
 from tests.scaling.pgbouncer import find_pgbouncer
 from tests.tasks.rabbitmq import find_rabbitmq
@@ -45,6 +46,13 @@ def pytest_report_header() -> list[str]:
         f"{name}: {place or f'none, so the tests marked `{name}` are left out'}"
         for name, place in PROGRAMS.items()
     ]
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Also registers the encryption keys, as the first process of a service does."""
+    with django_db_blocker.unblock():
+        register_keys()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,6 +6,7 @@ fill a few tables with a few rows.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from django.core.management.commands import flush
@@ -14,10 +15,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import DeadlockDetected
 
 from config.backoffice import StaffRole
+from config.database.key_ring import key_ring
 
 MAX_FLUSHES = 5
 # What migrate has put in, and no test changes.
-KEPT = ("django_content_type", "auth_permission", "auth_group", "auth_group_permissions")
+KEPT = (
+    "django_content_type",
+    "auth_permission",
+    "auth_group",
+    "auth_group_permissions",
+    "config_encryptionkey",
+)
+# The keys that the first process registered: running servers remember the root secret in them.
+KEYS = "SELECT key_id, wrapped, sealing_since FROM config_encryptionkey"
+PUT_KEY_BACK = "INSERT INTO config_encryptionkey VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+REMOVE_OTHER_KEYS = "DELETE FROM config_encryptionkey WHERE NOT key_id = ANY (%s)"
 # A small table is emptied by DELETE, which touches one file where TRUNCATE makes several new ones.
 EMPTY_TABLES = """
 DO $$
@@ -45,6 +57,17 @@ BEGIN
     END IF;
 END $$
 """
+
+
+_keys: list[tuple[Any, ...]] = []
+
+
+def register_keys() -> None:
+    """Registers the encryption keys of the tests, and has each flush leave exactly them."""
+    key_ring()
+    with connection.cursor() as cursor:
+        cursor.execute(KEYS)
+        _keys[:] = cursor.fetchall()
 
 
 @contextmanager
@@ -76,6 +99,8 @@ def _execute(operations: object, statements: list[str]) -> None:
             with connection.cursor() as cursor:
                 for statement in statements:
                     cursor.execute(statement)
+                cursor.executemany(PUT_KEY_BACK, _keys)
+                cursor.execute(REMOVE_OTHER_KEYS, [[key_id for key_id, *_ in _keys]])
         except OperationalError as error:
             if not more or not isinstance(error.__cause__, DeadlockDetected):
                 raise

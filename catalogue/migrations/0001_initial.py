@@ -33,19 +33,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="SealedSecret",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.CharField(max_length=50, unique=True)),
-                ("sealed", models.BinaryField()),
-            ],
-        ),
-        migrations.CreateModel(
             name="Product",
             fields=[
                 (

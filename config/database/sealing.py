@@ -1,11 +1,12 @@
 """Encryption at rest (AES-256-GCM) of voucher codes, pins and stored replay bodies.
 
 The keys come from `CODE_ENCRYPTION_KEYS`, a list of `id:base64url` pairs. The first key seals and
-every key opens. To rotate, put a new key in front and keep the old keys until `manage.py reseal`
-has sealed every value again.
+every key opens. docs/production.md ("Encryption keys") says how to rotate them.
 
-A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. The context, which says
-what the value is, is authenticated with the value, so a stored replay cannot be opened as a code.
+A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. Two things are
+authenticated with it: the context, which says what the value is, and the row that it belongs to.
+A stored replay cannot be opened as a code, nor a value that was copied into another row
+(docs/decisions/0026-values-bound-to-rows.md).
 """
 
 import base64
@@ -21,6 +22,8 @@ from django.conf import settings
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+# How many values one key may seal with random nonces: NIST SP 800-38D, section 8.3.
+VALUES_PER_KEY = 2**32
 
 
 class Context(Enum):
@@ -28,7 +31,7 @@ class Context(Enum):
 
     VOUCHER_CODE = b"voucher-code"
     REPLAY_BODY = b"replay-body"
-    DIGEST_KEY = b"digest-key"
+    ROOT = b"root"
 
 
 class BadKeys(ValueError):
@@ -36,7 +39,7 @@ class BadKeys(ValueError):
 
 
 class CannotOpen(Exception):
-    """The value was sealed with an unknown key or another context, or was altered."""
+    """The value was sealed with an unknown key, for another row or context, or was altered."""
 
 
 def parse_keys(entries: Sequence[str]) -> dict[int, AESGCM]:
@@ -72,19 +75,34 @@ def _configured() -> dict[int, AESGCM]:
     return _ciphers(tuple(settings.CODE_ENCRYPTION_KEYS))
 
 
+def key_ids() -> list[int]:
+    """The ids of the configured keys, the sealing key first."""
+    return list(_configured())
+
+
 def sealing_key_id() -> int:
     """The id of the key that seals new values."""
     return next(iter(_configured()))
 
 
-def seal(plain: bytes, context: Context) -> bytes:
-    """Encrypts with the first key."""
-    key_id, cipher = next(iter(_configured().items()))
+def seal(plain: bytes, context: Context, row: bytes) -> bytes:
+    """Encrypts with the first key. `row` names the row that the value belongs to: bytes that never
+    change and that no other row of this context has."""
+    return _encrypt(sealing_key_id(), plain, context, row)
+
+
+def wrap(root: bytes, key_id: int) -> bytes:
+    """Encrypts the root secret with one of the configured keys (config/database/key_ring.py)."""
+    return _encrypt(key_id, root, Context.ROOT, bytes([key_id]))
+
+
+def _encrypt(key_id: int, plain: bytes, context: Context, row: bytes) -> bytes:
     nonce = os.urandom(NONCE_BYTES)
-    return bytes([key_id]) + nonce + cipher.encrypt(nonce, plain, context.value)
+    sealed = _configured()[key_id].encrypt(nonce, plain, _bound_to(context, row))
+    return bytes([key_id]) + nonce + sealed
 
 
-def open_sealed(sealed: bytes | memoryview, context: Context) -> bytes:
+def open_sealed(sealed: bytes | memoryview, context: Context, row: bytes) -> bytes:
     """Decrypts a sealed value. Raises CannotOpen; its message contains nothing of the value."""
     sealed = bytes(sealed)
     cipher = _configured().get(sealed[0]) if sealed else None
@@ -92,6 +110,10 @@ def open_sealed(sealed: bytes | memoryview, context: Context) -> bytes:
         raise CannotOpen("the value was sealed with a key that is not configured")
     nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
     try:
-        return cipher.decrypt(nonce, body, context.value)
+        return cipher.decrypt(nonce, body, _bound_to(context, row))
     except (InvalidTag, ValueError):
-        raise CannotOpen("the value was altered or sealed with another context") from None
+        raise CannotOpen("the value was altered, or sealed for another row or context") from None
+
+
+def _bound_to(context: Context, row: bytes) -> bytes:
+    return context.value + b"\0" + row  # no context contains a NUL

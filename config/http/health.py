@@ -8,6 +8,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 
 from config.api.envelope import json_response
+from config.database.key_ring import check_keys
 
 logger = structlog.get_logger(__name__)
 
@@ -18,15 +19,16 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database responds, otherwise 503.
+    """200 when the database responds and the encryption keys fit its values, otherwise 503.
 
     An unreachable cache is reported as `degraded` with 200, because purchases work without it.
     """
     parts = {
         "database": _works("database", _query_database),
+        "keys": _works("keys", _check_keys),
         "cache": _works("cache", _read_cache),
     }
-    ready = parts["database"]
+    ready = parts["database"] and parts["keys"]
     body = {"status": "ok" if all(parts.values()) else "degraded" if ready else "unready", **parts}
     return json_response(200 if ready else 503, body)
 
@@ -34,6 +36,12 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def _query_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+def _check_keys() -> None:
+    """Opens the root secret with each key: one short query of a table with one row per key, so the
+    result is not cached and a wrong key shows at once."""
+    check_keys()
 
 
 def _read_cache() -> None:

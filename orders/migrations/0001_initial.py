@@ -49,6 +49,7 @@ class Migration(migrations.Migration):
                 ("unit_price", models.DecimalField(decimal_places=4, max_digits=20)),
                 ("total_price", models.DecimalField(decimal_places=4, max_digits=20)),
                 ("currency", models.CharField(max_length=3)),
+                ("codes_mac", models.BinaryField(null=True)),
                 (
                     "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
@@ -96,6 +97,14 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="orders_order_sells_codes_or_a_topup",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("codes_mac__isnull", False), ("shelf__isnull", False)),
+                            models.Q(("codes_mac", None), ("shelf", None)),
+                            _connector="OR",
+                        ),
+                        name="orders_order_is_bound_to_its_codes",
                     ),
                     models.UniqueConstraint(
                         fields=("client", "number"), name="orders_order_number"

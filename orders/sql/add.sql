@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION orders_add(
     p_id bigint, p_reference text, p_client bigint, p_shelf bigint, p_fulfilment bigint,
     p_quantity integer, p_units_per_sale integer, p_unit_price numeric, p_total_price numeric,
-    p_currency text, OUT created_at timestamptz
+    p_currency text, p_codes_mac bytea, OUT created_at timestamptz
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -18,9 +18,10 @@ BEGIN
 
     INSERT INTO orders_order
         (id, reference, client_id, number, shelf_id, fulfilment_id, quantity, units_per_sale,
-         unit_price, total_price, currency, created_at)
+         unit_price, total_price, currency, codes_mac, created_at)
     VALUES
         (p_id, p_reference, p_client, order_number, p_shelf, p_fulfilment, p_quantity,
-         p_units_per_sale, p_unit_price, p_total_price, p_currency, clock_timestamp())
+         p_units_per_sale, p_unit_price, p_total_price, p_currency, p_codes_mac,
+         clock_timestamp())
     RETURNING created_at INTO created_at;
 END $$;

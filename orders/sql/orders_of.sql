@@ -14,7 +14,8 @@ CREATE OR REPLACE FUNCTION orders_of(
 ) RETURNS TABLE (
     reference text, quantity smallint, units_per_sale smallint, unit_price numeric,
     total_price numeric, currency text, created_at timestamptz,
-    product_id bigint, variation_id bigint, merchant_reference text, sealed_codes bytea[],
+    product_id bigint, variation_id bigint, merchant_reference text,
+    codes_mac bytea, sealed_codes bytea[], digests bytea[],
     system_product_id bigint, player_id text, fulfilment_status text, refunded boolean,
     failure_reason text
 ) LANGUAGE plpgsql STABLE
@@ -31,7 +32,8 @@ BEGIN
     RETURN QUERY
     SELECT sold.reference::text, sold.quantity, sold.units_per_sale, sold.unit_price,
            sold.total_price, sold.currency::text, sold.created_at,
-           shelf.product_id, shelf.variation_id, shelf.merchant_reference, shelf.sealed_codes,
+           shelf.product_id, shelf.variation_id, shelf.merchant_reference,
+           sold.codes_mac, shelf.sealed_codes, shelf.digests,
            topup.product_id, topup.player_id, topup.status, topup.refunded, topup.failure_reason
       FROM orders_order sold
       LEFT JOIN LATERAL (
@@ -39,10 +41,14 @@ BEGIN
                    (SELECT link.reference::text FROM catalogue_referencelink link
                      WHERE link.account_id = p_account AND link.shelf_id = shelf.id
                    ) AS merchant_reference,
-                   ARRAY(SELECT code.sealed FROM catalogue_vouchercode code
-                          WHERE code.order_id = sold.id ORDER BY code.position
-                   ) AS sealed_codes
-              FROM catalogue_shelf shelf WHERE shelf.id = sold.shelf_id OFFSET 0
+                   codes.sealed_codes, codes.digests
+              FROM catalogue_shelf shelf
+             CROSS JOIN LATERAL (
+                    SELECT coalesce(array_agg(sealed ORDER BY position), '{}') AS sealed_codes,
+                           coalesce(array_agg(digest ORDER BY position), '{}') AS digests
+                      FROM catalogue_vouchercode WHERE order_id = sold.id
+                   ) codes
+             WHERE shelf.id = sold.shelf_id OFFSET 0
            ) shelf ON true
       LEFT JOIN LATERAL (
             SELECT product_id, player_id::text, status::text, refunded_at IS NOT NULL AS refunded,

@@ -41,6 +41,6 @@ BEGIN
     );
     created_at := orders_add(
         nextval('orders_order_id_seq'), p_reference, p_client, NULL, fulfilment_id, 1, 1,
-        unit_price, unit_price, currency
+        unit_price, unit_price, currency, NULL
     );
 END $$;

@@ -135,14 +135,19 @@ REFUSED = {
     " WHERE product_id = %(product)s": "never moves",
     # One purchase per attempt.
     "SELECT orders_purchase_vouchers(%(record)s, %(attempt)s, 'SECOND', %(client)s, %(account)s,"
-    " %(product)s, NULL, NULL, 1)": "attempt_lost",
+    " %(product)s, NULL, NULL, 1, '', '')": "attempt_lost",
     # The numbers, totals and keys of orders.
     "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
-    " total_price, currency, shelf_id) SELECT 'X', client_id, number, 1, 1, 1, 1, 'USD', shelf_id"
+    " total_price, currency, shelf_id, codes_mac)"
+    " SELECT 'X', client_id, number, 1, 1, 1, 1, 'USD', shelf_id, ''"
     " FROM orders_order LIMIT 1": "orders_order_number",
     "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
-    " total_price, currency, shelf_id) SELECT 'X', client_id, 99, 2, 1, 1, 1, 'USD', shelf_id"
+    " total_price, currency, shelf_id, codes_mac)"
+    " SELECT 'X', client_id, 99, 2, 1, 1, 1, 'USD', shelf_id, ''"
     " FROM orders_order LIMIT 1": "total_is_exact",
+    "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
+    " total_price, currency, shelf_id) SELECT 'X', client_id, 99, 1, 1, 1, 1, 'USD', shelf_id"
+    " FROM orders_order LIMIT 1": "is_bound_to_its_codes",
     "UPDATE idempotency_idempotencyrecord SET order_reference = NULL": "success_has_an_order",
 }
 

@@ -35,8 +35,8 @@ NO_LOCK = [
     ),
     ("         FOR UPDATE\n", ""),
     (
-        "        RETURNING position, sealed\n",
-        "          AND pg_sleep(0.2) IS NOT NULL\n        RETURNING position, sealed\n",
+        "        RETURNING position, sealed, digest\n",
+        "          AND pg_sleep(0.2) IS NOT NULL\n        RETURNING position, sealed, digest\n",
     ),
 ]
 # Take_codes with SKIP LOCKED: it skips codes of a running purchase and reports no stock.

@@ -78,6 +78,12 @@ DAMAGE = {
     "each sold code has its order": (
         "UPDATE catalogue_vouchercode SET order_id = 999999 WHERE order_id IS NULL"
     ),
+    "each code is sealed with a key that is in use": (
+        "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 0, 77)"
+    ),
+    "no encryption key has sealed too many values": (
+        "SELECT setval('orders_order_id_seq', 2147483648)"
+    ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
     "a stamped record names an order of its client": (
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
@@ -189,6 +195,7 @@ MORE_DAMAGE = {
     ),
 }
 REPAIR = """
+    SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
     DELETE FROM wallets_ledgerentry AS entry USING wallets_ledgerentry AS older
      WHERE older.order_reference = entry.order_reference AND older.kind = entry.kind

@@ -1,11 +1,14 @@
 """The cost of a purchase and of a poll does not grow with the number of past orders."""
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from catalogue.codes import Code, seal_code
 from catalogue.models import Product
+from orders.codes import codes_mac
 from tests.concurrency.racing import execute, rows, scalar
 from tests.factories import (
     Merchant,
@@ -46,25 +49,23 @@ def history() -> tuple[Merchant, Product]:
     client, shelf = merchant.client, own_shelf(product)
     execute("BEGIN")
     execute("SET LOCAL session_replication_role = replica")
+    digests = [sha256(b"%d" % n).digest() for n in range(SOLD + IN_STOCK)]
+    references = [f"OLD{n:023d}" for n in range(SOLD)]
     execute(
         "INSERT INTO orders_order (reference, client_id, number, shelf_id, quantity,"
-        " units_per_sale, unit_price, total_price, currency)"
-        " SELECT 'OLD' || lpad(n::text, 23, '0'), %s, n, %s, 1, 1, 0.1, 0.1, 'USD'"
-        "   FROM generate_series(1, %s) n",
-        client.pk, shelf.pk, SOLD,
+        " units_per_sale, unit_price, total_price, currency, codes_mac)"
+        " SELECT reference, %s, n, %s, 1, 1, 0.1, 0.1, 'USD', mac"
+        "   FROM unnest(%s::text[], %s::bytea[]) WITH ORDINALITY AS old (reference, mac, n)",
+        client.pk, shelf.pk, references,
+        [codes_mac(client.pk, *of_order) for of_order in zip(references, digests, strict=False)],
     )  # fmt: skip
     execute("INSERT INTO orders_clientcounter (client_id, orders) VALUES (%s, %s)", client.pk, SOLD)
     execute(
         "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest, order_id)"
-        " SELECT %s, (SELECT sealed FROM catalogue_vouchercode LIMIT 1),"
-        " sha256(reference::bytea), id FROM orders_order ORDER BY number",
-        shelf.pk,
-    )
-    execute(
-        "INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest)"
-        " SELECT %s, (SELECT sealed FROM catalogue_vouchercode LIMIT 1), sha256(n::text::bytea)"
-        "   FROM generate_series(1, %s) n",
-        shelf.pk, IN_STOCK,
+        " SELECT %s, sealed, digest, sale.id"
+        "   FROM unnest(%s::bytea[], %s::bytea[]) WITH ORDINALITY AS code (sealed, digest, n)"
+        "   LEFT JOIN orders_order sale ON sale.number = n ORDER BY n",
+        shelf.pk, [seal_code(Code("OLD"), digest) for digest in digests], digests,
     )  # fmt: skip
     execute("UPDATE catalogue_shelf SET available_stock = available_stock + %s", IN_STOCK)
     execute(

@@ -1,0 +1,47 @@
+"""Binding the codes of an order to it: a code moved to another order does not open.
+
+A code is sealed on import, before anybody knows its order, and it is sold inside one SQL function,
+which cannot seal. So each order keeps `codes_mac`: a hash of the digests of its codes, keyed with a
+secret that belongs to this order and client alone. Python derives the secret and passes it to the
+purchase; it is stored nowhere (docs/decisions/0026-values-bound-to-rows.md).
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from catalogue.codes import Code, open_code
+from config.database.key_ring import key_ring
+from config.database.sealing import CannotOpen
+
+
+def order_secret(*, client_id: int, reference: str) -> bytes:
+    """The secret of one order of one client. Raises CannotOpen if this process has wrong keys."""
+    return key_ring().derive(b"order-codes", f"{client_id}:{reference}".encode())
+
+
+def codes_mac(client_id: int, reference: str, digests: bytes) -> bytes:
+    """What orders/sql/purchase_vouchers.sql stores for an order with these codes. `digests` are
+    those of all its codes, in order of sale, joined. Raises CannotOpen."""
+    secret = order_secret(client_id=client_id, reference=reference)
+    return hashlib.sha256(secret + hashlib.sha256(digests).digest()).digest()
+
+
+def has_codes(client_id: int, reference: str, stored_mac: bytes, digests: bytes) -> bool:
+    """Whether the order was sold with exactly the codes of these digests. Raises CannotOpen."""
+    return hmac.compare_digest(codes_mac(client_id, reference, digests), stored_mac)
+
+
+def open_codes(
+    *,
+    client_id: int,
+    reference: str,
+    stored_mac: bytes,
+    sealed_codes: Sequence[bytes],
+    digests: Sequence[bytes],
+) -> list[Code]:
+    """All codes of an order, in order of sale. Raises CannotOpen if one of them was changed, or if
+    they are not exactly the codes that the order was sold with."""
+    if not has_codes(client_id, reference, stored_mac, b"".join(digests)):
+        raise CannotOpen("the order was not sold with these codes")
+    return [open_code(*stored) for stored in zip(sealed_codes, digests, strict=True)]
