@@ -42,9 +42,9 @@ ON CONFLICT (client_id) DO UPDATE SET orders = counter.orders + 1
 RETURNING orders AS number \gset
 INSERT INTO orders_order
     (id, reference, client_id, number, shelf_id, quantity, units_per_sale, unit_price, total_price,
-     currency)
+     currency, codes_mac)
 VALUES (:new_order, lpad(:record::text, 26, '0'), :client, :number, :shelf, 1, 1, :price, :price,
-        'USD');
+        'USD', decode(repeat('5e', 32), 'hex'));
 END;
 
 -- 3 store

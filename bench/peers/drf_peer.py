@@ -114,6 +114,7 @@ class OrderSerializer(serializers.ModelSerializer[Order]):
             unit_price=shelf.price,
             total_price=total,
             currency=shelf.product.currency,
+            codes_mac=bytes(32),
         )
         for code in codes:
             code.order_id = order.pk

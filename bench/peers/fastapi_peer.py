@@ -69,8 +69,9 @@ NUMBER = """
 ORDER = """
     INSERT INTO orders_order
         (id, reference, client_id, number, shelf_id, quantity, units_per_sale, unit_price,
-         total_price, currency)
-    VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) RETURNING created_at
+         total_price, currency, codes_mac)
+    VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, decode(repeat('5e', 32), 'hex'))
+    RETURNING created_at
 """
 STORE = """
     WITH lazy AS (SELECT set_config('synchronous_commit', 'off', true))
