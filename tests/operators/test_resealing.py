@@ -40,8 +40,21 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
 
 @pytest.mark.django_db(transaction=True)
 def test_a_lost_key_is_reported_by_reconcile(merchant: Merchant, settings: Settings) -> None:
-    make_product(codes=3)
+    product = make_product(codes=3)
+    assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
     settings.CODE_ENCRYPTION_KEYS = [new_key(9)]
 
     checks = [finding["check"] for finding in reconcile(decrypt=True)["findings"]]
-    assert checks == ["every stored code opens"] * 3
+    assert checks == [
+        *["every stored code opens"] * 3,
+        "every stored replay opens",
+        "each voucher order has the codes that it was sold with",
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reconcile_decrypts_with_a_key_that_is_new(settings: Settings) -> None:
+    make_product(codes=1)
+    settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
+
+    assert reconcile(decrypt=True)["ok"] is True
