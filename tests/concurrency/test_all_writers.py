@@ -46,9 +46,10 @@ from tests.factories import (
     make_product,
     make_topup_product,
     make_variation,
+    move_now,
     own_shelf,
 )
-from topups.fulfilments import Operator, move_fulfilment
+from topups.fulfilments import Operator
 from topups.models import TopUpProduct
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
@@ -205,7 +206,7 @@ def _fail_topups(
         )
         if answer.status_code == 201:
             reference = answer.json()["data"]["reference"]
-            move_fulfilment(reference=reference, move=Move.REJECT, operator=operator)
+            move_now(reference=reference, move=Move.REJECT, operator=operator)
 
 
 def _reseal() -> None:
