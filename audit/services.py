@@ -13,8 +13,8 @@ def record_action(
     """Adds one entry; call it in the transaction of the action that it records.
 
     `actor` is None for a command on the server, whose user is recorded by name, and for what the
-    service does by itself. `reference` is the name people use for the object,
-    such as the reference of an order or the prefix of a key.
+    service does by itself. `reference` is the name people use for the object, such as the reference
+    of an order or the prefix of a key.
     """
     context = get_contextvars()
     return AuditEntry.objects.create(

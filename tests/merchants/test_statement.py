@@ -1,7 +1,6 @@
 """The wallet page: the balance and its entries, with pages, filters and files."""
 
 import csv
-import html
 import io
 import json
 import tracemalloc
@@ -19,11 +18,9 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Account
 from merchants.models import Role
 from merchants.views import downloads
-from orders.credits import credit_order
 from tests.factories import Merchant, adjust, buy_topup, deposit, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
-from topups.models import Channel
 from wallets.models import EntryKind, LedgerEntry
 from wallets.selectors import entries_of, read_in_chunks
 
@@ -96,44 +93,6 @@ def test_notes_of_staff_are_not_shown(merchant: Merchant) -> None:
     ):
         assert "anna" not in shown
         assert "internal remark" not in shown
-
-
-@pytest.mark.parametrize(
-    ("note", "cell"),
-    [
-        ("Sorry, wrong region <b>", "Sorry, wrong region <b>"),
-        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
-        ("@sum", "'@sum"),
-    ],
-)
-@pytest.mark.django_db(transaction=True)
-def test_a_credit_shows_its_order_and_its_note(merchant: Merchant, note: str, cell: str) -> None:
-    account = account_of(merchant)
-    reference = buy_topup(merchant)
-    credit_order(
-        reference=reference,
-        amount=Decimal("1.50"),
-        note=note,
-        actor="admin:anna",
-        channel=Channel.ADMIN,
-        booking_reference="form:1",
-    )
-    browser = viewer_of(account)
-
-    entry, *others = csv.DictReader(io.StringIO(downloaded(browser.get(CSV, {"kind": "credit"}))))
-    document = json.loads(downloaded(browser.get(JSON)))
-    pages = [
-        browser.get(path).content.decode() for path in (WALLET, f"/merchant/orders/{reference}/")
-    ]
-
-    assert (entry["kind"], entry["order_reference"], entry["note"]) == ("credit", reference, cell)
-    assert not others
-    assert [row["note"] for row in document["entries"]] == ["", "", note]
-    for page in pages:
-        assert html.escape(note) in page
-        assert "anna" not in page
 
 
 def test_pages_have_no_gaps_or_repetitions_in_both_directions() -> None:
