@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from embedded.environment import PROJECT
+from tests.config.quick_starts import start_program
 
 KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 SAFE = {
@@ -64,34 +66,26 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "unencrypted public URL": ({"PUBLIC_URL": "http://shop.example"}, "voucher.E011"),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
-STARTS = {
-    "manage.py": ["manage.py", "check", "--tag=startup"],
+MANAGE = str(PROJECT / "manage.py")
+QUICK_STARTS = {
+    "manage.py": [MANAGE, "check", "--tag=startup"],
     "web": ["-c", "import config.wsgi"],
-    "worker": ["-m", "celery", "--quiet", "-A", "config", "worker", "--concurrency=1"],
-    "beat": [
-        "-m",
-        "celery",
-        "--quiet",
-        "-A",
-        "config",
-        "beat",
-        "--pidfile=",
-        "--schedule=schedule",
-    ],
+}
+CELERY = ["-m", "celery", "--quiet", "-A", "config"]
+STARTS = {
+    "worker": [*CELERY, "worker", "--concurrency=1"],
+    "beat": [*CELERY, "beat", "--pidfile=", "--schedule=schedule"],
 }
 
 
-def start(
-    name: str, folder: Path, others: dict[str, str | None]
-) -> subprocess.CompletedProcess[str]:
+def start(name: str, folder: Path, others: dict[str, str | None]) -> CompletedProcess[str]:
     """Starts a part of the service in an empty folder, where it finds no `var/`."""
     wanted = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), **wanted}
-    command = [sys.executable, *STARTS[name]]
-    if name == "manage.py":
-        command[1] = str(PROJECT / "manage.py")
+    if name in QUICK_STARTS:
+        return start_program(QUICK_STARTS[name], environment=environment, folder=folder)
     return subprocess.run(
-        command,
+        [sys.executable, *STARTS[name]],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -101,7 +95,7 @@ def start(
     )
 
 
-def assert_refused_in_one_line(started: subprocess.CompletedProcess[str], id: str) -> None:
+def assert_refused_in_one_line(started: CompletedProcess[str], id: str) -> None:
     lines = [line for line in started.stderr.splitlines() if id in line]
     assert started.returncode == 1, started.stderr
     assert len(lines) == 1, started.stderr
