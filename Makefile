@@ -32,7 +32,7 @@ servers: $(VENV)/run.stamp ## run only PostgreSQL and Valkey, for manage.py in a
 	@exec $(RUN) -m embedded servers
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast

@@ -39,6 +39,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"CI lacks what tests marked `{marker}` need")
         items[:] = [item for item in items if item not in without]
         config.hook.pytest_deselected(items=without)
+    items.sort(key=_rank)
+
+
+# Folders whose files take longest. They start first, or one process would end with a long file
+# while the others have nothing left to do.
+LONGEST_FIRST = ("e2e", "bench", "tasks", "telegram", "scaling", "stress", "operators", "merchants")
+
+
+def _rank(item: pytest.Item) -> int:
+    folder = item.path.parent.name
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: many tests wait for servers and timers."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_report_header() -> list[str]:
@@ -77,9 +93,9 @@ def client() -> CheckedClient:
     return CheckedClient()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def live(django_db_setup: None) -> Iterator[LiveServer]:
-    """A running web server, for tests that commit (`transaction=True`)."""
+    """A running web server, for tests that commit (`transaction=True`) and do not stop it."""
     with live_server(workers=1) as server:
         yield server
 
