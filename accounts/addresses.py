@@ -39,6 +39,15 @@ def client_address_text(request: HttpRequest) -> str:
     return "" if address is None else str(address)
 
 
+def client_network_text(request: HttpRequest) -> str:
+    """The address under which wrong passwords are counted: `client_address`, or the first address
+    of its network for IPv6, where one caller usually has a whole /64. `::` for None."""
+    address = client_address(request)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, 64), strict=False).network_address)
+    return "::" if address is None else str(address)
+
+
 def is_within(address: Address, networks: Iterable[str]) -> bool:
     """Whether one of the networks, IPv4 or IPv6, contains the address."""
     return any(address in _parse_network(network) for network in networks)

@@ -299,16 +299,22 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
-# Log-in and password change: after this many wrong passwords for one username from one address,
-# that pair of username and address is locked out.
+# Log-in and password change: after this many wrong passwords, no more are checked for a while
+# (accounts/sign_in.py). LOGIN_FAILURE_LIMIT is for one name from one address, the others are for
+# one address (IPv6: a /64) with any names, and for one name from all addresses together.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
+    "accounts.sign_in.PasswordBackend",
 ]
 AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", 10)
+LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
+LOGIN_FAILURE_LIMIT_PER_NAME = env.int("LOGIN_FAILURE_LIMIT_PER_NAME", 50)
+AXES_HANDLER = "accounts.sign_in.SignInLimits"
+AXES_USERNAME_CALLABLE = "accounts.sign_in.attempted_name"
 AXES_COOLOFF_TIME = timedelta(minutes=env.int("LOGIN_COOLOFF_MINUTES", 15))
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_RESET_ON_SUCCESS = True
+AXES_RESET_ON_SUCCESS = True  # of this name at this address only
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused guess does not prolong it
 # Axes records the posted form of a failed attempt without these fields and without `password`.
 AXES_SENSITIVE_PARAMETERS = [
     *("username", "ip_address", "csrfmiddlewaretoken"),
@@ -317,8 +323,7 @@ AXES_SENSITIVE_PARAMETERS = [
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_CALLABLE = "config.http.error_pages.locked_out"
 CSRF_FAILURE_VIEW = "config.http.error_pages.csrf_failure"
-AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_address_text"
-AXES_DISABLE_ACCESS_LOG = True
+AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_network_text"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600

@@ -11,6 +11,7 @@ from config.http import error_pages
 from config.http.health import healthz, readyz
 from operators.admin import second_factor
 from operators.admin.desk_pages import entrance
+from operators.admin.password import change_password
 from operators.admin.telegram_link import link as link_telegram
 from operators.telegram.bot_health import readyz_bot
 from orders.views import OrderViewSet
@@ -39,6 +40,7 @@ urlpatterns = [
         name="two_factor_enrol",
     ),
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
+    path("admin/password_change/", admin.site.admin_view(change_password)),
     path("admin/", entrance),  # replaces the admin's own index page
     path("admin/", admin.site.urls),
     path("merchant/", include("merchants.urls")),

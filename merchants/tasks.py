@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
+from accounts.sign_in import forget_old_addresses
 from merchants.email import sending
 from merchants.money import balance_alerts
 
@@ -27,5 +28,6 @@ def sweep_balance_alerts() -> dict[str, int]:
 
 @shared_task
 def clear_sessions() -> None:
-    """Deletes the expired sessions of members and staff, with their MemberSession rows."""
+    """Deletes the expired sessions of members and staff, and what is remembered of sign-ins."""
     SessionStore.clear_expired()
+    forget_old_addresses()

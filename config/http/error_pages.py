@@ -6,6 +6,7 @@ The merchant site and the back office respond with pages, every other path with 
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import csrf, defaults
@@ -52,11 +53,17 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
-    """AXES_LOCKOUT_CALLABLE: the same 429 for known and unknown usernames."""
-    status = HTTPStatus.TOO_MANY_REQUESTS
-    if _is_merchant_site(request):
-        return render(request, "merchants/locked_out.html", status=status)
-    return HttpResponse("Too many wrong passwords. Try again later.", status=status)
+    """AXES_LOCKOUT_CALLABLE: the same 429 for known and unknown usernames.
+
+    503 if the password was not checked because the process was checking another one.
+    """
+    busy = getattr(request, "sign_in_is_busy", False)
+    return render(
+        request,
+        "merchants/locked_out.html" if _is_merchant_site(request) else "locked_out.html",
+        {"busy": busy, "minutes": int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)},
+        status=HTTPStatus.SERVICE_UNAVAILABLE if busy else HTTPStatus.TOO_MANY_REQUESTS,
+    )
 
 
 def too_many_requests(request: HttpRequest, wait: int) -> HttpResponse:

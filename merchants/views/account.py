@@ -11,11 +11,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_otp import login, match_token, user_has_device
 
 from accounts.form_fields import posted
+from accounts.password_forms import LimitedPasswordChangeForm
 from accounts.second_factor import WRONG_CODE, must_show_factor, qr_code, typed_key, waiting_device
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.sessions import end_member_sessions, sessions_of
-from merchants.views.forms import ChangePasswordForm, CodeForm
+from merchants.views.forms import CodeForm
 from merchants.views.pages import confirm, show
 
 
@@ -40,7 +41,7 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def password(request: HttpRequest, member: Member) -> HttpResponse:
     """Changes the member's password and ends their other sessions."""
-    form = ChangePasswordForm(request, member.user, posted(request))
+    form = LimitedPasswordChangeForm(request, member.user, posted(request))
     if form.is_valid():
         change_password(user=member.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, member.user)

@@ -3,11 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth import authenticate
-from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.core.exceptions import ValidationError
-from django.http import HttpRequest
-from django.views.decorators.debug import sensitive_variables
+from django.contrib.auth.forms import AuthenticationForm
 
 from accounts.form_fields import NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
@@ -41,24 +37,6 @@ class SignInForm(AuthenticationForm):
         super().confirm_login_allowed(user)
         if user.is_staff or not Membership.objects.filter(user=user).exists():
             raise self.get_invalid_login_error()
-
-
-class ChangePasswordForm(PasswordChangeForm):
-    """Counts wrong old passwords as failed sign-ins, so guessing them leads to a lockout."""
-
-    def __init__(self, request: HttpRequest, *arguments: Any) -> None:
-        self._request = request
-        super().__init__(*arguments)
-
-    @sensitive_variables("old")
-    def clean_old_password(self) -> str:
-        old: str = self.cleaned_data["old_password"]
-        name = self.user.get_username()
-        if authenticate(self._request, username=name, password=old) != self.user:
-            raise ValidationError(
-                self.error_messages["password_incorrect"], code="password_incorrect"
-            )
-        return old
 
 
 class AskResetForm(forms.Form):

@@ -30,7 +30,7 @@ from merchants.people.invitations import accept_invitation, find_invitation
 from merchants.people.password_resets import ask_for_reset, find_reset
 from merchants.views.forms import AskResetForm, SignInForm
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "accounts.sign_in.PasswordBackend"
 SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)
 JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 

@@ -35,5 +35,5 @@ def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -
     browser = Client(enforce_csrf_checks=csrf)
     user = member.user if isinstance(member, Membership) else member
     if user is not None:
-        browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+        browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
     return browser

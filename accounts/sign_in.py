@@ -1,0 +1,101 @@
+"""Limits on guessing passwords: per name and address, per address, and per name.
+
+Checking one password takes a third of a second of processor time, on purpose. The limits are
+therefore tested before it, and one process checks one password at a time: the other threads sell.
+
+django-axes keeps the counts in the database. All pages that ask for a password go through
+`authenticate`, and so through these limits.
+"""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+from axes.attempts import get_cool_off_threshold
+from axes.handlers.database import AxesDatabaseHandler
+from axes.handlers.proxy import AxesProxyHandler
+from axes.helpers import get_client_username
+from axes.models import AccessAttempt, AccessLog
+from django.conf import settings
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, Sum
+from django.http import HttpRequest
+from django.utils import timezone
+
+MAX_NAME_LENGTH = 255  # of axes' tables
+KNOWN_ADDRESS_DAYS = 90
+
+
+class SignInLimits(AxesDatabaseHandler):  # type: ignore[misc]  # untyped
+    """Counts wrong passwords. Axes refuses a guess when the count reaches `AXES_FAILURE_LIMIT`.
+
+    The limit of a name does not apply at an address from which this person has signed in before:
+    otherwise a stranger who guesses from many addresses could keep them out for ever. There, only
+    the limits of the address, and of the name at that address, apply.
+    """
+
+    def get_failures(self, request: Any, credentials: dict[str, Any] | None = None) -> int:
+        """The wrong passwords for this name from this address; the limit if another is reached."""
+        name, address = get_client_username(request, credentials), request.axes_ip_address
+        by_name, by_address = Q(username=name), Q(ip_address=address)
+        recent = AccessAttempt.objects.filter(attempt_time__gte=get_cool_off_threshold(request))
+        counts = recent.filter(by_name | by_address).aggregate(
+            both=Sum("failures_since_start", filter=by_name & by_address, default=0),
+            address=Sum("failures_since_start", filter=by_address, default=0),
+            name=Sum("failures_since_start", filter=by_name, default=0),
+        )
+        limited = counts["address"] >= settings.LOGIN_FAILURE_LIMIT_PER_ADDRESS or (
+            counts["name"] >= settings.LOGIN_FAILURE_LIMIT_PER_NAME
+            and not has_signed_in(name=name, address=address)
+        )
+        failures: int = counts["both"]
+        return max(failures, settings.AXES_FAILURE_LIMIT) if limited else failures
+
+
+def has_signed_in(*, name: str | None, address: str) -> bool:
+    """Whether this name has signed in from this address within the last 90 days."""
+    since = timezone.now() - timedelta(days=KNOWN_ADDRESS_DAYS)
+    known = AccessLog.objects.filter(username=name, ip_address=address, attempt_time__gte=since)
+    return bool(known.exists())
+
+
+def forget_old_addresses() -> int:
+    """Deletes what is older than `has_signed_in` looks back. Returns how many rows."""
+    deleted: int = AxesProxyHandler.reset_logs(age_days=KNOWN_ADDRESS_DAYS)
+    return deleted
+
+
+def attempted_name(request: HttpRequest, credentials: dict[str, Any] | None) -> str | None:
+    """AXES_USERNAME_CALLABLE: the name, cut to what the table can hold. Nothing signs in with a
+    longer one, but guesses at it are counted."""
+    name = (credentials or {}).get("username")
+    return None if name is None else str(name)[:MAX_NAME_LENGTH]
+
+
+class PasswordBackend(ModelBackend):
+    """Checks passwords, one at a time in each process.
+
+    While one is being checked, others are refused with a 503 page and not counted as guesses. If
+    they waited, a few sign-ins at once would take all the threads from purchases.
+    """
+
+    _checking = threading.Lock()
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
+    ) -> User | None:
+        if not self._checking.acquire(blocking=False):
+            # Axes does not count what is refused as locked out, and shows its page instead.
+            request.axes_locked_out = request.sign_in_is_busy = True  # type: ignore[union-attr]
+            raise PermissionDenied
+        try:
+            user = super().authenticate(request, username, password, **kwargs)
+        finally:
+            self._checking.release()
+        return user if isinstance(user, User) else None

@@ -1,0 +1,27 @@
+"""The page on which staff change their own password."""
+
+from functools import partial
+
+from django.contrib import admin
+from django.contrib.auth.views import PasswordChangeView
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse_lazy
+from unfold.forms import AdminOwnPasswordChangeForm
+
+from accounts.password_forms import LimitedPasswordChangeForm
+
+
+class StaffPasswordChangeForm(LimitedPasswordChangeForm, AdminOwnPasswordChangeForm):
+    """The theme's form, with our limit of guesses."""
+
+
+def change_password(request: HttpRequest) -> HttpResponseBase:
+    """Replaces the admin's own page, which checks any number of old passwords."""
+    request.current_app = admin.site.name
+    view = PasswordChangeView.as_view(
+        form_class=partial(StaffPasswordChangeForm, request),
+        template_name="registration/password_change_form.html",
+        success_url=reverse_lazy("admin:password_change_done"),
+        extra_context=admin.site.each_context(request),
+    )
+    return view(request)

@@ -1,0 +1,91 @@
+"""Purchases go on while somebody tries passwords as fast as they can, over real HTTP."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlencode
+
+import pytest
+from axes.models import AccessAttempt
+
+from embedded.supervisor import WEB_THREADS
+from tests.factories import make_merchant, make_product
+from tests.live import LiveServer, live_server
+from tests.tasks.running import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GUESSERS = 4
+LIMIT = 3
+PURCHASES = 40
+FEW_HASHES = {"LOGIN_FAILURE_LIMIT_PER_ADDRESS": str(LIMIT)}
+MANY_HASHES = {"LOGIN_FAILURE_LIMIT_PER_ADDRESS": "100000", "LOGIN_FAILURE_LIMIT": "100000"}
+TOKEN = "a" * 32  # of a browser: the cookie and the form carry the same
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": f"csrftoken={TOKEN}"}
+
+
+@contextmanager
+def hammering(server: LiveServer) -> Iterator[Counter[int]]:
+    """Tries passwords for many names from one address. Yields how often each status was sent."""
+    statuses: Counter[int] = Counter()
+    stop = threading.Event()
+
+    def guess(guesser: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            body = urlencode(
+                {
+                    "csrfmiddlewaretoken": TOKEN,
+                    "username": f"name{guesser}-{number}@merchant.example",
+                    "password": "wrong",
+                }
+            )
+            answer = server.http.request("POST", "/merchant/sign-in/", body.encode(), FORM)
+            statuses[answer.status_code] += 1
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(GUESSERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        while sum(statuses.values()) < 2 * LIMIT:  # until the hammering has begun
+            threads[0].join(0.01)
+        yield statuses
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def buy(server: LiveServer) -> None:
+    merchant = make_merchant(rate_limit_per_minute=100_000)
+    merchant.http = server.http
+    product = make_product(price="1.00", codes=PURCHASES).pk
+    for _ in range(PURCHASES):
+        assert merchant.buy(product_id=product, quantity=1).status_code == 201
+
+
+def hashed_guesses() -> int:
+    return sum(AccessAttempt.objects.values_list("failures_since_start", flat=True))
+
+
+def test_refused_guesses_cost_purchases_no_hash() -> None:
+    with live_server(FEW_HASHES, workers=1) as server, hammering(server) as statuses:
+        buy(server)
+
+    # The other threads may have passed the limit just before the last allowed guess was counted.
+    assert LIMIT <= hashed_guesses() < LIMIT + WEB_THREADS
+    assert statuses[429] > GUESSERS
+    assert set(statuses) <= {200, 429, 503}
+
+
+def test_control_without_the_limit_each_free_moment_goes_into_a_hash() -> None:
+    with live_server(MANY_HASHES, workers=1) as server, hammering(server) as statuses:
+        buy(server)
+        wait_until(lambda: statuses[200] > LIMIT + WEB_THREADS, "more guesses than the limit")
+
+    assert hashed_guesses() == statuses[200] > LIMIT + WEB_THREADS
+    # Even then, the process checks one password at a time: the second thread goes on selling.
+    assert statuses[503] > statuses[200]
+    assert 429 not in statuses
