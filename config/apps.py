@@ -1,4 +1,4 @@
-"""Registers the system checks. The app has no models."""
+"""Registers the system checks. The app has one model: the encryption keys."""
 
 from django.apps import AppConfig
 

@@ -41,8 +41,9 @@ def busy() -> Merchant:
 
 
 ANNOUNCEMENT = (
-    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, last_error,"
-    " fulfilment_id, state, chat_id, message_id, announced_at) SELECT 1, 0, 0, false, '', id,"
+    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, asked,"
+    " last_error, fulfilment_id, state, chat_id, message_id, announced_at)"
+    " SELECT 1, 0, 0, false, '', '', id,"
 )
 CREDIT = (
     "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, order_reference,"
