@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import F
 
 from catalogue.models import Product, Shelf, VoucherCode
+from config.database.sealing import sealing_key_id
 from idempotency.models import IdempotencyRecord
 from orders.models import Order
 from tests.answers import read_json
@@ -93,7 +94,8 @@ def unreadable_codes(product: Product) -> Iterator[None]:
     """Damages the codes, so a purchase fails after its commit and its response is lost."""
     codes = VoucherCode.objects.filter(shelf__product=product)
     sealed = dict(codes.values_list("pk", "sealed"))
-    codes.update(sealed=b"damaged")
+    key = bytes([sealing_key_id()])  # codes of an unknown key would be refused before the commit
+    codes.update(sealed=key + b"damaged")
     yield
     for pk, value in sealed.items():
         VoucherCode.objects.filter(pk=pk).update(sealed=value)

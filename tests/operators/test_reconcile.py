@@ -200,9 +200,11 @@ REPAIR = """
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
     DELETE FROM wallets_ledgerentry AS entry USING wallets_ledgerentry AS older
      WHERE older.order_reference = entry.order_reference AND older.kind = entry.kind
+       AND older.booking_reference IS NOT DISTINCT FROM entry.booking_reference
        AND older.id < entry.id;
     CREATE UNIQUE INDEX IF NOT EXISTS wallets_entry_once_per_order
-        ON wallets_ledgerentry (order_reference, kind) WHERE order_reference IS NOT NULL;
+        ON wallets_ledgerentry (order_reference, kind, booking_reference) NULLS NOT DISTINCT
+     WHERE order_reference IS NOT NULL;
 """
 
 
