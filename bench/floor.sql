@@ -16,7 +16,8 @@ RETURNING id AS record \gset
 
 -- 2 purchase
 BEGIN;
-UPDATE idempotency_idempotencyrecord SET order_reference = lpad(:record::text, 26, '0')
+UPDATE idempotency_idempotencyrecord
+   SET order_reference = lpad(:record::text, 26, '0'), bought_at = clock_timestamp()
  WHERE id = :record AND attempt = 1 AND order_reference IS NULL;
 SELECT shelf.price AS price, nextval('orders_order_id_seq') AS new_order
   FROM catalogue_shelf shelf JOIN catalogue_product product ON product.id = shelf.product_id

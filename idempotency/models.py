@@ -20,8 +20,8 @@ class IdempotencyRecord(models.Model):
     `attempt` numbers the attempts, starting at a random number. A retry that takes the key over
     increases it; the purchase of the older attempt then finds another number and rolls back.
 
-    `order_reference` is stamped in the transaction of the purchase, so it is set exactly when the
-    order exists.
+    `order_reference` and `bought_at` are stamped in the transaction of the purchase, so they are
+    set exactly when the order exists.
     """
 
     client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, db_index=False)
@@ -31,6 +31,7 @@ class IdempotencyRecord(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(db_default=Now())
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
+    bought_at = models.DateTimeField(null=True)
     response = models.BinaryField(null=True)
 
     class Meta:
@@ -41,6 +42,11 @@ class IdempotencyRecord(models.Model):
             models.CheckConstraint(
                 name="idempotency_record_success_has_an_order",
                 condition=Q(response=None) | Q(order_reference__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="idempotency_record_order_has_a_time",
+                condition=Q(order_reference=None, bought_at=None)
+                | Q(order_reference__isnull=False, bought_at__isnull=False),
             ),
         ]
         indexes = [models.Index(name="idempotency_record_age", fields=["created_at"])]

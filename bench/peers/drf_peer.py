@@ -15,6 +15,7 @@ django.setup()
 from django.core.handlers.wsgi import WSGIHandler  # noqa: E402
 from django.db import transaction  # noqa: E402
 from django.urls import path  # noqa: E402
+from django.utils import timezone  # noqa: E402
 from rest_framework import exceptions, generics, serializers, status  # noqa: E402
 from rest_framework.authentication import BaseAuthentication  # noqa: E402
 from rest_framework.permissions import IsAuthenticated  # noqa: E402
@@ -132,7 +133,7 @@ class OrderSerializer(serializers.ModelSerializer[Order]):
             order_reference=order.reference,
             actor=f"client:{client.pk}",
         )
-        record.order_reference = order.reference
+        record.order_reference, record.bought_at = order.reference, timezone.now()
         record.save()
         return order
 

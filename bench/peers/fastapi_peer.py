@@ -35,7 +35,9 @@ FIND_CLAIM = """
     SELECT fingerprint, response FROM idempotency_idempotencyrecord
      WHERE client_id = $1 AND key = $2
 """
-STAMP = "UPDATE idempotency_idempotencyrecord SET order_reference = $2 WHERE id = $1"
+STAMP = """
+    UPDATE idempotency_idempotencyrecord SET order_reference = $2, bought_at = now() WHERE id = $1
+"""
 OFFER = """
     SELECT shelf.id, shelf.price, product.currency
       FROM catalogue_shelf shelf JOIN catalogue_product product ON product.id = shelf.product_id

@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("order_reference", models.CharField(blank=True, max_length=26, null=True)),
+                ("bought_at", models.DateTimeField(null=True)),
                 ("response", models.BinaryField(null=True)),
                 (
                     "client",
@@ -55,6 +56,16 @@ class Migration(migrations.Migration):
                             ("response", None), ("order_reference__isnull", False), _connector="OR"
                         ),
                         name="idempotency_record_success_has_an_order",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("bought_at", None), ("order_reference", None)),
+                            models.Q(
+                                ("bought_at__isnull", False), ("order_reference__isnull", False)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="idempotency_record_order_has_a_time",
                     ),
                 ],
             },

@@ -172,7 +172,9 @@ def age_records(seconds: float) -> None:
     execute(
         "UPDATE idempotency_idempotencyrecord"
         " SET created_at = created_at - %s * interval '1 second',"
-        "     started_at = started_at - %s * interval '1 second'",
+        "     started_at = started_at - %s * interval '1 second',"
+        "     bought_at = bought_at - %s * interval '1 second'",
+        seconds,
         seconds,
         seconds,
     )

@@ -148,7 +148,10 @@ REFUSED = {
     "INSERT INTO orders_order (reference, client_id, number, quantity, units_per_sale, unit_price,"
     " total_price, currency, shelf_id) SELECT 'X', client_id, 99, 1, 1, 1, 1, 'USD', shelf_id"
     " FROM orders_order LIMIT 1": "is_bound_to_its_codes",
-    "UPDATE idempotency_idempotencyrecord SET order_reference = NULL": "success_has_an_order",
+    "UPDATE idempotency_idempotencyrecord SET order_reference = NULL, bought_at = NULL": (
+        "success_has_an_order"
+    ),
+    "UPDATE idempotency_idempotencyrecord SET bought_at = NULL": "order_has_a_time",
 }
 
 

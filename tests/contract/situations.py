@@ -135,5 +135,7 @@ def fail_before_commit(shop: Shop, key: str, **body: Any) -> None:
 def age_records(age: timedelta) -> None:
     """Makes every idempotency record older by `age`."""
     IdempotencyRecord.objects.update(
-        created_at=F("created_at") - age, started_at=F("started_at") - age
+        created_at=F("created_at") - age,
+        started_at=F("started_at") - age,
+        bought_at=F("bought_at") - age,
     )

@@ -27,15 +27,19 @@ def make_record(
     age: timedelta,
     success: bool = False,
     idle: timedelta = timedelta(hours=1),
+    bought: timedelta | None = None,
 ) -> None:
+    """A record of this age, last claimed `idle` ago, with an order of the age `bought`."""
     now = timezone.now()
+    bought = age if success and bought is None else bought
     IdempotencyRecord.objects.create(
         client=client,
         key=key,
         fingerprint=b"",
         created_at=now - age,
         started_at=now - idle,
-        order_reference="0" * 26 if success else None,
+        order_reference=None if bought is None else "0" * 26,
+        bought_at=None if bought is None else now - bought,
         response=b"sealed" if success else None,
     )
 
@@ -57,19 +61,29 @@ def test_successes_are_deleted_after_seven_days_and_others_after_one(shop: ApiCl
     assert run("cleanup_idempotency") == {"deleted": 0}
 
 
-def test_an_abandoned_record_is_deleted_after_one_day(shop: ApiClient) -> None:
-    make_record(shop, "abandoned", age=timedelta(days=2))
-    day_ago = timezone.now() - timedelta(days=1, minutes=1)
-    IdempotencyRecord.objects.update(order_reference="0" * 26, started_at=day_ago)
+def test_a_success_is_kept_for_seven_days_from_its_purchase(shop: ApiClient) -> None:
+    """The worker was down for a week, then a takeover bought under an old record."""
+    week, second = timedelta(days=7), timedelta(seconds=5)
+    make_record(shop, "just bought", age=2 * week, success=True, bought=second)
+    make_record(shop, "bought last week", age=2 * week, success=True, bought=week - second)
+    make_record(shop, "bought earlier", age=2 * week, success=True, bought=week + second)
 
     assert run("cleanup_idempotency") == {"deleted": 1}
+    assert kept_keys() == {"just bought", "bought last week"}
 
 
-def test_an_old_record_with_a_recent_attempt_is_kept(shop: ApiClient) -> None:
-    make_record(shop, "taken over", age=timedelta(days=2))
-    IdempotencyRecord.objects.update(order_reference="0" * 26)
+def test_an_abandoned_record_is_deleted_one_day_after_its_purchase(shop: ApiClient) -> None:
+    """Its response was lost. Until then the key answers request_abandoned and does not buy again.
 
-    assert run("cleanup_idempotency") == {"deleted": 0}
+    The attempt may have started days before its purchase, for example in a paused machine.
+    """
+    day, second = timedelta(days=1), timedelta(seconds=5)
+    make_record(shop, "just bought", age=9 * day, idle=8 * day, bought=second)
+    make_record(shop, "abandoned", age=9 * day, idle=8 * day, bought=day - second)
+    make_record(shop, "long abandoned", age=9 * day, idle=8 * day, bought=day + second)
+
+    assert run("cleanup_idempotency") == {"deleted": 1}
+    assert kept_keys() == {"just bought", "abandoned"}
 
 
 def test_more_than_one_batch_is_deleted(shop: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:

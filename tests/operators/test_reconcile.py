@@ -87,7 +87,7 @@ DAMAGE = {
     ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
     "a stamped record names an order of its client": (
-        "UPDATE idempotency_idempotencyrecord SET order_reference = 'X'"
+        "UPDATE idempotency_idempotencyrecord SET order_reference = 'X', bought_at = now()"
     ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
     "each fulfilment marked refunded was paid back in full, and each refund is marked": (

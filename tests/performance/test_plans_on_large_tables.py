@@ -76,8 +76,8 @@ def history() -> tuple[Merchant, Product]:
     )
     execute(
         "INSERT INTO idempotency_idempotencyrecord"
-        " (client_id, key, fingerprint, attempt, order_reference, response)"
-        " SELECT %s, reference, '', 1, reference, '' FROM orders_order",
+        " (client_id, key, fingerprint, attempt, order_reference, bought_at, response)"
+        " SELECT %s, reference, '', 1, reference, now(), '' FROM orders_order",
         client.pk,
     )
     execute(
