@@ -112,6 +112,7 @@ _database = env.postgres("DATABASE_URL")
 DATABASES = {
     "default": {
         **_database,
+        "ENGINE": "config.database.backend",  # does not keep connections to a read-only server
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,

@@ -23,6 +23,7 @@ from config.database.libpq import call_function
 
 REFUSED = "VT001"
 CANCELED = "57014"
+READ_ONLY = "25006"
 
 
 @contextmanager
@@ -43,13 +44,22 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     The function sets `synchronous_commit` for its transaction, so the transaction must contain
     nothing else: raises RuntimeError inside an open transaction and when autocommit is off. Raises
     Django's database errors.
+
+    A server that became read-only in a failover refuses the call and changes nothing. The call is
+    then repeated on a new connection.
     """
     database = connections[DEFAULT_DB_ALIAS]
     blocks = database.atomic_blocks
     inside = any(not getattr(block, "_from_testcase", False) for block in blocks)
     if inside or not (blocks or database.get_autocommit()):
         raise RuntimeError(f"{function} must be a transaction of its own")
-    return _rows(database, function, arguments)[0]
+    try:
+        return _rows(database, function, arguments)[0]
+    except DatabaseError as error:
+        if blocks or _sqlstate(error) != READ_ONLY:
+            raise
+        database.close()
+        return _rows(database, function, arguments)[0]
 
 
 def query(function: str, *arguments: Any) -> list[dict[str, Any]]:
@@ -99,7 +109,7 @@ def statement_timeout(seconds: int) -> Iterator[None]:
                 cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{seconds}s"])
             yield
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != CANCELED:
+        if _sqlstate(error) != CANCELED:
             raise
         raise StatementTimeout from None
 
@@ -112,8 +122,12 @@ def name_actor(actor: str) -> None:
 
 def refusal_word(error: DatabaseError) -> str | None:
     """The word that an SQL function refused with; None for any other error."""
-    cause = error.__cause__
-    if getattr(cause, "sqlstate", None) != REFUSED:
+    if _sqlstate(error) != REFUSED:
         return None
-    word: str = cause.diag.message_primary  # type: ignore[union-attr]
+    word: str = error.__cause__.diag.message_primary  # type: ignore[union-attr]
     return word
+
+
+def _sqlstate(error: DatabaseError) -> str | None:
+    """PostgreSQL's code of the error; None when the error is not from the server."""
+    return getattr(error.__cause__, "sqlstate", None)

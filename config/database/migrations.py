@@ -1,14 +1,19 @@
-"""Migration operations that install SQL files, each pinned by the SHA-256 of its text.
+"""Migration operations: SQL files pinned by the SHA-256 of their text, and concurrent indexes.
 
 `sql/` holds the current version of every function and trigger. A migration contains the SHA-256 of
 each file it installs and refuses a file with any other text, so a released migration always
 installs the same SQL. To change a released file, follow docs/develop.md, "Change an SQL function".
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+from django.contrib.postgres import operations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import RunSQL
+from django.db.migrations.state import ProjectState
 
 
 class SQLFileChanged(Exception):
@@ -52,3 +57,53 @@ def install_sql(folder: Path, files: dict[str, str]) -> list[InstallSQL]:
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     return sha256(path.read_bytes()).hexdigest()
+
+
+class AddIndexConcurrently(operations.AddIndexConcurrently):
+    """Builds an index while purchases go on. Needs a migration with `atomic = False`.
+
+    Use it instead of Django's operation of the same name, which two timeouts of the service would
+    cancel. PostgreSQL keeps the remains of a cancelled build as an invalid index, which slows down
+    every write and stops the next run. This operation removes it and builds the index again.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._ensure_not_in_transaction(schema_editor)  # type: ignore[attr-defined]  # not in the stubs
+        with _without_timeouts(schema_editor):
+            valid = _index_is_valid(schema_editor, self.index.name)
+            if valid:
+                return  # an earlier run was interrupted between the build and its record
+            if valid is False:
+                name = schema_editor.quote_name(self.index.name)
+                schema_editor.execute(f"DROP INDEX CONCURRENTLY {name}")
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+@contextmanager
+def _without_timeouts(editor: BaseDatabaseSchemaEditor) -> Iterator[None]:
+    """A build takes minutes, and waits for every transaction that is older than it."""
+    timeouts = ("statement_timeout", "lock_timeout")
+    for name in timeouts:
+        editor.execute(f"SET {name} = 0")
+    try:
+        yield
+    finally:
+        for name in timeouts:
+            editor.execute(f"RESET {name}")  # to the value of the connection's options
+
+
+def _index_is_valid(editor: BaseDatabaseSchemaEditor, name: str) -> bool | None:
+    """None when there is no index of this name."""
+    with editor.connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s))",
+            [name],
+        )
+        row = cursor.fetchone()
+    return bool(row[0]) if row else None

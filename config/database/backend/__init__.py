@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend, except for one check (base.py). DATABASES names this package."""
