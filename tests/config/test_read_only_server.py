@@ -1,8 +1,9 @@
 """After a failover, a connection to the former primary is read-only. It is replaced at once."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.db import DatabaseError, connection
-from django.test import Client
 
 from config.database import functions
 from tests.concurrency.books import assert_books_balance
@@ -10,6 +11,13 @@ from tests.concurrency.racing import execute, outcome, scalar
 from tests.factories import make_account, make_merchant, make_product
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_connection(transactional_db: None) -> Iterator[None]:
+    """Leaves no read-only connection to the other tests."""
+    yield
+    connection.close()
 
 
 def make_read_only() -> int:
@@ -56,7 +64,7 @@ def test_without_any_writable_server_a_purchase_is_a_server_error() -> None:
     assert_books_balance()
 
 
-def test_a_page_uses_a_new_connection_after_a_failure(client: Client) -> None:
+def test_a_page_uses_a_new_connection_after_a_failure() -> None:
     """Pages write through the ORM. The request that notices fails, and the next one works."""
     make_account()
     former = make_read_only()
