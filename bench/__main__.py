@@ -11,7 +11,8 @@ from pathlib import Path
 
 import django
 
-from embedded.supervisor import WEB_THREADS, WEB_WORKERS
+from embedded.commands import WEB_THREADS
+from embedded.supervisor import WEB_WORKERS
 
 django.setup()
 

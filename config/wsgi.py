@@ -3,14 +3,23 @@
 import gc
 import os
 
+from config.http.stopping import close_while_draining, stop_on_signals
+
+stop_on_signals()
+
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from config.checks import refuse_unsafe_start, refuse_wrong_keys
+from config.checks import (
+    refuse_start_without_static_files,
+    refuse_unsafe_start,
+    refuse_wrong_keys,
+)
 
 refuse_unsafe_start()
+refuse_start_without_static_files()
 refuse_wrong_keys()
 
 # Everything a request needs is loaded before the first one: Celery, which queues tasks, and the
@@ -23,7 +32,7 @@ import config.celery  # noqa: F401
 from accounts.usage import start_writing
 from config.http.body_limits import buffer_chunked_bodies
 
-application = buffer_chunked_bodies(get_wsgi_application())
+application = close_while_draining(buffer_chunked_bodies(get_wsgi_application()))
 start_writing()
 _ = get_resolver().url_patterns
 gc.collect()

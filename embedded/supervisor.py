@@ -3,91 +3,36 @@
 import http.client
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from signal import Signals
 from typing import NoReturn
 
 from embedded.binaries import postgres_major_version
+from embedded.commands import PYTHON, Service, services
 from embedded.environment import FILE_NAME, KEPT_WITH_THE_DATA, PROJECT
 from embedded.errors import EmbeddedError
 from embedded.interrupts import Interrupted, ignore_signals, interruptible
 from embedded.processes import Process, describe_exit, listen_error
 from embedded.screen import Screen
 from embedded.servers import Servers, kept_servers, only_run
+from embedded.static_files import STATIC_ROOT, up_to_date_static_files
 
 DEFAULT_PORTS = range(8000, 8100)
 WEB_WORKERS = 2
-WEB_THREADS = 2  # per worker
 WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
-PYTHON = (sys.executable, "-u")
-CELERY = (
-    *PYTHON,
-    # Celery warns about root because of pickle, which no task here uses.
-    *("-W", "ignore:You're running the worker with superuser privileges"),
-    *("-m", "celery", "--quiet", "-A", "config"),
-)
 
 screen = Screen()
-
-
-@dataclass(frozen=True)
-class Service:
-    """One process of the application. It receives `orphan_signal` when the supervisor is killed."""
-
-    name: str
-    command: Sequence[str]
-    orphan_signal: Signals = Signals.SIGTERM
-
-
-def services(*, host: str, port: int, var: Path) -> list[Service]:
-    """The processes in start order. They stop in reverse order, the web server first."""
-    return [
-        Service(
-            "worker",
-            [*CELERY, "worker", "--loglevel=warning", "--concurrency=2", "--without-gossip"],
-            Signals.SIGKILL,
-        ),
-        Service(
-            "beat",
-            [
-                *CELERY,
-                "beat",
-                "--loglevel=warning",
-                "--pidfile=",
-                f"--schedule={var / 'celerybeat-schedule'}",
-            ],
-        ),
-        Service("bot", [*PYTHON, "manage.py", "run_bot"]),
-        Service("web", _granian(host, port)),
-    ]
 
 
 def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
     """Whether to start the process: the bot runs only with a Telegram token."""
     return service.name != "bot" or bool(environment.get("TELEGRAM_BOT_TOKEN"))
-
-
-def _granian(host: str, port: int) -> list[str]:
-    """Granian with several threads per process: one computes while another waits for PostgreSQL."""
-    return [
-        *PYTHON,
-        *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
-        *(f"--host={host}", f"--port={port}"),
-        *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
-        "--blocking-threads-idle-timeout=600",  # a thread that ends closes its database connection
-        "--respawn-failed-workers",
-        "--workers-kill-timeout=30",
-        "config.wsgi:application",
-    ]
 
 
 def run(*, var: Path, host: str, port: int | None) -> None:
@@ -104,6 +49,9 @@ def run(*, var: Path, host: str, port: int | None) -> None:
         environment = {"PUBLIC_URL": base_url} | _application_environment(servers)
         with screen.step("Database schema"):
             _manage("migrate", "--no-input", "--verbosity=0", environment=environment)
+        with screen.step("Static files"), up_to_date_static_files() as wanted:
+            if wanted:
+                _manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
         with screen.step("Demo data"):
             welcome = _manage("load_demo", f"--base-url={base_url}", environment=environment)
         with screen.step("Web server, worker and scheduler"):
@@ -142,7 +90,10 @@ def _application_environment(servers: Servers) -> dict[str, str]:
     for name in ours.keys() & os.environ.keys():
         if os.environ[name] != ours[name]:
             screen.line(f"{name} from your shell is ignored: `make run` uses its own servers.")
-    defaults = servers.environment | {"GRANIAN_WORKERS": str(WEB_WORKERS)}
+    defaults = servers.environment | {
+        "GRANIAN_WORKERS": str(WEB_WORKERS),
+        "STATIC_ROOT": str(STATIC_ROOT),
+    }
     return defaults | os.environ | ours
 
 

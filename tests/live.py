@@ -24,9 +24,10 @@ from urllib.parse import quote, unquote, urlencode
 
 from django.db import connection
 
+from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
-from embedded.supervisor import STOP_TIMEOUT, services
+from embedded.supervisor import STOP_TIMEOUT
 from tests.answers import check_answer
 
 HOST = "127.0.0.1"

@@ -74,7 +74,7 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        self._ensure_not_in_transaction(schema_editor)  # type: ignore[attr-defined]  # not in the stubs
+        self._ensure_not_in_transaction(schema_editor)
         with _without_timeouts(schema_editor):
             valid = _index_is_valid(schema_editor, self.index.name)
             if valid:

@@ -9,9 +9,9 @@ import pytest
 from django.db import connections
 from playwright.sync_api import Browser, Page, expect
 
+from embedded.commands import CELERY
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from embedded.supervisor import CELERY
 from tests.browsing import PASSWORD, open_browser, sign_in
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (

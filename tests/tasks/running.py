@@ -18,10 +18,10 @@ import redis
 from celery import Task
 from kombu import Connection
 
+from embedded.commands import services
 from embedded.environment import PROJECT, Addresses
 from embedded.locks import FileLock
 from embedded.processes import Process
-from embedded.supervisor import services
 from embedded.valkey import running_valkey
 from tests.live import HOST, database_url
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from config import queue
+from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from embedded.supervisor import services
 from operators.models import PlatformSettings, TelegramLink
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST, database_url

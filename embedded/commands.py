@@ -1,0 +1,65 @@
+"""The commands of the processes of the application, for `make run` and for production.
+
+docs/production.md shows these commands; tests/structure/test_documented_commands.py compares them.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+
+WEB_THREADS = 2  # per web process
+PYTHON = (sys.executable, "-u")
+CELERY = (
+    *PYTHON,
+    # Celery warns about root because of pickle, which no task here uses.
+    *("-W", "ignore:You're running the worker with superuser privileges"),
+    *("-m", "celery", "--quiet", "-A", "config"),
+)
+
+
+@dataclass(frozen=True)
+class Service:
+    """One process of the application. It receives `orphan_signal` when the supervisor is killed."""
+
+    name: str
+    command: Sequence[str]
+    orphan_signal: Signals = Signals.SIGTERM
+
+
+def services(*, host: str, port: int, var: Path) -> list[Service]:
+    """The processes in start order. They stop in reverse order, the web server first."""
+    return [
+        Service(
+            "worker",
+            [*CELERY, "worker", "--loglevel=warning", "--concurrency=2", "--without-gossip"],
+            Signals.SIGKILL,
+        ),
+        Service(
+            "beat",
+            [
+                *CELERY,
+                "beat",
+                "--loglevel=warning",
+                "--pidfile=",
+                f"--schedule={var / 'celerybeat-schedule'}",
+            ],
+        ),
+        Service("bot", [*PYTHON, "manage.py", "run_bot"]),
+        Service("web", _granian(host, port)),
+    ]
+
+
+def _granian(host: str, port: int) -> list[str]:
+    """Granian with several threads per process: one computes while another waits for PostgreSQL."""
+    return [
+        *PYTHON,
+        *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
+        *(f"--host={host}", f"--port={port}"),
+        *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
+        "--blocking-threads-idle-timeout=600",  # a thread that ends closes its database connection
+        "--respawn-failed-workers",
+        "--workers-kill-timeout=30",
+        "config.wsgi:application",
+    ]

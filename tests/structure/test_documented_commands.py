@@ -1,0 +1,46 @@
+"""The commands in the documents are those that `make run` uses (embedded/commands.py)."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from embedded.commands import services
+from embedded.environment import PROJECT
+
+DOCUMENTS = [PROJECT / "README.md", *PROJECT.glob("docs/*.md")]
+PRODUCTION = PROJECT / "docs" / "production.md"
+PROGRAMS = {"granian", "celery"}
+
+
+def documented(document: Path) -> list[list[str]]:
+    """The commands in the document's blocks that start a process of the service."""
+    blocks = re.findall(r"^```(?:sh)?\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines if "'" not in line]
+    return [words for words in commands if _starts_a_process(words)]
+
+
+def _starts_a_process(words: list[str]) -> bool:
+    return bool(words) and (words[0] in PROGRAMS or words[:2] == ["manage.py", "run_bot"])
+
+
+def used() -> list[list[str]]:
+    """The commands of `make run`, without the interpreter in front of the program."""
+    found = []
+    for service in services(host="0.0.0.0", port=8000, var=Path("/var/lib/voucher")):
+        words = [str(word) for word in service.command]
+        start = words.index("-m") + 1 if "-m" in words else words.index("manage.py")
+        found.append(words[start:])
+    return found
+
+
+def test_production_starts_what_make_run_starts() -> None:
+    assert sorted(documented(PRODUCTION)) == sorted(used())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_document_starts_a_process_another_way(document: Path) -> None:
+    for command in documented(document):
+        assert command in used()
