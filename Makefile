@@ -22,13 +22,13 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-install: $(VENV)/run.stamp ## create the virtual environment to run the service
+install: $(VENV)/embedded.stamp ## create the virtual environment to run the service
 install-dev: $(VENV)/dev.stamp ## create the virtual environment with the developers' tools
 
-run: $(VENV)/run.stamp ## run the whole service with its own PostgreSQL and Valkey [PORT=8000]
+run: $(VENV)/embedded.stamp ## run the whole service with its own PostgreSQL and Valkey [PORT=8000]
 	@exec $(RUN) -m embedded run
 
-servers: $(VENV)/run.stamp ## run only PostgreSQL and Valkey, for manage.py in another terminal
+servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py in another terminal
 	@exec $(RUN) -m embedded servers
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
@@ -57,8 +57,9 @@ openapi: $(VENV)/dev.stamp ## write docs/openapi.yaml from the code
 	$(EXEC) --fast -- $(RUN) manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
-	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -o requirements/run.txt $(ARGS) --quiet
-	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/run.txt -o requirements/dev.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -c requirements/run.txt -o requirements/embedded.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/embedded.txt -o requirements/dev.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot
