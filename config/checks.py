@@ -4,6 +4,7 @@ import ipaddress
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -216,6 +217,18 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def refuse_start_without_static_files() -> None:
+    """Exits with status 1 and one line if STATIC_ROOT is set and nothing was collected there.
+
+    Only the web server needs the files, so this is not one of the startup checks.
+    """
+    if settings.STATIC_ROOT and not (Path(settings.STATIC_ROOT) / "staticfiles.json").is_file():
+        sys.stderr.write(
+            "voucher.E012: STATIC_ROOT has no collected files. Run `manage.py collectstatic`.\n"
+        )
+        sys.exit(1)
 
 
 def refuse_unsafe_start() -> None:

@@ -346,9 +346,21 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
-# Static files. Whitenoise serves them from the installed packages; `collectstatic` is not needed.
+# Static files. With STATIC_ROOT, `collectstatic` copies them there under names that contain a hash
+# of their content, and browsers keep them for ever. Without it, whitenoise serves them from the
+# installed packages under their plain names, which browsers ask for again after a minute.
 STATIC_URL = "/static/"
-WHITENOISE_USE_FINDERS = True
+STATIC_ROOT = env.str("STATIC_ROOT", "") or None
+WHITENOISE_USE_FINDERS = STATIC_ROOT is None
+_static_storage = (
+    "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    if STATIC_ROOT
+    else "django.contrib.staticfiles.storage.StaticFilesStorage"
+)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": _static_storage},
+}
 
 # Logs: one JSON object per line (config/logs.py).
 LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")

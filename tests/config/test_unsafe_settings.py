@@ -192,6 +192,10 @@ def test_an_open_connection_to_another_host_causes_a_warning(
     assert deployment_warnings(tmp_path, others) == ids
 
 
+def test_a_web_server_without_its_static_files_does_not_start(tmp_path: Path) -> None:
+    assert_refused_in_one_line(start("web", tmp_path, {"STATIC_ROOT": "static"}), "voucher.E012")
+
+
 def test_atomic_requests_stops_the_start() -> None:
     """No environment variable sets ATOMIC_REQUESTS; only an edit of the settings does."""
     script = (

@@ -1,0 +1,38 @@
+"""The collected static files of `make run`, shared by all runs of this checkout."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from embedded.environment import PROJECT, VAR
+from embedded.errors import EmbeddedError
+from embedded.locks import FileLock
+
+STATIC_ROOT = VAR / "static"
+LOCK_TIMEOUT = 120.0  # seconds
+
+
+@contextmanager
+def up_to_date_static_files() -> Iterator[bool]:
+    """Yields whether the files must be collected in the block; two runs do not do so at once.
+
+    Collecting takes seconds, so it is skipped while no file of ours and no package has changed.
+    """
+    VAR.mkdir(mode=0o700, exist_ok=True)
+    with FileLock(VAR / "static.lock") as lock:
+        if not lock.acquire(timeout=LOCK_TIMEOUT):
+            raise EmbeddedError("Another run has been collecting static files for two minutes.")
+        yield _collected_at() < _changed_at()
+
+
+def _collected_at() -> float:
+    manifest = STATIC_ROOT / "staticfiles.json"
+    return manifest.stat().st_mtime if manifest.is_file() else 0.0
+
+
+def _changed_at() -> float:
+    sources = [
+        *PROJECT.glob("*/static/**/*"),
+        PROJECT / "config" / "settings.py",
+        PROJECT / "requirements" / "embedded.txt",
+    ]
+    return max(path.stat().st_mtime for path in sources if VAR not in path.parents)

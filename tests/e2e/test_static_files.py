@@ -1,0 +1,108 @@
+"""With STATIC_ROOT, the files of pages have hashed names, and browsers keep them for ever."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urljoin
+
+import pytest
+
+from embedded.environment import PROJECT
+from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.live import LiveServer, live_server
+from tests.operators.back_office import make_staff
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGES = ["/admin/login/", "/merchant/sign-in/", "/docs/"]
+HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
+FOREVER = "max-age=315360000, public, immutable"
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A web server with collected files, as in production and `make run`."""
+    collected = {"STATIC_ROOT": str(tmp_path_factory.mktemp("static"))}
+    subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--no-input", "--verbosity=0"],
+        cwd=PROJECT,
+        env={**os.environ, **collected},
+        check=True,
+    )
+    with live_server(collected, workers=1) as server:
+        yield server
+
+
+def files_of(server: LiveServer, page: str) -> set[str]:
+    """The addresses of the page's own files."""
+    answer = server.http.get(page)
+    assert answer.status_code == 200
+    return set(re.findall(r'(?:src|href)="(/static/[^"?#]+)', answer.content.decode()))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_of_a_page_have_hashed_names_and_are_kept(server: LiveServer, page: str) -> None:
+    files = files_of(server, page)
+    assert files
+    for file in files:
+        answer = server.http.get(file)
+        assert HASHED.search(file), file
+        assert (answer.status_code, answer["Cache-Control"]) == (200, FOREVER), file
+
+
+def test_files_that_a_style_sheet_names_are_kept_too(server: LiveServer) -> None:
+    named = [
+        urljoin(sheet, name)
+        for page in PAGES
+        for sheet in files_of(server, page)
+        if sheet.endswith(".css")
+        for name in re.findall(r"url\([\"']?([^\"')]+)", server.http.get(sheet).content.decode())
+        if not name.startswith(("data:", "#"))
+    ]
+    assert named
+    for file in named:
+        answer = server.http.get(file)
+        assert (answer.status_code, answer["Cache-Control"]) == (200, FOREVER), file
+
+
+def test_files_are_sent_compressed(server: LiveServer) -> None:
+    (sheet,) = (file for file in files_of(server, "/merchant/sign-in/") if file.endswith(".css"))
+
+    answer = server.http.get(sheet, headers={"Accept-Encoding": "gzip"})
+
+    assert answer["Content-Encoding"] == "gzip"
+
+
+def test_without_static_root_names_are_plain(live: LiveServer) -> None:
+    """The control, and what tests and single commands use."""
+    for file in files_of(live, "/merchant/sign-in/"):
+        assert not HASHED.search(file)
+        assert live.http.get(file)["Cache-Control"] == "max-age=60, public"
+
+
+@pytest.mark.browser
+def test_pages_work_in_a_browser(server: LiveServer) -> None:
+    """Every file that the pages, their styles and their scripts load exists."""
+    staff = make_staff("catalogue.view_product", "orders.view_order")
+    staff.set_password(PASSWORD)
+    staff.save()
+    with open_browser() as browser:
+        page = browser.new_page(base_url=server.base_url)
+        failed: list[str] = []
+        loaded: list[str] = []
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.on(
+            "response",
+            lambda answer: (failed if answer.status >= 400 else loaded).append(answer.url),
+        )
+        page.goto("/merchant/sign-in/", wait_until="networkidle")
+        page.goto("/docs/", wait_until="networkidle")
+        page.wait_for_selector(".opblock")
+        sign_in(page, staff.username)
+        for path in ("/admin/", "/admin/orders/order/", "/admin/catalogue/product/"):
+            page.goto(path, wait_until="networkidle")
+    assert failed == []
+    assert any(name.endswith(".woff2") for name in loaded)
+    assert all(HASHED.search(one) for one in loaded if "/static/" in one)
