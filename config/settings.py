@@ -206,6 +206,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
         "options": _EXPIRES,
     },
+    "reconcile-nightly": {
+        "task": "operators.tasks.reconcile_nightly",
+        "schedule": env.int("RECONCILE_CHECK_EVERY_SECONDS", 600),
+        "options": _EXPIRES,
+    },
     "sweep-announcements": {
         "task": "operators.tasks.sweep_announcements",
         "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
@@ -227,6 +232,7 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
 DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages reload their numbers
+RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
 
 # Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent. The back office
@@ -294,7 +300,7 @@ SPECTACULAR_SETTINGS = {
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 # Load balancers probe over plain HTTP. For the API, ApiOverHttpsMiddleware refuses plain HTTP.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^readyz/bot$", r"^api/"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^readyz/(bot|worker)$", r"^api/"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:

@@ -14,6 +14,7 @@ from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
 from operators.admin.telegram_link import link as link_telegram
 from operators.telegram.bot_health import readyz_bot
+from operators.worker_health import readyz_worker
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
@@ -47,6 +48,7 @@ urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("readyz/bot", readyz_bot),
+    path("readyz/worker", readyz_worker),
 ]
 
 handler400 = error_pages.bad_request

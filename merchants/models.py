@@ -109,6 +109,7 @@ class EmailKind(models.TextChoices):
     PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a kind
     CHANGE = "change"
     LOW_BALANCE = "low_balance"
+    STAFF_NOTICE = "staff_notice"
 
 
 class Email(models.Model):

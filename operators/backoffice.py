@@ -3,7 +3,13 @@
 from django.contrib.auth.models import Group, User
 
 from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole, full_access
-from operators.models import Announcement, AnnouncementRoute, PlatformSettings, TelegramLink
+from operators.models import (
+    Announcement,
+    AnnouncementRoute,
+    PlatformSettings,
+    ReconcileRun,
+    TelegramLink,
+)
 
 CHECKS = [
     Check(
@@ -46,14 +52,17 @@ WARNINGS = [
 ]
 
 ANNOUNCEMENTS = ["operators.announce_again", "operators.view_announcement"]
+RUNS = ["operators.view_reconcilerun"]
 
 BACK_OFFICE = BackOffice(
     checks=CHECKS,
     warnings=WARNINGS,
     permissions={
         StaffRole.SENIOR_OPERATOR: ANNOUNCEMENTS,
+        StaffRole.FINANCE: RUNS,
         StaffRole.PLATFORM_MANAGER: [
             *ANNOUNCEMENTS,
+            *RUNS,
             "operators.change_platformsettings",
             "operators.delete_telegramlink",
             "operators.view_platformsettings",
@@ -66,6 +75,7 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),
         MenuEntry(Section.TELEGRAM, "Linked staff", TelegramLink, "contacts"),
         MenuEntry(Section.TELEGRAM, "Platform settings", PlatformSettings, "tune"),
+        MenuEntry(Section.SYSTEM, "Reconcile runs", ReconcileRun, "fact_check"),
         MenuEntry(Section.SYSTEM, "Staff", User, "badge"),
         MenuEntry(Section.SYSTEM, "Groups", Group, "groups"),
     ],

@@ -7,6 +7,10 @@ server, which only queues these tasks, never loads it.
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
+from operators import heartbeats, nightly_reconcile
+
+__all__ = ["heartbeats"]  # loaded with the tasks: it connects to Celery's signals
+
 
 @shared_task(
     autoretry_for=(InterfaceError, OperationalError),  # the database is down or busy
@@ -28,3 +32,17 @@ def sweep_announcements() -> dict[str, int]:
     from operators.telegram import announcement_sweep  # noqa: PLC0415
 
     return announcement_sweep.sweep_announcements()
+
+
+# Longer than a task may usually take, and so than the broker's visibility_timeout. So the message
+# is acknowledged before the run, and no second worker gets it. If the worker dies, the next call
+# notices.
+@shared_task(
+    acks_late=False,
+    soft_time_limit=int(nightly_reconcile.LIMIT.total_seconds()) - 60,
+    time_limit=int(nightly_reconcile.LIMIT.total_seconds()) - 30,
+)
+def reconcile_nightly() -> None:
+    """Runs `reconcile` if last night's run is missing, and reports what it found to staff."""
+    nightly_reconcile.run_if_due()
+    nightly_reconcile.tell_telegram()

@@ -1,4 +1,6 @@
-"""Probes of a web process: /healthz (it is alive) and /readyz (it reaches database and cache)."""
+"""Probes of a web process: /healthz (it is alive) and /readyz (it can serve).
+
+/readyz asks for the database, its migrations, and the cache."""
 
 from collections.abc import Callable
 
@@ -9,8 +11,13 @@ from django.http import HttpRequest, HttpResponse
 
 from config.api.envelope import json_response
 from config.database.key_ring import check_keys
+from config.http.pending_migrations import missing_migrations
 
 logger = structlog.get_logger(__name__)
+
+
+class MigrationsMissing(Exception):
+    """The code needs migrations that were not applied. Run `manage.py migrate`."""
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -19,16 +26,17 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database responds and the encryption keys fit its values, otherwise 503.
+    """200 when the database responds, has all migrations, and fits the encryption keys; else 503.
 
     An unreachable cache is reported as `degraded` with 200, because purchases work without it.
     """
     parts = {
         "database": _works("database", _query_database),
+        "migrations": _works("migrations", _find_migrations),
         "keys": _works("keys", _check_keys),
         "cache": _works("cache", _read_cache),
     }
-    ready = parts["database"] and parts["keys"]
+    ready = parts["database"] and parts["migrations"] and parts["keys"]
     body = {"status": "ok" if all(parts.values()) else "degraded" if ready else "unready", **parts}
     return json_response(200 if ready else 503, body)
 
@@ -42,6 +50,12 @@ def _check_keys() -> None:
     """Opens the root secret with each key: one short query of a table with one row per key, so the
     result is not cached and a wrong key shows at once."""
     check_keys()
+
+
+def _find_migrations() -> None:
+    if missing := missing_migrations():
+        logger.error("migrations_missing", missing=missing)
+        raise MigrationsMissing
 
 
 def _read_cache() -> None:

@@ -60,6 +60,7 @@ class Migration(migrations.Migration):
                             ("password_reset", "Password Reset"),
                             ("change", "Change"),
                             ("low_balance", "Low Balance"),
+                            ("staff_notice", "Staff Notice"),
                         ],
                         max_length=16,
                     ),
@@ -96,7 +97,16 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("kind__in", ["invitation", "password_reset", "change", "low_balance"])
+                            (
+                                "kind__in",
+                                [
+                                    "invitation",
+                                    "password_reset",
+                                    "change",
+                                    "low_balance",
+                                    "staff_notice",
+                                ],
+                            )
                         ),
                         name="merchants_email_kind_is_known",
                     ),

@@ -19,6 +19,8 @@ from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
 from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
+from operators.models import ReconcileRun
+from operators.nightly_reconcile import describe_problem
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
@@ -95,6 +97,10 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         )
         context["stock_url"] = _list_url(Shelf)
         context["low_stock"] = LOW_STOCK
+    run_admin = admin.site._registry.get(ReconcileRun)
+    if run_admin and run_admin.has_view_permission(request):
+        context["reconcile"] = describe_problem()
+        context["reconcile_url"] = _list_url(ReconcileRun)
     return context
 
 

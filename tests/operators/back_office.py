@@ -17,7 +17,13 @@ from audit.services import record_action
 from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
-from operators.models import Announcement, AnnouncementRoute, AnnouncementState
+from operators.models import (
+    Announcement,
+    AnnouncementRoute,
+    AnnouncementState,
+    ReconcileRun,
+    RunState,
+)
 from operators.telegram.staff_links import link_user
 from tests.factories import (
     buy_topup,
@@ -73,6 +79,11 @@ class World:
                 email=f"invited-{next(_numbers)}@merchant.example",
                 role=Role.VIEWER,
                 invited_by=member.user,
+            )
+            ReconcileRun.objects.create(
+                state=RunState.FINDINGS,
+                finished_at=timezone.now(),
+                findings=[{"check": "a rule", "finding": "an exception"}],
             )
             record_action(
                 actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)

@@ -177,7 +177,7 @@ def test_autocompletion_takes_few_queries(
 def test_the_first_page_works(
     browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         answer = browser.get(reverse("admin:index"))
 
     assert answer.status_code == 200

@@ -1,0 +1,184 @@
+"""The nightly run of `reconcile`, and who is told what it found.
+
+A task asks every ten minutes whether last night's run is missing, so a lost message, a restart or
+an outage only delays it. Each run is a row, and the database allows one running row.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Min, Q
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import escape
+
+from merchants.email.outbox import write_email
+from merchants.models import EmailKind
+from operators.models import ReconcileRun, RunState
+from operators.reconcile import reconcile
+from operators.telegram.platform_settings import Target, platform_settings
+
+logger = structlog.get_logger(__name__)
+
+LIMIT = timedelta(hours=3)  # the longest run
+ATTEMPTS = 3  # per night
+OVERDUE_AFTER = timedelta(hours=28)  # one day, the longest run, and an hour
+KEPT_FOR = timedelta(days=90)
+MAY_SEE = "operators.view_reconcilerun"
+LINES = 10  # findings in an email or a message; the page shows all
+UNFINISHED = "The worker ended before the run did."
+COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
+
+
+def run_if_due() -> ReconcileRun | None:
+    """Runs `reconcile` if last night's run is missing. Returns the run, or None.
+
+    Safe to call at any time and at the same time: the database allows one running row.
+    """
+    now = timezone.now()
+    _end_lost_runs(now)
+    tonight = ReconcileRun.objects.filter(started_at__gte=_due_since(now))
+    if tonight.filter(COMPLETE).exists() or tonight.count() >= ATTEMPTS:
+        return None
+    try:
+        run = ReconcileRun.objects.create()
+    except IntegrityError:  # another worker runs it
+        return None
+    ReconcileRun.objects.filter(started_at__lt=now - KEPT_FOR).delete()
+    try:
+        result = reconcile()
+    except Exception as error:
+        logger.exception("reconcile_failed")
+        _finish(run, RunState.FAILED, failure=type(error).__name__)
+        return run
+    state = RunState.CLEAN if result["ok"] else RunState.FINDINGS
+    run.checked, run.findings = result["checked"], result["findings"]
+    run.warnings = result["warnings"]
+    _finish(run, state)
+    return run
+
+
+def last_complete_run() -> ReconcileRun | None:
+    """The newest run that read everything, whatever it found."""
+    return ReconcileRun.objects.filter(COMPLETE).order_by("-started_at").first()
+
+
+def is_overdue() -> bool:
+    """Whether no run has read everything for more than a day. A new installation has a day, too."""
+    return _is_too_old(last_complete_run())
+
+
+def describe_problem() -> str:
+    """What staff should know of the nightly runs, in one line; empty when all is well."""
+    last = last_complete_run()
+    if _is_too_old(last):
+        return "The nightly reconcile has not finished for more than a day"
+    if last and last.findings:
+        return "The last nightly reconcile found problems in the books"
+    return ""
+
+
+def tell_telegram() -> None:
+    """Tells the operators' chat of runs with findings. What fails is tried again for a day."""
+    due = ReconcileRun.objects.filter(telegram_due=True).order_by("pk")
+    for run in due:
+        if _tell(run):
+            ReconcileRun.objects.filter(pk=run.pk).update(telegram_due=False)
+
+
+def report_lines(run: ReconcileRun) -> list[str]:
+    """The run in a few lines: what happened, then the first findings."""
+    if run.state == RunState.FAILED:
+        return [f"The nightly reconcile did not finish: {run.failure}"]
+    lines = [_found(len(run.findings))]
+    lines += [f"{one['check']}: {one['finding']}" for one in run.findings[:LINES]]
+    if len(run.findings) > LINES:
+        lines.append(f"… and {len(run.findings) - LINES} more.")
+    return lines
+
+
+def _found(problems: int) -> str:
+    plural = "" if problems == 1 else "s"
+    return f"The nightly reconcile found {problems} problem{plural} in the books."
+
+
+def _due_since(now: datetime) -> datetime:
+    today = now.replace(hour=settings.RECONCILE_HOUR, minute=0, second=0, microsecond=0)
+    return today if today <= now else today - timedelta(days=1)
+
+
+def _is_too_old(last: ReconcileRun | None) -> bool:
+    since = last.started_at if last else _installed_at()
+    return timezone.now() - since > OVERDUE_AFTER
+
+
+def _installed_at() -> datetime:
+    applied = MigrationRecorder.Migration.objects.aggregate(first=Min("applied"))["first"]
+    return applied or timezone.now()
+
+
+def _end_lost_runs(now: datetime) -> None:
+    """Ends runs whose worker was killed, so that another can start."""
+    for run in ReconcileRun.objects.filter(state=RunState.RUNNING, started_at__lt=now - LIMIT):
+        _finish(run, RunState.FAILED, failure=UNFINISHED)
+
+
+@transaction.atomic
+def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
+    """Ends a running run once. The report is written in the same transaction."""
+    ended = ReconcileRun.objects.filter(pk=run.pk, state=RunState.RUNNING).update(
+        state=state,
+        finished_at=timezone.now(),
+        checked=run.checked,
+        findings=run.findings,
+        warnings=run.warnings,
+        failure=failure,
+        telegram_due=state != RunState.CLEAN,
+    )
+    run.refresh_from_db()
+    if not ended or state == RunState.CLEAN:
+        return
+    lines = report_lines(run)
+    logger.error("reconcile_reported", run=run.pk, state=state.value, lines=lines)
+    path = reverse("admin:operators_reconcilerun_change", args=[run.pk])
+    for address in _readers():
+        write_email(
+            kind=EmailKind.STAFF_NOTICE,
+            to=address,
+            facts={"title": lines[0], "lines": lines[1:], "path": path},
+        )
+
+
+def _readers() -> list[str]:
+    """The email addresses of the staff who may see the runs."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    staff = User.objects.with_perm(MAY_SEE, backend=backend).filter(is_staff=True, is_active=True)
+    return sorted(set(staff.exclude(email="").values_list("email", flat=True)))
+
+
+def _tell(run: ReconcileRun) -> bool:
+    """Posts the report in the operators' chat. Returns False to try again later."""
+    from operators.telegram import bot_api, chats  # noqa: PLC0415  as in operators/tasks.py
+    from operators.telegram.message import Message  # noqa: PLC0415
+
+    platform = platform_settings()
+    too_old = run.started_at < timezone.now() - timedelta(days=1)
+    if not settings.TELEGRAM_BOT_TOKEN or platform.chat_id is None or too_old:
+        return True
+    lines = [escape(line) for line in report_lines(run)]
+    message = Message(text="\n".join(["<b>⚠️ " + lines[0] + "</b>", *lines[1:]]), rows=[], version=0)
+    if not chats.take_slot(platform.chat_id):
+        return False
+    try:
+        bot_api.send(target=Target(platform.chat_id, platform.topic_id), message=message)
+    except bot_api.Refused as error:
+        logger.error("reconcile_not_told", cause=bot_api.describe(error))
+        return True
+    except bot_api.Trouble as error:
+        logger.warning("reconcile_not_told", cause=bot_api.describe(error))
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""GET /readyz/worker: whether scheduler and workers are alive, and `reconcile` ran last night."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.models import Count, Max
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from config.api.envelope import json_response
+from operators.models import Heartbeat, HeartbeatKind
+from operators.nightly_reconcile import is_overdue
+
+ALIVE_FOR = timedelta(seconds=60)  # after a heartbeat
+NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
+
+
+def readyz_worker(request: HttpRequest) -> HttpResponse:
+    """200 while the scheduler and a worker are alive, otherwise 503 with what is missing.
+
+    A nightly `reconcile` that did not run is reported as `degraded` with 200.
+    """
+    try:
+        alive, overdue = _living(), is_overdue()
+    except DatabaseError:
+        return _answer("unready", "The database does not respond.", {})
+    missing = [name for name in NAMES.values() if name not in alive]
+    facts = {**alive, "reconcile": "overdue" if overdue else "ok"}
+    if missing:
+        return _answer("unready", f"No heartbeat for a minute from: {', '.join(missing)}.", facts)
+    if overdue:
+        return _answer("degraded", "The nightly reconcile did not finish.", facts)
+    return json_response(HTTPStatus.OK, {"status": "ok", **facts})
+
+
+def _living() -> dict[str, Any]:
+    """For each kind of process that is alive, its hosts and the seconds since its heartbeat."""
+    now = timezone.now()
+    rows = Heartbeat.objects.filter(beat_at__gt=now - ALIVE_FOR).values_list("kind")
+    return {
+        NAMES[HeartbeatKind(kind)]: {
+            "hosts": hosts,
+            "seconds_ago": max(0, round((now - latest).total_seconds())),
+        }
+        for kind, hosts, latest in rows.annotate(Count("host"), Max("beat_at"))
+    }
+
+
+def _answer(status: str, message: str, facts: dict[str, Any]) -> HttpResponse:
+    code = HTTPStatus.SERVICE_UNAVAILABLE if status == "unready" else HTTPStatus.OK
+    return json_response(code, {"status": status, "message": message, **facts})

@@ -1,0 +1,226 @@
+"""`reconcile` runs once a night, and staff hear of what it found."""
+
+import threading
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core import mail
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import connection
+from django.utils import timezone
+
+from merchants.email.sending import sweep_emails
+from merchants.models import Email
+from operators import nightly_reconcile
+from operators.models import ReconcileRun, RunState
+from operators.nightly_reconcile import ATTEMPTS, LIMIT, OVERDUE_AFTER, is_overdue, run_if_due
+from operators.tasks import reconcile_nightly
+from tests.concurrency.racing import execute, race
+from tests.factories import make_merchant
+from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.telegram.announcing import Place, operators_chat
+from tests.telegram.fake_bot_api.faults import ERROR
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FINDING = {"check": "a rule", "finding": "order <X> breaks it"}
+
+
+@pytest.fixture
+def findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes `reconcile` find one problem, in books that are healthy."""
+    result = {"ok": False, "checked": {}, "findings": [FINDING], "warnings": []}
+    monkeypatch.setattr(nightly_reconcile, "reconcile", lambda: result)
+
+
+def age(run: ReconcileRun, by: timedelta) -> None:
+    ReconcileRun.objects.filter(pk=run.pk).update(started_at=run.started_at - by)
+
+
+def run_now() -> ReconcileRun:
+    run = run_if_due()
+    assert run is not None
+    return run
+
+
+def make_reader(email: str) -> None:
+    reader = make_staff("operators.view_reconcilerun")
+    reader.email = email
+    reader.save()
+
+
+def test_healthy_books_are_recorded_and_nobody_is_told() -> None:
+    make_reader("finance@example.com")
+    make_merchant()
+
+    run = run_now()
+
+    assert (run.state, run.findings, run.checked["wallets"]) == (RunState.CLEAN, [], 1)
+    assert not Email.objects.exists()
+    assert not run.telegram_due
+
+
+def test_it_runs_once_a_night() -> None:
+    first = run_now()
+    assert run_if_due() is None
+
+    age(first, timedelta(days=1))
+    assert run_if_due() is not None
+
+
+def test_damage_is_found_and_recorded() -> None:
+    make_merchant()
+    execute("SET session_replication_role = replica")
+    execute("UPDATE wallets_wallet SET balance = balance + 1")
+    execute("SET session_replication_role = origin")
+
+    assert run_now().state == RunState.FINDINGS
+
+
+def test_only_one_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert count_parallel_runs(monkeypatch) == 1
+
+
+def test_control_without_the_unique_index_two_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index"
+            " WHERE indexrelid = 'operators_run_one_at_a_time'::regclass"
+        )
+        (definition,) = cursor.fetchone()
+        cursor.execute("DROP INDEX operators_run_one_at_a_time")
+    try:
+        assert count_parallel_runs(monkeypatch) == 2
+    finally:
+        ReconcileRun.objects.all().delete()
+        execute(definition)
+
+
+def count_parallel_runs(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs that were made by two workers at once. A run waits up to two seconds for the other."""
+    meeting = threading.Barrier(2)
+
+    def slow_reconcile() -> dict[str, Any]:
+        with suppress(threading.BrokenBarrierError):
+            meeting.wait(2)
+        return {"ok": True, "checked": {}, "findings": [], "warnings": []}
+
+    monkeypatch.setattr(nightly_reconcile, "reconcile", slow_reconcile)
+    return sum(run is not None for run in race([run_if_due, run_if_due]))
+
+
+def test_a_killed_run_is_recorded_and_tried_again() -> None:
+    killed = ReconcileRun.objects.create()
+    assert run_if_due() is None  # it may still be running
+    age(killed, LIMIT + timedelta(minutes=1))
+
+    again = run_if_due()
+
+    killed.refresh_from_db()
+    assert killed.state == RunState.FAILED
+    assert "worker ended" in killed.failure
+    assert again is not None
+
+
+def test_a_run_that_always_fails_is_tried_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ObjectDoesNotExist
+
+    monkeypatch.setattr(nightly_reconcile, "reconcile", fail)
+
+    runs = [run_if_due() for _ in range(ATTEMPTS + 1)]
+
+    assert [run and run.failure for run in runs] == ["ObjectDoesNotExist"] * ATTEMPTS + [None]
+
+
+@pytest.mark.usefixtures("findings")
+def test_staff_who_may_see_it_get_an_email(settings: Any) -> None:
+    settings.PUBLIC_URL = "https://api.example.com"
+    make_reader("finance@example.com")
+    other = make_staff("orders.view_order")
+    other.email = "other@example.com"
+    other.save()
+
+    run = run_now()
+    sweep_emails()
+
+    (sent,) = mail.outbox
+    assert sent.to == ["finance@example.com"]
+    assert sent.subject == "The nightly reconcile found 1 problem in the books."
+    assert "a rule: order <X> breaks it" in sent.body
+    assert f"https://api.example.com{url(run)}" in sent.body
+
+
+@pytest.mark.usefixtures("findings")
+def test_the_log_has_the_findings(caplog: pytest.LogCaptureFixture) -> None:
+    run_now()
+
+    assert "reconcile_reported" in caplog.text
+    assert "order <X> breaks it" in caplog.text
+
+
+@pytest.mark.usefixtures("findings")
+def test_the_operators_chat_is_told_once(settings: Any) -> None:
+    with operators_chat(settings) as place:
+        reconcile_nightly()
+        reconcile_nightly()
+
+        (message,) = place.posted()
+    assert "a rule: order <X> breaks it" in message.text
+
+
+@pytest.mark.usefixtures("findings")
+def test_telegram_is_told_later_when_it_fails(settings: Any) -> None:
+    with operators_chat(settings) as place:
+        place.api.fault("sendMessage", ERROR(500))
+        reconcile_nightly()
+        assert told(place) == 0
+        reconcile_nightly()
+        assert told(place) == 1
+    assert not ReconcileRun.objects.filter(telegram_due=True).exists()
+
+
+def told(place: Place) -> int:
+    return len(place.posted())
+
+
+@pytest.mark.usefixtures("findings")
+def test_the_page_shows_the_runs_and_what_they_found() -> None:
+    run = run_now()
+    browser = signed_in(make_staff("operators.view_reconcilerun"))
+
+    assert "Findings" in browser.get(list_url(ReconcileRun)).content.decode()
+    page = browser.get(url(run)).content.decode()
+    assert "order &lt;X&gt; breaks it" in page
+    assert "found problems in the books" in browser.get("/admin/").content.decode()
+
+
+def test_a_run_that_did_not_happen_is_visible() -> None:
+    browser = signed_in(make_staff("operators.view_reconcilerun"))
+    run = run_now()
+    assert not is_overdue()
+    assert "has not finished" not in browser.get("/admin/").content.decode()
+
+    age(run, OVERDUE_AFTER)
+
+    assert is_overdue()
+    assert "has not finished" in browser.get("/admin/").content.decode()
+    assert "No run has finished" in browser.get(list_url(ReconcileRun)).content.decode()
+
+
+def test_a_new_installation_has_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_overdue()
+    later = timezone.now() + OVERDUE_AFTER + timedelta(hours=1)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    assert is_overdue()
+
+
+def test_its_message_is_acknowledged_before_the_run() -> None:
+    """It may take longer than the broker's visibility timeout, which would start a second one."""
+    assert reconcile_nightly.acks_late is False
+    limit = reconcile_nightly.time_limit
+    assert limit is not None
+    assert settings.CELERY_TASK_TIME_LIMIT < limit < LIMIT.total_seconds()
