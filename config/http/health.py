@@ -1,6 +1,4 @@
-"""Probes of a web process: /healthz (it is alive) and /readyz (it can serve).
-
-/readyz asks for the database, its migrations, and the cache."""
+"""Probes of a web process: /healthz (it is alive) and /readyz (it can serve)."""
 
 from collections.abc import Callable
 
