@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from config.cache import PAUSE_SECONDS
+from embedded.commands import WEB_THREADS
 from embedded.environment import Addresses
 from embedded.locks import FileLock
 from embedded.processes import Process
-from embedded.supervisor import WEB_THREADS
 from embedded.valkey import running_valkey
 from tests.factories import Merchant, make_merchant, make_product
 from tests.listeners import silent_server
