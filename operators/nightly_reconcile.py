@@ -29,7 +29,7 @@ ATTEMPTS = 3  # per night
 OVERDUE_AFTER = timedelta(hours=28)  # one day, the longest run, and an hour
 KEPT_FOR = timedelta(days=90)
 MAY_SEE = "operators.view_reconcilerun"
-LINES = 10  # findings in an email or a message; the page shows all
+LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings
 UNFINISHED = "The worker ended before the run did."
 COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
 
@@ -95,7 +95,7 @@ def report_lines(run: ReconcileRun) -> list[str]:
     if run.state == RunState.FAILED:
         return [f"The nightly reconcile did not finish: {run.failure}"]
     lines = [_found(len(run.findings))]
-    lines += [f"{one['check']}: {one['finding']}" for one in run.findings[:LINES]]
+    lines += [f"{one['check']}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
     if len(run.findings) > LINES:
         lines.append(f"… and {len(run.findings) - LINES} more.")
     return lines
