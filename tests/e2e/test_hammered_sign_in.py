@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from axes.models import AccessAttempt
 
-from embedded.supervisor import WEB_THREADS
+from embedded.commands import WEB_THREADS
 from tests.factories import make_merchant, make_product
 from tests.live import LiveServer, live_server
 from tests.tasks.running import wait_until
