@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models.functions import Now
 
@@ -28,11 +29,31 @@ class AuditAction(models.TextChoices):
     REFERENCE_LINKED = "reference_linked", "Reference linked"
     REFERENCE_UNLINKED = "reference_unlinked", "Reference unlinked"
     MEMBER_INVITED = "member_invited", "Member invited"
+    INVITATION_APPROVED = "invitation_approved", "Invitation approved"
     INVITATION_WITHDRAWN = "invitation_withdrawn", "Invitation withdrawn"
     MEMBER_JOINED = "member_joined", "Member joined"
     MEMBER_CHANGED = "member_changed", "Member changed"
     MEMBER_REMOVED = "member_removed", "Member removed"
     ALERT_CHANGED = "alert_changed", "Balance alert changed"
+    SIGNED_IN = "signed_in", "Signed in"
+    SIGNED_OUT = "signed_out", "Signed out"
+    SIGN_IN_REFUSED = "sign_in_refused", "Sign-in refused after too many wrong passwords"
+    SECOND_FACTOR_SET_UP = "second_factor_set_up", "Second factor set up"
+    SECOND_FACTOR_REFUSED = "second_factor_refused", "Wrong second factor"
+    SECOND_FACTOR_RESET = "second_factor_reset", "Second factor removed"
+    BACKUP_CODE_USED = "backup_code_used", "Backup code used"
+    USER_CREATED = "user_created", "Staff account created"
+    USER_CHANGED = "user_changed", "Staff account changed"
+    PASSWORD_CHANGED = "password_changed", "Password changed"  # the name of an action
+    RIGHTS_CHANGED = "rights_changed", "Groups or permissions changed"
+    ACCOUNT_CREATED = "account_created", "Account created"
+    ACCOUNT_CHANGED = "account_changed", "Account changed"
+    SETTINGS_CHANGED = "settings_changed", "Platform settings changed"
+    PRODUCTS_IMPORTED = "products_imported", "Products imported"
+    CODES_IMPORTED = "codes_imported", "Codes imported"
+    ADDED = "added", "Added"
+    CHANGED = "changed", "Changed"
+    DELETED = "deleted", "Deleted"
 
 
 class AuditEntry(models.Model):
@@ -42,6 +63,9 @@ class AuditEntry(models.Model):
     prevents the deletion of its object and outlives it. `actor` is a foreign key, because users are
     never deleted, only deactivated. Without one, `actor_name` says who ran the command, such as
     `shell:anna`; both are empty for what the service did by itself.
+
+    `changes` holds the old and the new value of each changed property:
+    `{"enabled": [true, false]}`. It never holds a secret.
     """
 
     actor = models.ForeignKey(
@@ -64,6 +88,7 @@ class AuditEntry(models.Model):
     reference = models.CharField(max_length=64, blank=True, db_default="")
     request_id = models.CharField(max_length=64, blank=True, db_default="")
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
+    changes = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

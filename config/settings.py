@@ -53,8 +53,6 @@ INSTALLED_APPS = [
     "django_structlog",
     "axes",
     "django_otp",
-    "django_otp.plugins.otp_static",
-    "django_otp.plugins.otp_totp",
     "config.apps.ConfigConfig",
     "audit",
     "accounts",
@@ -76,10 +74,12 @@ MIDDLEWARE = [
     "config.http.middleware.PageHeadersMiddleware",
     "config.http.outside_api.WhiteNoiseMiddleware",
     "config.http.outside_api.SessionMiddleware",
+    "accounts.sessions.SessionUseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.http.outside_api.AuthenticationMiddleware",
     "config.http.outside_api.OTPMiddleware",
+    "audit.actor.ActorMiddleware",
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
@@ -334,8 +334,12 @@ AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_network_text"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
-# A session on the merchant site ends this long after the log-in.
+# A session ends this long after the sign-in, and this long after its last use. Both are at least 1.
+SESSION_ENGINE = "accounts.sessions"
+STAFF_SESSION_HOURS = env.int("STAFF_SESSION_HOURS", 12)
+STAFF_SESSION_IDLE_MINUTES = env.int("STAFF_SESSION_IDLE_MINUTES", 30)
 MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
+MERCHANT_SESSION_IDLE_MINUTES = env.int("MERCHANT_SESSION_IDLE_MINUTES", 60)
 OTP_TOTP_ISSUER = "Voucher & top-up"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.decorators import action
+from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from operators.admin.base import BackOfficeAdmin, KeptAdmin
+from accounts.second_factor import has_factor
+from merchants.models import Membership
+from merchants.people.credentials import reset_factor
+from operators.admin.base import BackOfficeAdmin, KeptAdmin, page, staff_of, url_of
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -27,6 +33,8 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     change users could grant themselves every other permission.
     """
 
+    actions_detail = ("remove_second_factor",)
+    records_itself = True  # audit/people.py does
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -37,9 +45,51 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         fields = (*super().get_readonly_fields(request, obj), "last_login", "date_joined")
         return fields if _is_superuser(request) else (*fields, *RIGHTS)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if isinstance(obj, User) and obj.is_superuser and not _is_superuser(request):
+    def has_reset_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action to superusers, for others who have a second factor."""
+        if not _is_superuser(request):
             return False
+        user = self.get_object(request, unquote(str(object_id)))
+        return isinstance(user, User) and user != request.user and has_factor(user)
+
+    @action(
+        description="Remove second factor",
+        icon="phonelink_erase",
+        permissions=["reset"],
+        url_path="remove-second-factor",
+        variant=ActionVariant.WARNING,
+    )
+    def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.get_object(request, unquote(object_id))
+        if not isinstance(user, User):
+            raise Http404
+        if request.method == "POST":
+            reset_factor(user=user, actor=staff_of(request))
+            messages.success(request, f"The second factor of {user} was removed.")
+            return HttpResponseRedirect(url_of(user))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=user,
+            title="Remove a second factor",
+            question=f"Remove the second factor and the backup codes of {user}?",
+            facts=[
+                "Do this only for somebody who lost theirs. Make sure that it is really they who"
+                " ask: afterwards the password is enough to set up a new one.",
+            ],
+            button="Remove",
+            danger=True,
+            back=url_of(user),
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if isinstance(obj, User):
+            # With a member's password or address, staff could act for the merchant.
+            if Membership.objects.filter(user=obj).exists():
+                return False
+            if obj.is_superuser and not _is_superuser(request):
+                return False
         return bool(super().has_change_permission(request, obj))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
@@ -96,7 +97,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(RecordAdmin):
-    list_display = ("created_at", "who", "act", "object", "reference", "note", "request_id")
+    list_display = ("created_at", "who", "act", "object", "reference", "summary", "request_id")
     list_filter = (
         ("action", ChoicesDropdownFilter),
         ("actor", AutocompleteSelectFilter),
@@ -113,6 +114,7 @@ class AuditEntryAdmin(RecordAdmin):
         "object",
         "reference",
         "note",
+        "changed",
         "request_id",
     )
 
@@ -136,6 +138,26 @@ class AuditEntryAdmin(RecordAdmin):
     def act(self, entry: AuditEntry) -> str:
         return entry.get_action_display()
 
+    @admin.display(description="note")
+    def summary(self, entry: AuditEntry) -> str:
+        return entry.note or ", ".join(entry.changes)
+
+    @admin.display(description="changes")
+    def changed(self, entry: AuditEntry) -> str:
+        lines = [(name, _shown(old), _shown(new)) for name, (old, new) in entry.changes.items()]
+        return format_html_join("", "<div>{}: {} → {}</div>", lines) or EMPTY
+
     @admin.display(description="object")
     def object(self, entry: AuditEntry) -> str:
         return f"{entry.object_type.rpartition('.')[2]} {entry.object_id}"
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None | "" | []:
+            return EMPTY
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(str(each) for each in value)
+    return str(value)

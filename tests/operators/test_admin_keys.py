@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import ApiClient, ApiKey
-from audit.models import AuditEntry
+from tests.audited import recorded
 from tests.factories import Merchant, make_merchant
 from tests.operators.back_office import make_staff, signed_in, url
 
@@ -46,7 +46,7 @@ def test_a_new_key_is_shown_once_and_works(merchant: Merchant) -> None:
     assert works(merchant.client, key)
     assert works(merchant.client, merchant.key)
     assert "no-store" in shown["Cache-Control"]
-    entry = AuditEntry.objects.get()
+    entry = recorded().get()
     assert (entry.actor, entry.action, entry.note) == (user, "key_issued", "for the new shop")
     assert (entry.object_type, entry.object_id) == ("accounts.apiclient", str(merchant.client.pk))
     assert entry.reference == key.split("_")[1]
@@ -61,7 +61,7 @@ def test_rotation_ends_the_old_keys_after_the_overlap(merchant: Merchant) -> Non
     assert old.expires_at is not None
     left = old.expires_at - timezone.now()
     assert timedelta(hours=1, minutes=59) < left <= timedelta(hours=2)
-    assert AuditEntry.objects.get().action == "key_rotated"
+    assert recorded().get().action == "key_rotated"
 
 
 def test_rotation_without_overlap_ends_the_old_keys_at_once(merchant: Merchant) -> None:
@@ -78,7 +78,7 @@ def test_a_bad_overlap_is_refused(merchant: Merchant, hours: str) -> None:
     assert answer.status_code == 200
     assert not KEY.search(answer.content.decode())
     assert merchant.client.keys.live().count() == 1
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_a_revoked_key_stops_at_once(merchant: Merchant) -> None:
@@ -92,7 +92,7 @@ def test_a_revoked_key_stops_at_once(merchant: Merchant) -> None:
 
     assert not works(merchant.client, merchant.key)
     assert revoke_url(key) not in browser.get(url(merchant.client)).content.decode()
-    entry = AuditEntry.objects.get()
+    entry = recorded().get()
     assert (entry.action, entry.reference) == ("key_revoked", key.prefix)
 
 
@@ -104,7 +104,7 @@ def test_revoking_twice_is_reported_and_recorded_once(merchant: Merchant) -> Non
     again = browser.post(revoke_url(key), follow=True)
 
     assert "was already revoked" in again.content.decode()
-    assert AuditEntry.objects.count() == 1
+    assert recorded().count() == 1
 
 
 def test_a_key_is_revoked_only_on_its_own_clients_page(merchant: Merchant) -> None:
@@ -112,7 +112,7 @@ def test_a_key_is_revoked_only_on_its_own_clients_page(merchant: Merchant) -> No
     foreign = reverse("admin:accounts_apiclient_revoke_key", args=[merchant.client.pk, key.pk])
 
     assert signed_in().post(foreign).status_code == 404
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_each_page_needs_its_permissions(merchant: Merchant, page: str, enough: 
         assert browser.post(address, {"overlap_hours": "0"}).status_code == 403, lacking
 
     assert merchant.client.keys.live().count() == 1
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
     assert signed_in(make_staff(*enough)).get(address).status_code == 200
 
 
@@ -141,12 +141,11 @@ def test_each_page_needs_its_permissions(merchant: Merchant, page: str, enough: 
 def test_key_pages_refuse_forms_without_a_csrf_token(merchant: Merchant, page: str) -> None:
     key = merchant.client.keys.get()
     address = revoke_url(key) if page == "revoke" else url(merchant.client, page)
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(make_staff(superuser=True))
+    browser = signed_in(csrf=True)
 
     assert browser.post(address, {"overlap_hours": "0"}).status_code == 403
     assert works(merchant.client, merchant.key)
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_a_new_key_is_never_logged(merchant: Merchant, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,4 +157,4 @@ def test_a_new_key_is_never_logged(merchant: Merchant, caplog: pytest.LogCapture
     secret = key.rpartition("_")[2]
     assert secret not in caplog.text
     assert secret not in str(dict(browser.session))
-    assert secret not in str(list(AuditEntry.objects.values()))
+    assert secret not in str(list(recorded().values()))

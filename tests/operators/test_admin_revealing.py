@@ -8,9 +8,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.test.utils import override_settings
 
-from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from orders.models import Order
+from tests.audited import recorded
 from tests.factories import add_codes, make_merchant, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in, url
 
@@ -35,13 +35,13 @@ def test_a_code_is_shown_after_a_confirmation(sold: tuple[Order, list[str]]) -> 
 
     asked = browser.get(url(code, "reveal"))
     assert codes[0] not in asked.content.decode()
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
     shown = browser.post(url(code, "reveal"), {"note": "merchant lost it"})
     assert codes[0] in shown.content.decode()
     assert f"SN-{codes[0]}" in shown.content.decode()
     assert "no-store" in shown["Cache-Control"]
-    entry = AuditEntry.objects.get()
+    entry = recorded().get()
     assert (entry.actor, entry.action, entry.note) == (user, "code_revealed", "merchant lost it")
     assert (entry.object_type, entry.object_id) == ("catalogue.vouchercode", str(code.pk))
     assert (entry.reference, entry.request_id) == (order.reference, shown["X-Request-Id"])
@@ -53,7 +53,7 @@ def test_each_revealed_code_has_an_audit_entry(sold: tuple[Order, list[str]]) ->
     shown = signed_in().post(url(order, "reveal"))
 
     assert all(code in shown.content.decode() for code in codes)
-    entries = AuditEntry.objects.values_list("object_id", flat=True)
+    entries = recorded().values_list("object_id", flat=True)
     ids = VoucherCode.objects.values_list("pk", flat=True)
     assert sorted(entries) == sorted(map(str, ids))
 
@@ -68,7 +68,7 @@ def test_revealing_needs_the_permission(sold: tuple[Order, list[str]], page: str
 
     assert [answer.status_code for answer in answers] == [403, 403]
     assert "/reveal/" not in browser.get(url(target)).content.decode()
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 @pytest.mark.parametrize("page", ["order", "code"])
@@ -78,17 +78,16 @@ def test_revealing_also_needs_the_view_permission(sold: tuple[Order, list[str]],
     browser = signed_in(make_staff(REVEAL))
 
     assert browser.post(url(target, "reveal")).status_code == 403
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_revealing_needs_a_csrf_token(sold: tuple[Order, list[str]]) -> None:
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(make_staff(superuser=True))
+    browser = signed_in(csrf=True)
 
     answer = browser.post(url(sold[0], "reveal"))
 
     assert answer.status_code == 403
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_anonymous_visitors_are_sent_to_the_log_in(sold: tuple[Order, list[str]]) -> None:
@@ -113,7 +112,7 @@ def test_a_code_appears_only_on_its_page(
         later.content.decode(),
         str(dict(browser.session)),
         *(str(session.get_decoded()) for session in Session.objects.all()),
-        str(list(AuditEntry.objects.values())),
+        str(list(recorded().values())),
         str(shown.headers),
         str(browser.cookies),
     ]
@@ -129,7 +128,7 @@ def test_a_code_that_cannot_be_opened_is_reported(sold: tuple[Order, list[str]])
         answer = browser.post(url(sold[0], "reveal"), follow=True)
 
     assert "does not have the encryption key" in answer.content.decode()
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_an_unsold_code_has_a_warning(db: None) -> None:

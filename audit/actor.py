@@ -1,0 +1,29 @@
+"""Who acts in the current request, for code that is not told: the receivers in audit/people.py."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+
+_request: ContextVar[HttpRequest | None] = ContextVar("audit_request", default=None)
+
+
+class ActorMiddleware:
+    """Remembers the request while it is handled. It comes after the authentication middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        token = _request.set(request)
+        try:
+            return self.get_response(request)
+        finally:
+            _request.reset(token)
+
+
+def current_actor() -> User | None:
+    """The signed-in user of the current request; None outside a request."""
+    user = getattr(_request.get(), "user", None)
+    return user if isinstance(user, User) else None

@@ -1,0 +1,130 @@
+"""Records sign-ins, and every change of a staff account or of somebody's rights.
+
+These are receivers of Django's signals, so they see a change wherever it is made: in the back
+office, by `createsuperuser` and `changepassword`, or in `manage.py shell`. They do not see
+`QuerySet.update()` and SQL. Members' accounts are recorded by merchants/people/, except for their
+sign-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.db.models.signals import m2m_changed, post_save, pre_save
+
+from audit.actor import current_actor
+from audit.models import AuditAction
+from audit.services import find_changes, record_action
+from config.database.columns import NOTE_LENGTH
+
+SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
+WATCHED = {*SHOWN, "password"}
+NAMES_SHOWN = 10
+REFERENCE_LENGTH = 64
+
+
+def connect() -> None:
+    """Connects the receivers. Called once, when the app is ready."""
+    user_logged_in.connect(_signed_in, dispatch_uid="audit.signed_in")
+    user_logged_out.connect(_signed_out, dispatch_uid="audit.signed_out")
+    pre_save.connect(_remember, sender=User, dispatch_uid="audit.remember_user")
+    post_save.connect(_record_user, sender=User, dispatch_uid="audit.record_user")
+    for through in (User.groups, User.user_permissions, Group.permissions):
+        m2m_changed.connect(
+            _record_rights, sender=through.through, dispatch_uid=f"audit.{through.field}"
+        )
+
+
+def record_on_user(
+    user: User, action: AuditAction, *, actor: User | None, note: str = "", **more: Any
+) -> None:
+    """Adds an entry about a user, found by the username."""
+    reference = user.get_username()[:REFERENCE_LENGTH]
+    record_action(actor=actor, action=action, on=user, reference=reference, note=note, **more)
+
+
+def _signed_in(sender: object, user: User, **kwargs: Any) -> None:
+    record_on_user(user, AuditAction.SIGNED_IN, actor=user)
+
+
+def _signed_out(sender: object, user: User | None, **kwargs: Any) -> None:
+    if user is not None:
+        record_on_user(user, AuditAction.SIGNED_OUT, actor=user)
+
+
+def _remember(
+    sender: object, instance: Any, update_fields: Collection[str] | None, **kwargs: Any
+) -> None:
+    """Keeps the stored values of the user, for `_record_user`."""
+    instance.audited_before = None
+    if instance.pk and (update_fields is None or WATCHED.intersection(update_fields)):
+        stored = get_user_model().objects.filter(pk=instance.pk)
+        instance.audited_before = stored.values(*WATCHED).first()
+
+
+def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwargs: Any) -> None:
+    before = instance.audited_before
+    after = {name: getattr(instance, name) for name in SHOWN}
+    if created:
+        actor = current_actor()
+        if _is_staff(after) or (actor and actor.is_staff):
+            _record_change(instance, AuditAction.USER_CREATED, find_changes({}, after))
+        return
+    if before is None or not (_is_staff(before) or _is_staff(after)):
+        return
+    changes = find_changes(before, after)
+    if changes:
+        _record_change(instance, AuditAction.USER_CHANGED, changes)
+    # Django also writes a new hash of the same password, and clears `_password` before it does.
+    if before["password"] != instance.password and instance._password is not None:
+        _record_change(instance, AuditAction.PASSWORD_CHANGED, {})
+
+
+def _record_change(user: User, action: AuditAction, changes: Any) -> None:
+    record_on_user(user, action, actor=current_actor(), changes=changes)
+
+
+def _is_staff(values: Any) -> bool:
+    return bool(values["is_staff"] or values["is_superuser"])
+
+
+def _record_rights(
+    sender: Any, instance: Any, action: str, pk_set: set[int] | None, **kwargs: Any
+) -> None:
+    """Records groups and permissions that were added to, or removed from, a user or a group."""
+    verb = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
+    if verb is None:
+        return
+    other = kwargs["model"]
+    if action == "pre_clear":  # `sender` is the table between the two
+        rows = sender.objects.filter(**{instance._meta.model_name: instance})
+        pk_set = set(rows.values_list(f"{other._meta.model_name}_id", flat=True))
+    found = list(other.objects.filter(pk__in=pk_set or ()).order_by("pk"))
+    if kwargs["reverse"]:  # such as `group.user_set.add(user)`
+        for owner in found:
+            _record_right(owner, [instance], verb)
+    elif found:
+        _record_right(instance, found, verb)
+
+
+def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
+    kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
+    names = [_name(right) for right in rights]
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    record_action(
+        actor=current_actor(),
+        action=AuditAction.RIGHTS_CHANGED,
+        on=owner,
+        reference=str(owner)[:REFERENCE_LENGTH],
+        note=f"{kind} {verb}: {', '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
+    )
+
+
+def _name(right: Group | Permission) -> str:
+    if isinstance(right, Group):
+        return right.name
+    return f"{right.content_type.app_label}.{right.codename}"
