@@ -1,5 +1,14 @@
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
 
 
 class AccountsConfig(AppConfig):
     name = "accounts"
+
+    def ready(self) -> None:
+        # These modules import models, which Django has loaded only now.
+        from accounts.lockouts import connect  # noqa: PLC0415
+        from accounts.sessions import limit_session  # noqa: PLC0415
+
+        user_logged_in.connect(limit_session, dispatch_uid="accounts.limit_session")
+        connect()

@@ -1,10 +1,23 @@
 """What `accounts` declares for the back office (config/backoffice.py)."""
 
+from functools import partial
+
 from accounts.models import Account, ApiClient
-from config.backoffice import BackOffice, MenuEntry, Section, StaffRole
+from config.backoffice import BackOffice, MenuEntry, Sealed, Section, StaffRole
+from config.database.sealing import Context, open_sealed
 
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
+    sealed=[
+        Sealed(
+            kind="second_factors",
+            table="accounts_secondfactor",
+            column="sealed_key",
+            context=Context.SECOND_FACTOR,
+            check="every second factor opens",
+            read=partial(open_sealed, context=Context.SECOND_FACTOR),
+        ),
+    ],
     permissions={
         StaffRole.FINANCE: ["accounts.view_account", "accounts.view_apiclient"],
         StaffRole.PLATFORM_MANAGER: ["accounts.view_account"],

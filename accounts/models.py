@@ -1,8 +1,11 @@
-"""Who may call the API: accounts, their clients, and the keys of a client."""
+"""Who may call the API: accounts, their clients, and the keys of a client. Second factors."""
 
 from __future__ import annotations
 
+import os
+import time
 from enum import StrEnum
+from hashlib import sha256
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -11,6 +14,8 @@ from django.db import models
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from django_otp.models import Device, ThrottlingMixin
+from django_otp.oath import TOTP
 
 from accounts.addresses import validate_network
 from config.database.columns import (
@@ -19,9 +24,12 @@ from config.database.columns import (
     NAME_LENGTH,
     validate_currency,
 )
+from config.database.sealing import Context, open_sealed, seal
 
 NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its prefix length
 KEY_PREFIX_LENGTH = 12  # hexadecimal digits
+FACTOR_KEY_BYTES = 20  # what authenticator apps expect
+CODE_LENGTH = 6  # digits that an app shows
 
 
 def default_rate_limit() -> int:
@@ -163,3 +171,85 @@ class ClientUse(models.Model):
 
     def __str__(self) -> str:
         return f"use of client {self.pk}"
+
+
+def new_factor_key() -> bytes:
+    """The sealed key of a new second factor."""
+    return seal(os.urandom(FACTOR_KEY_BYTES), Context.SECOND_FACTOR)
+
+
+class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp is untyped
+    """A person's second factor: an app's key, and backup codes. A person has at most one.
+
+    It is of no use until `confirmed`. After a wrong code, ThrottlingMixin refuses every code for 1,
+    2, 4, 8, … seconds.
+    """
+
+    # The key is sealed, because whoever reads it can compute every code.
+    sealed_key = models.BinaryField(default=new_factor_key)
+    drift = models.SmallIntegerField(default=0)  # how many steps the person's clock is off
+    last_step = models.BigIntegerField(default=-1)  # of the last code: each works once
+
+    objects = models.Manager["SecondFactor"]()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="accounts_secondfactor_one_per_user", fields=["user"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"second factor of user {self.user_id}"
+
+    @property
+    def key(self) -> bytes:
+        """The key that the app holds. Raises CannotOpen."""
+        return open_sealed(self.sealed_key, Context.SECOND_FACTOR)
+
+    def verify_token(self, token: str) -> bool:
+        """Whether the code is right. A right code is used up; a wrong one starts a wait.
+
+        Call it with the row locked, so that two requests cannot use one code.
+        """
+        if not self.verify_is_allowed()[0]:
+            return False
+        if self._matches_app(token) or self._takes_backup_code(token):
+            self.throttle_reset()
+            return True
+        self.throttle_increment()
+        return False
+
+    def get_throttle_factor(self) -> int:
+        return 1
+
+    def _matches_app(self, token: str) -> bool:
+        if not (token.isascii() and token.isdecimal() and len(token) == CODE_LENGTH):
+            return False
+        clock = TOTP(self.key, drift=self.drift)
+        clock.time = time.time()
+        if not clock.verify(int(token), tolerance=1, min_t=self.last_step + 1):
+            return False
+        self.drift, self.last_step = clock.drift, clock.t()
+        return True
+
+    def _takes_backup_code(self, token: str) -> bool:
+        return bool(self.backup_codes.filter(digest=BackupCode.digest_of(token)).delete()[0])
+
+
+class BackupCode(models.Model):
+    """A code that replaces the app once. It has 80 random bits, so a plain SHA-256 is safe."""
+
+    factor = models.ForeignKey(SecondFactor, on_delete=models.CASCADE, related_name="backup_codes")
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="accounts_backupcode_once", fields=["factor", "digest"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"backup code {self.pk}"
+
+    @staticmethod
+    def digest_of(code: str) -> str:
+        """The digest of a code, in whatever case and with whatever dashes it is written."""
+        return sha256(code.replace("-", "").lower().encode()).hexdigest()

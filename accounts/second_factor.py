@@ -1,37 +1,45 @@
-"""The optional second factor at sign-in: a code from an app, or a backup code.
+"""The second factor at sign-in: a code from an app, or a backup code.
 
-django-otp stores the devices and throttles wrong codes. Each site has its own pages; this module
-holds what both share.
+Members may have one. Staff who can do more than look must have one (`needs_factor`). Each site has
+its own pages; this module holds what both share.
 """
 
 from __future__ import annotations
 
+import os
 import textwrap
 from base64 import b32encode
 from collections.abc import Callable
 from typing import ClassVar
+from urllib.parse import quote, urlencode
 
 import segno
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django_otp import devices_for_user, user_has_device
-from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
-from django_otp.plugins.otp_totp.models import TOTPDevice
+from django_otp import login
+
+from accounts.models import CODE_LENGTH, BackupCode, SecondFactor
+from audit.models import AuditAction
+from audit.people import record_on_user
 
 BACKUP_CODES = 10
+BACKUP_CODE_BYTES = 10  # 16 characters
 WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
 
 
 class SecondFactorMiddleware:
     """Redirects users who must still show their second factor to the page that asks for it.
 
-    Each site subclasses this and names its views.
+    Staff who need one and have none are redirected to the page that sets it up. Each site
+    subclasses this and names its views.
     """
 
     prefix: ClassVar[str]  # of the site's paths
     page: ClassVar[str]  # the view that asks for the second factor
+    enrol_page: ClassVar[str] = ""  # the view that sets one up, where some people must have one
     open_views: ClassVar[frozenset[str]]  # views that do not require it
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -44,15 +52,46 @@ class SecondFactorMiddleware:
         if not request.path_info.startswith(self.prefix):  # path_info has no mount prefix
             return None
         name = request.resolver_match and request.resolver_match.view_name
-        if name == self.page or name in self.open_views or not must_show_factor(request):
+        if name in self.open_views:
             return None
-        return HttpResponseRedirect(reverse(self.page))
+        if must_show_factor(request):
+            return None if name == self.page else HttpResponseRedirect(reverse(self.page))
+        if self.enrol_page in ("", name) or not must_set_up_factor(request):
+            return None
+        return HttpResponseRedirect(reverse(self.enrol_page))
 
 
 def must_show_factor(request: HttpRequest) -> bool:
     """Whether the user has a second factor that this session has not shown."""
     user = request.user
-    return user.is_authenticated and not is_verified(request) and user_has_device(user)
+    return user.is_authenticated and not is_verified(request) and has_factor(user)
+
+
+def must_set_up_factor(request: HttpRequest) -> bool:
+    """Whether the user needs a second factor and has none."""
+    user = request.user
+    if not isinstance(user, User) or is_verified(request):
+        return False
+    return needs_factor(user) and not has_factor(user)
+
+
+def needs_factor(user: User) -> bool:
+    """Whether this person must have a second factor: staff with a permission beyond looking.
+
+    Every permission but `view_…` counts, so that a new permission to move money, to reveal codes or
+    to manage access counts without being listed anywhere.
+    """
+    if not user.is_staff:
+        return False
+    return user.is_superuser or any(
+        not permission.partition(".")[2].startswith("view_")
+        for permission in user.get_all_permissions()
+    )
+
+
+def has_factor(user: User) -> bool:
+    """Whether the user has set up a second factor."""
+    return SecondFactor.objects.filter(user=user, confirmed=True).exists()
 
 
 def is_verified(request: HttpRequest) -> bool:
@@ -60,37 +99,85 @@ def is_verified(request: HttpRequest) -> bool:
     return bool(request.user.is_verified())  # type: ignore[union-attr]  # added by OTPMiddleware
 
 
-def forget_second_factors(*, user: User) -> int:
-    """Deletes the user's devices, so that a password is enough again. Returns how many."""
-    devices = list(devices_for_user(user, confirmed=None))
-    for device in devices:
-        device.delete()
-    return len(devices)
+@transaction.atomic
+def check_code(*, user: User, code: str) -> SecondFactor | None:
+    """The user's second factor if the code is right; it is then used up. None otherwise.
+
+    A wrong code is recorded in the audit trail. A code that comes too soon after a wrong one is
+    refused without being looked at, and is not recorded.
+    """
+    factors = SecondFactor.objects.select_for_update().filter(user=user, confirmed=True)
+    factor = factors.first()
+    if factor is None or not factor.verify_is_allowed()[0]:
+        return None
+    if not factor.verify_token(code):
+        record_on_user(user, AuditAction.SECOND_FACTOR_REFUSED, actor=user)
+        return None
+    if len(code) > CODE_LENGTH:
+        left = factor.backup_codes.count()
+        note = f"Codes left: {left}"
+        record_on_user(user, AuditAction.BACKUP_CODE_USED, actor=user, note=note)
+    return factor
 
 
-def waiting_device(user: User) -> TOTPDevice:
-    """The device that waits for its first code. A reloaded page gets the same device."""
-    waiting = TOTPDevice.objects.filter(user=user, confirmed=False).order_by("pk")
-    return waiting.first() or TOTPDevice.objects.create(user=user, confirmed=False, name="app")
-
-
-def qr_code(device: TOTPDevice) -> str:
-    """The QR code that an app scans, as a data URI."""
-    uri: str = segno.make(device.config_url).svg_data_uri(scale=5, border=2, light="#ffffff")
-    return uri
-
-
-def typed_key(device: TOTPDevice) -> str:
-    """The key of the QR code for typing, in groups of four characters."""
-    return " ".join(textwrap.wrap(b32encode(device.bin_key).decode(), 4))
+def show_factor(request: HttpRequest, code: str) -> bool:
+    """Marks the session as verified if the code is right. Returns whether it is."""
+    user = request.user
+    factor = check_code(user=user, code=code) if isinstance(user, User) else None
+    if factor is not None:
+        login(request, factor)
+    return factor is not None
 
 
 @transaction.atomic
-def confirm_device(device: TOTPDevice) -> list[str]:
-    """Turns the second factor on. Returns the backup codes, which cannot be shown again."""
-    device.confirmed = True
-    device.save()
-    backup = StaticDevice.objects.create(user=device.user, name="backup")
-    codes = [StaticToken.random_token() for _ in range(BACKUP_CODES)]
-    StaticToken.objects.bulk_create(StaticToken(device=backup, token=code) for code in codes)
+def forget_second_factors(*, user: User, actor: User | None) -> int:
+    """Deletes the user's second factor and its backup codes. Returns how many there were."""
+    removed = SecondFactor.objects.filter(user=user).delete()[1].get("accounts.SecondFactor", 0)
+    if removed:
+        record_on_user(user, AuditAction.SECOND_FACTOR_RESET, actor=actor)
+    return removed
+
+
+def waiting_factor(user: User) -> SecondFactor:
+    """The second factor that waits for its first code. A reloaded page gets the same one."""
+    return SecondFactor.objects.get_or_create(user=user, defaults={"confirmed": False})[0]
+
+
+@transaction.atomic
+def confirm_factor(*, user: User, code: str) -> list[str] | None:
+    """Turns the second factor on. Returns the backup codes, which cannot be shown again.
+
+    None if the code is wrong, or if another request has turned it on already.
+    """
+    waiting = SecondFactor.objects.select_for_update().filter(user=user, confirmed=False)
+    factor = waiting.first()
+    if factor is None or not factor.verify_token(code):
+        return None
+    factor.confirmed = True
+    factor.save()
+    codes = [_new_backup_code() for _ in range(BACKUP_CODES)]
+    BackupCode.objects.bulk_create(
+        BackupCode(factor=factor, digest=BackupCode.digest_of(code)) for code in codes
+    )
+    record_on_user(user, AuditAction.SECOND_FACTOR_SET_UP, actor=user)
     return codes
+
+
+def _new_backup_code() -> str:
+    """A random code in groups of four characters, such as `abcd-2345-efgh-67ij`."""
+    return "-".join(textwrap.wrap(b32encode(os.urandom(BACKUP_CODE_BYTES)).decode().lower(), 4))
+
+
+def qr_code(factor: SecondFactor) -> str:
+    """The QR code that an app scans, as a data URI."""
+    issuer = settings.OTP_TOTP_ISSUER
+    label = quote(f"{issuer}:{factor.user.get_username()}")
+    facts = urlencode({"secret": b32encode(factor.key).decode(), "issuer": issuer}, quote_via=quote)
+    image = segno.make(f"otpauth://totp/{label}?{facts}")
+    uri: str = image.svg_data_uri(scale=5, border=2, light="#ffffff")
+    return uri
+
+
+def typed_key(factor: SecondFactor) -> str:
+    """The key of the QR code for typing, in groups of four characters."""
+    return " ".join(textwrap.wrap(b32encode(factor.key).decode(), 4))

@@ -2,7 +2,8 @@
 
     .venv/bin/python docs/screenshots.py http://127.0.0.1:8000 USERNAME [MERCHANT_EMAIL]
 
-USERNAME is a member of staff. MERCHANT_EMAIL is the owner of a merchant account; without it, the
+USERNAME is a member of staff who has set up a second factor; the script asks for its current code,
+or reads SCREENSHOT_CODE. MERCHANT_EMAIL is the owner of a merchant account; without it, the
 pages of the merchant site are left out. The passwords come from SCREENSHOT_PASSWORD and
 SCREENSHOT_MERCHANT_PASSWORD, or from a prompt. The script only reads pages. CHROMIUM is the path of
 the browser (default: /usr/bin/chromium).
@@ -72,6 +73,11 @@ def _sign_in(page: Page, username: str, password: str) -> None:
     page.fill("[name=username]", username)
     page.fill("[name=password]", password)
     page.click("[type=submit]")
+    page.wait_for_url("**/admin/**")
+    if page.url.endswith("/two-factor/"):
+        code = os.environ.get("SCREENSHOT_CODE") or getpass(f"Code of {username}'s second factor: ")
+        page.fill("[name=code]", code)
+        page.press("[name=code]", "Enter")
     page.wait_for_url("**/admin/")
 
 

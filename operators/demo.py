@@ -160,6 +160,7 @@ def welcome(demo: Demo, *, base_url: str) -> str:
 API      {base_url}{API_BASE}
 Docs     {base_url}/docs/
 Admin    {base_url}/admin/   user {ADMIN}, password {password}
+         (at the first sign-in you set up a second factor, with an authenticator app)
 Merchant {base_url}/merchant/   email {OWNER}, password {owner_password}
 API key  {demo.api_key}
 

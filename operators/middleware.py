@@ -4,8 +4,12 @@ from accounts.second_factor import SecondFactorMiddleware
 
 
 class StaffSecondFactorMiddleware(SecondFactorMiddleware):
-    """Asks staff for their second factor before it shows any other page of the back office."""
+    """Asks staff for their second factor before it shows any other page of the back office.
+
+    Staff who need one and have none can only set it up, or sign out.
+    """
 
     prefix = "/admin/"
     page = "two_factor"
+    enrol_page = "two_factor_enrol"
     open_views = frozenset({"admin:login", "admin:logout"})

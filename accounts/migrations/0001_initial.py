@@ -4,6 +4,7 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
+from django.conf import settings
 from django.db import migrations, models
 
 import accounts.addresses
@@ -13,7 +14,9 @@ import accounts.models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = []
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
 
     operations = [
         migrations.CreateModel(
@@ -155,6 +158,85 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("rate_limit_per_minute__gte", 1)),
                 name="accounts_apiclient_rate_limit_is_positive",
+            ),
+        ),
+        migrations.CreateModel(
+            name="SecondFactor",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The human-readable name of this device.", max_length=64
+                    ),
+                ),
+                (
+                    "confirmed",
+                    models.BooleanField(default=True, help_text="Is this device ready for use?"),
+                ),
+                (
+                    "throttling_failure_timestamp",
+                    models.DateTimeField(
+                        blank=True,
+                        default=None,
+                        help_text="A timestamp of the last failed verification attempt. Null if last attempt succeeded.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "throttling_failure_count",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Number of successive failed attempts."
+                    ),
+                ),
+                ("sealed_key", models.BinaryField(default=accounts.models.new_factor_key)),
+                ("drift", models.SmallIntegerField(default=0)),
+                ("last_step", models.BigIntegerField(default=-1)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        help_text="The user that this device belongs to.",
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="BackupCode",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "factor",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="backup_codes",
+                        to="accounts.secondfactor",
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddConstraint(
+            model_name="secondfactor",
+            constraint=models.UniqueConstraint(
+                fields=("user",), name="accounts_secondfactor_one_per_user"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="backupcode",
+            constraint=models.UniqueConstraint(
+                fields=("factor", "digest"), name="accounts_backupcode_once"
             ),
         ),
     ]

@@ -32,6 +32,7 @@ class Context(Enum):
     VOUCHER_CODE = b"voucher-code"
     REPLAY_BODY = b"replay-body"
     ROOT = b"root"
+    SECOND_FACTOR = b"second-factor"
 
 
 class BadKeys(ValueError):

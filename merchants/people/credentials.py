@@ -2,13 +2,12 @@
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.second_factor import confirm_device, forget_second_factors
+from accounts.second_factor import confirm_factor, forget_second_factors
 from audit.models import AuditAction
 from audit.services import record_action
 from merchants.email.outbox import email_owners
-from merchants.models import MemberSession
+from merchants.models import MemberSession, Membership
 from merchants.people.sessions import end_member_sessions
 
 
@@ -23,18 +22,38 @@ def change_password(*, user: User, password: str) -> None:
 
 
 @transaction.atomic
-def turn_factor_on(*, device: TOTPDevice) -> list[str]:
-    """Confirms the second factor. Returns its backup codes, to be shown once."""
-    codes = confirm_device(device)
-    _record_and_email(device.user, "Second factor turned on")
+def turn_factor_on(*, user: User, code: str) -> list[str] | None:
+    """Confirms the second factor. Returns its backup codes, to be shown once; None if the code is
+    wrong."""
+    codes = confirm_factor(user=user, code=code)
+    if codes is not None:
+        _record_and_email(user, "Second factor turned on")
     return codes
 
 
 @transaction.atomic
 def turn_factor_off(*, user: User) -> None:
     """Deletes the second factor and its backup codes."""
-    forget_second_factors(user=user)
+    forget_second_factors(user=user, actor=user)
     _record_and_email(user, "Second factor turned off")
+
+
+@transaction.atomic
+def reset_factor(*, user: User, actor: User | None) -> int:
+    """Deletes the second factor of somebody who lost it: a member, or staff.
+
+    The owners of a member's account receive an email. Returns how many factors there were.
+    """
+    forgotten = forget_second_factors(user=user, actor=actor)
+    membership = Membership.objects.select_related("account").filter(user=user).first()
+    if forgotten and membership is not None:
+        email_owners(
+            account=membership.account,
+            change="Second factor removed by our staff",
+            actor=actor,
+            facts={"Person": user.email},
+        )
+    return forgotten
 
 
 def _record_and_email(user: User, change: str) -> None:

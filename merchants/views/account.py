@@ -8,11 +8,20 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django_otp import login, match_token, user_has_device
+from django_otp import login
 
 from accounts.form_fields import posted
 from accounts.password_forms import LimitedPasswordChangeForm
-from accounts.second_factor import WRONG_CODE, must_show_factor, qr_code, typed_key, waiting_device
+from accounts.second_factor import (
+    WRONG_CODE,
+    check_code,
+    has_factor,
+    must_show_factor,
+    qr_code,
+    show_factor,
+    typed_key,
+    waiting_factor,
+)
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.sessions import end_member_sessions, sessions_of
@@ -29,10 +38,11 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         "merchants/account.html",
         title="Account",
-        has_factor=user_has_device(member.user),
+        has_factor=has_factor(member.user),
         sessions=sessions_of(member.user)[:100],
         this_session=request.session.session_key,
         session_hours=settings.MERCHANT_SESSION_HOURS,
+        idle_minutes=settings.MERCHANT_SESSION_IDLE_MINUTES,
     )
 
 
@@ -67,9 +77,7 @@ def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
         return HttpResponseRedirect(reverse("merchants:overview"))
     form = CodeForm(posted(request))
     if form.is_valid():
-        device = match_token(member.user, form.cleaned_data["code"])
-        if device is not None:
-            login(request, device)
+        if show_factor(request, form.cleaned_data["code"]):
             return HttpResponseRedirect(reverse("merchants:overview"))
         form.add_error("code", WRONG_CODE)
     return TemplateResponse(
@@ -84,18 +92,18 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
 
     The answer then shows the backup codes, which no other page shows.
     """
-    if user_has_device(member.user):
+    if has_factor(member.user):
         messages.info(
             request, "You already have a second factor. To replace it, turn it off first."
         )
         return _back()
-    device = waiting_device(member.user)
+    factor = waiting_factor(member.user)
     form = CodeForm(posted(request))
     form.fields["code"].help_text = "Enter the six digits that your app shows now."
     if form.is_valid():
-        if device.verify_token(form.cleaned_data["code"]):
-            codes = turn_factor_on(device=device)
-            login(request, device)
+        codes = turn_factor_on(user=member.user, code=form.cleaned_data["code"])
+        if codes is not None:
+            login(request, factor)
             return show(
                 request, member, "merchants/backup_codes.html", title="Backup codes", codes=codes
             )
@@ -106,8 +114,8 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/two_factor_on.html",
         title="Turn on a second factor",
         form=form,
-        qr=qr_code(device),
-        key=typed_key(device),
+        qr=qr_code(factor),
+        key=typed_key(factor),
     )
 
 
@@ -115,11 +123,11 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
     """Turns the second factor off, after one more of its codes."""
-    if not user_has_device(member.user):
+    if not has_factor(member.user):
         return _back()
     form = CodeForm(posted(request))
     if form.is_valid():
-        if match_token(member.user, form.cleaned_data["code"]) is not None:
+        if check_code(user=member.user, code=form.cleaned_data["code"]) is not None:
             turn_factor_off(user=member.user)
             messages.success(request, "Your second factor was turned off.")
             return _back()

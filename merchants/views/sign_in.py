@@ -5,10 +5,8 @@ moves the token into the session and redirects, so the browser's address bar and
 too. Opening a link does not use it up, because mail programs open links as well.
 """
 
-from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.contrib.auth.forms import SetPasswordForm
@@ -17,7 +15,6 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -31,7 +28,6 @@ from merchants.people.password_resets import ask_for_reset, find_reset
 from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "accounts.sign_in.PasswordBackend"
-SESSION_LIFE = timedelta(hours=settings.MERCHANT_SESSION_HOURS)
 JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 
 
@@ -43,11 +39,6 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     next_page = "merchants:overview"
     extra_context = {"title": "Sign in"}
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        answer = super().form_valid(form)
-        _limit(self.request)
-        return answer
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if find_member(request) is not None:
@@ -158,14 +149,8 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
     for place in (JOIN, RESET):
         request.session.pop(place, None)
     login(request, user, backend=BACKEND)
-    _limit(request)
     messages.success(request, words)
     return HttpResponseRedirect(reverse("merchants:overview"))
-
-
-def _limit(request: HttpRequest) -> None:
-    """Sets a fixed end for the session. A number of seconds would restart at each change to it."""
-    request.session.set_expiry(timezone.now() + SESSION_LIFE)
 
 
 def _dead_link(request: HttpRequest, words: str) -> HttpResponse:

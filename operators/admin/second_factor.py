@@ -1,4 +1,4 @@
-"""The pages on which staff set up their second factor, and enter its code after the log-in."""
+"""The pages on which staff set up their second factor, and enter its code after the sign-in."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django_otp import login, match_token, user_has_device
+from django_otp import login
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import SecondFactorCodeField, posted
 from accounts.second_factor import (
     WRONG_CODE,
-    confirm_device,
+    confirm_factor,
+    has_factor,
     must_show_factor,
+    needs_factor,
     qr_code,
+    show_factor,
     typed_key,
-    waiting_device,
+    waiting_factor,
 )
 from operators.admin.base import site_page, staff_of
 
@@ -35,19 +38,21 @@ def check(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:index"))
     form = CodeForm(posted(request))
     if form.is_valid():
-        device = match_token(request.user, form.cleaned_data["code"])
-        if device is not None:
-            login(request, device)
+        if show_factor(request, form.cleaned_data["code"]):
             return HttpResponseRedirect(reverse("admin:index"))
         form.add_error("code", WRONG_CODE)
     return site_page(
         request,
-        "admin/confirm.html",
+        "admin/two_factor.html",
         title="Second factor",
-        question="To finish logging in, show your second factor.",
+        question="To finish signing in, show your second factor.",
+        facts=[
+            "If you lost your phone and have no backup code, ask an administrator to remove your"
+            " second factor, under Staff. Then you can set up a new one."
+        ],
         form=form,
         button="Continue",
-        back=reverse("admin:login"),
+        locked=True,
     )
 
 
@@ -56,36 +61,40 @@ def enrol(request: HttpRequest) -> HttpResponse:
 
     The answer then shows the backup codes, which no other page shows.
     """
-    if user_has_device(request.user):
+    user = staff_of(request)
+    if has_factor(user):
         messages.info(
             request, "You already have a second factor. To replace it, ask an administrator."
         )
         return HttpResponseRedirect(reverse("admin:index"))
-    device = waiting_device(staff_of(request))
+    factor = waiting_factor(user)
     form = CodeForm(posted(request))
     form.fields["code"].help_text = "Enter the six digits that your app shows now."
     if form.is_valid():
-        if device.verify_token(form.cleaned_data["code"]):
-            codes = confirm_device(device)
-            login(request, device)
-            return site_page(
-                request,
-                "admin/secret.html",
-                title="Backup codes",
-                warning="Your second factor is on. If you lose your phone, enter one of these codes"
-                " instead. Each works once. They are shown only now, so save them in a safe place.",
-                groups=[{"title": "", "parts": {f"Code {n}": c for n, c in enumerate(codes, 1)}}],
-                back=reverse("admin:index"),
-            )
+        codes = confirm_factor(user=user, code=form.cleaned_data["code"])
+        if codes is not None:
+            login(request, factor)
+            return _show_backup_codes(request, codes)
         form.add_error("code", WRONG_CODE)
     return site_page(
         request,
         "admin/two_factor_enrol.html",
-        title="Turn on a second factor",
-        question="Scan this QR code with an authenticator app, then enter the code that it shows.",
-        qr=qr_code(device),
-        key=typed_key(device),
+        title="Set up your second factor",
+        required=needs_factor(user),
+        locked=needs_factor(user),
+        qr=qr_code(factor),
+        key=typed_key(factor),
         form=form,
         button="Turn on",
         back=reverse("admin:index"),
+    )
+
+
+def _show_backup_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
+    return site_page(
+        request,
+        "admin/backup_codes.html",
+        title="Backup codes",
+        codes=codes,
+        next=reverse("admin:index"),
     )

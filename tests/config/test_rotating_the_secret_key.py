@@ -12,14 +12,13 @@ from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.second_factor import confirm_device, waiting_device
 from merchants.email.sending import sweep_emails
 from merchants.models import MemberSession, Role
 from merchants.people.invitations import invite_person
 from operators.telegram import webhook
 from operators.telegram.buttons import Action, Forged, Press, decode, encode
-from tests.merchants.people import PASSWORD, make_member
-from tests.operators.back_office import make_staff
+from tests.merchants.people import PASSWORD, end_of, make_member
+from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -31,26 +30,21 @@ Works = Callable[[], bool]
 def member_session() -> Works:
     member, browser = make_member(), Client()
     browser.post("/merchant/sign-in/", {"username": member.user.email, "password": PASSWORD})
-    ends = browser.session.get_expiry_date()
+    ends = end_of(browser)
 
     def works() -> bool:
-        signed_in = browser.get("/merchant/account/").status_code == 200
-        if signed_in:
-            assert browser.session.get_expiry_date() == ends
+        is_in = browser.get("/merchant/account/").status_code == 200
+        if is_in:
+            assert end_of(browser) == ends
             assert MemberSession.objects.get().session_id == browser.session.session_key
-        return signed_in
+        return is_in
 
     return works
 
 
 def staff_session() -> Works:
     """A session that has shown its second factor; the rotation does not ask for it again."""
-    staff = make_staff()
-    device = waiting_device(staff)
-    (backup, *_) = confirm_device(device)
-    browser = Client()
-    browser.force_login(staff)
-    browser.post("/admin/two-factor/", {"code": backup})
+    browser = signed_in(make_staff())
     return lambda: browser.get("/admin/password_change/").status_code == 200
 
 

@@ -10,14 +10,15 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_o
 import pytest
 from django.contrib.auth.models import User
 from django_otp.oath import totp
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.models import SecondFactor
 from tests.browsing import PASSWORD
 from tests.live import LiveServer, live_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LIMIT = 3
+ENROL = "/admin/two-factor/enrol/"  # where staff without a second factor arrive
 
 
 @pytest.fixture
@@ -64,18 +65,23 @@ def test_too_many_wrong_passwords_lock_out_only_that_address(server: LiveServer)
     assert guesses[-1] == 429
 
     assert Browser(server).log_in("anna", PASSWORD)[0] == 429
-    assert Browser(server, "203.0.113.6").log_in("anna", PASSWORD) == (200, "/admin/")
-    assert Browser(server).log_in("ben", PASSWORD) == (200, "/admin/")
+    assert Browser(server, "203.0.113.6").log_in("anna", PASSWORD) == (
+        200,
+        ENROL,
+    )
+    assert Browser(server).log_in("ben", PASSWORD) == (200, ENROL)
 
 
 def test_an_enrolled_second_factor_is_required(server: LiveServer) -> None:
     anna = Browser(server)
-    assert anna.log_in("anna", PASSWORD) == (200, "/admin/")
-    _, _, page = anna.open("/admin/two-factor/enrol/")
+    assert anna.log_in("anna", PASSWORD) == (200, ENROL)
+    _, _, page = anna.open(ENROL)
     assert "data:image/svg" in page
-    device = TOTPDevice.objects.get()
-    _, _, page = anna.open("/admin/two-factor/enrol/", code=f"{totp(device.bin_key):06d}")
-    (backup, *_) = re.findall(r'value="([a-z0-9]{8})"', page)
+    device = SecondFactor.objects.get()
+    _, _, page = anna.open(ENROL, code=f"{totp(device.key):06d}")
+    shown = re.search(r'aria-label="Backup codes">([^<]+)<', page)
+    assert shown is not None
+    backup = shown.group(1).split()[0]
 
     again = Browser(server)
     assert again.log_in("anna", PASSWORD) == (200, "/admin/two-factor/")
@@ -83,10 +89,10 @@ def test_an_enrolled_second_factor_is_required(server: LiveServer) -> None:
     assert again.open("/admin/two-factor/", code=backup)[1] == "/admin/"
     assert again.open("/admin/catalogue/product/")[1] == "/admin/catalogue/product/"
 
-    TOTPDevice.objects.update(last_t=-1)  # allows the code that confirmed the device again
+    SecondFactor.objects.update(last_step=-1)  # allows the code that confirmed the device again
     third = Browser(server)
     third.log_in("anna", PASSWORD)
-    assert third.open("/admin/two-factor/", code=f"{totp(device.bin_key):06d}")[1] == "/admin/"
+    assert third.open("/admin/two-factor/", code=f"{totp(device.key):06d}")[1] == "/admin/"
 
 
 def test_a_form_without_a_csrf_token_is_refused(server: LiveServer) -> None:

@@ -1,6 +1,7 @@
 """Makes members of accounts, and browsers in which they are signed in."""
 
 import itertools
+from datetime import datetime
 from functools import cache
 
 from django.contrib.auth.hashers import make_password
@@ -8,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from accounts.models import Account
+from accounts.sessions import SessionStore
 from merchants.models import Membership, Role
 from tests.factories import make_account
 
@@ -37,3 +39,8 @@ def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -
     if user is not None:
         browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
     return browser
+
+
+def end_of(browser: Client) -> datetime:
+    """The fixed end of the browser's session. It ends sooner if nobody uses it."""
+    return SessionStore(browser.session.session_key).end

@@ -6,9 +6,8 @@ import pytest
 from django.core import mail
 from django.test import Client
 from django_otp.oath import totp
-from django_otp.plugins.otp_static.models import StaticDevice
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.models import SecondFactor
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership
 from tests.merchants.people import PASSWORD, make_member
@@ -36,8 +35,8 @@ def sign_in(member: Membership) -> Client:
 
 def code_now() -> str:
     """The code that the app shows now. It counts as new, although it may have been used."""
-    TOTPDevice.objects.update(last_t=-1)
-    return f"{totp(TOTPDevice.objects.get().bin_key):06d}"
+    SecondFactor.objects.update(last_step=-1)
+    return f"{totp(SecondFactor.objects.get().key):06d}"
 
 
 def enrol(browser: Client) -> list[str]:
@@ -74,7 +73,7 @@ def test_the_apps_code_opens_the_session(member: Membership) -> None:
     assert "This code is wrong" in browser.post(CHECK, {"code": "000000"}).content.decode()
     assert not sees_the_page(browser)
 
-    TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
     assert browser.post(CHECK, {"code": code_now()})["Location"] == "/merchant/"
     assert sees_the_page(browser)
 
@@ -106,7 +105,7 @@ def test_turning_it_off_needs_a_code(member: Membership) -> None:
 
     browser.post(OFF, {"code": "wrong"})
     assert not sees_the_page(sign_in(member))
-    StaticDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
 
     assert sign_in(member).post(OFF, {"code": codes[0]})["Location"] == CHECK
     assert not sees_the_page(sign_in(member))

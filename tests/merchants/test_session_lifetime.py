@@ -1,15 +1,14 @@
 """A session ends at a fixed time, and the account page lists no ended session."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
 from merchants.email.secret_links import sign_reset
 from merchants.models import MemberSession
-from tests.merchants.people import PASSWORD, make_member
+from tests.merchants.people import PASSWORD, end_of, make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -24,27 +23,23 @@ def sign_in(email: str) -> Client:
     return browser
 
 
-def ends_at(browser: Client) -> datetime:
-    return Session.objects.get(pk=browser.session.session_key).expire_date
-
-
 @pytest.mark.parametrize("page", ["/merchant/join/?token=x", "/merchant/password/new/?token=x"])
 def test_opening_a_link_does_not_prolong_the_session(page: str) -> None:
     browser = sign_in(make_member().user.email)
-    before = ends_at(browser)
+    before = end_of(browser)
 
     browser.get(page)
 
-    assert ends_at(browser) == before
+    assert end_of(browser) == before
 
 
 def test_a_new_password_does_not_prolong_the_session() -> None:
     browser = sign_in(make_member().user.email)
-    before = ends_at(browser)
+    before = end_of(browser)
 
     browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
 
-    assert ends_at(browser) == before
+    assert end_of(browser) == before
 
 
 def test_after_a_new_password_only_this_session_is_listed() -> None:
@@ -71,4 +66,4 @@ def test_after_a_reset_only_the_new_session_is_listed() -> None:
     browser.get("/merchant/account/")
     (session,) = MemberSession.objects.filter(user=member.user)
     assert session.session_id == browser.session.session_key
-    assert ends_at(browser) < timezone.now() + timedelta(hours=12, minutes=1)
+    assert end_of(browser) < timezone.now() + timedelta(hours=12, minutes=1)

@@ -10,8 +10,10 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django_otp import DEVICE_ID_SESSION_KEY
 
 import operators.admin  # noqa: F401  registers the pages
+from accounts.models import SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import VoucherCode
@@ -102,11 +104,22 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
     return user
 
 
-def signed_in(user: User | None = None) -> Client:
-    """A browser in which this person is signed in, or a superuser if none is given."""
-    browser = Client()
-    browser.force_login(user or make_staff(superuser=True))
+def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
+    """A browser in which this person is signed in with a second factor; a superuser if nobody is
+    given."""
+    browser = Client(enforce_csrf_checks=csrf)
+    user = user or make_staff(superuser=True)
+    browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    show_factor(browser, user)
     return browser
+
+
+def show_factor(browser: Client, user: User) -> None:
+    """Marks the browser's session as one that has shown a second factor, and sets that up."""
+    factor, _ = SecondFactor.objects.get_or_create(user=user)
+    session = browser.session
+    session[DEVICE_ID_SESSION_KEY] = factor.persistent_id
+    session.save()
 
 
 def shown_models() -> list[Any]:

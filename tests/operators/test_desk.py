@@ -32,9 +32,7 @@ CONFIRMED = {"confirmed": "1", "reason": "other"}
 
 
 def browser_of(user: User) -> Client:
-    browser = Client()
-    browser.force_login(user)
-    return browser
+    return signed_in(user)
 
 
 def operator_browser(**fields: Any) -> tuple[User, Client]:

@@ -6,11 +6,12 @@ import os
 import pytest
 from pytest_django import Settings
 
+from accounts.models import SecondFactor
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from operators.reconcile import reconcile
 from operators.reseal import reseal_all, retire_keys
-from tests.factories import Merchant, add_codes, make_product, own_shelf
+from tests.factories import Merchant, add_codes, make_operator, make_product, own_shelf
 
 pytestmark = pytest.mark.django_db
 
@@ -22,10 +23,12 @@ def new_key(key_id: int) -> str:
 def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings: Settings) -> None:
     product = make_product(codes=3)
     bought = merchant.buy("one", product_id=product.pk, quantity=1)
+    factor = SecondFactor.objects.create(user=make_operator().user)
+    key = factor.key
     settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
-    assert reseal_all() == {"codes": 3, "replays": 1}
-    assert reseal_all() == {"codes": 0, "replays": 0}
+    assert reseal_all() == {"second_factors": 1, "codes": 3, "replays": 1}
+    assert reseal_all() == {"second_factors": 0, "codes": 0, "replays": 0}
     assert retire_keys() == [9]
 
     settings.CODE_ENCRYPTION_KEYS = settings.CODE_ENCRYPTION_KEYS[:1]
@@ -33,6 +36,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     add_codes(own_shelf(product), 1)
     for row in VoucherCode.objects.all():
         assert bytes(row.sealed)[0] == 9
+    assert SecondFactor.objects.get().key == key
     assert bytes(IdempotencyRecord.objects.get().response or b"")[0] == 9
     reference = bought.json()["data"]["reference"]
     assert merchant.get(f"/orders/{reference}").json()["data"] == bought.json()["data"]

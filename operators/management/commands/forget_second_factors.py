@@ -3,9 +3,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from accounts.second_factor import forget_second_factors
 from config.command_line import JSONCommand
 from config.inputs import InputProblem
+from merchants.people.credentials import reset_factor
 
 
 class Command(JSONCommand):
@@ -18,4 +18,5 @@ class Command(JSONCommand):
         user = User.objects.filter(username=options["username"]).first()
         if user is None:
             raise InputProblem(f"There is no user {options['username']!r}.")
-        return {"username": user.username, "forgotten": forget_second_factors(user=user)}
+        forgotten = reset_factor(user=user, actor=None)
+        return {"username": user.username, "forgotten": forgotten}

@@ -11,7 +11,9 @@ for (const part of document.querySelectorAll("[data-live]")) {
         if (document.hidden) return;
         let fresh = null;
         try {
-            const answer = await fetch(part.dataset.live);
+            const answer = await fetch(part.dataset.live, {
+                headers: {"X-Reload": "1"}, // does not count as use of the session
+            });
             // A redirect to the log-in page means that the session has ended.
             if (answer.ok && !answer.redirected) fresh = await answer.text();
         } catch {

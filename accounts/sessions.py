@@ -1,0 +1,74 @@
+"""The sessions of members and staff: each ends at a fixed time, and after a time without use.
+
+This module is Django's SESSION_ENGINE. Both limits are the session row's `expire_date`, which
+Django checks whenever it loads a session. The browser's cookie limits nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends import db
+from django.contrib.sessions.models import Session
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+IDLE = "idle_minutes"  # the key in the session
+WRITTEN_EVERY = timedelta(minutes=1)
+RELOAD_HEADER = "X-Reload"  # sent by pages that reload themselves (operators/static/)
+
+
+class SessionStore(db.SessionStore):
+    """A session in the database whose row ends at the earlier of the two limits."""
+
+    row_ends: datetime | None = None  # as it was loaded
+
+    def _get_session_from_db(self) -> Any:
+        row = super()._get_session_from_db()  # type: ignore[misc]  # not in the stubs
+        self.row_ends = row.expire_date if row else None
+        return row
+
+    @property
+    def end(self) -> datetime:
+        """The fixed end of this session."""
+        return super().get_expiry_date()
+
+    def get_expiry_date(self, **kwargs: Any) -> datetime:
+        end = super().get_expiry_date(**kwargs)
+        idle = self.get(IDLE)
+        return end if idle is None else min(end, timezone.now() + timedelta(minutes=idle))
+
+    def note_use(self) -> None:
+        """Moves the end of an idle session. Writes at most once a minute, and never the session's
+        content, so it cannot undo what a concurrent request stores in it."""
+        if self.get(IDLE) is None or self.row_ends is None:
+            return
+        end = self.get_expiry_date()
+        if end - self.row_ends > WRITTEN_EVERY:
+            Session.objects.filter(pk=self.session_key).update(expire_date=end)
+
+
+def limit_session(sender: object, request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """Sets both limits of a new session. A receiver of `user_logged_in`."""
+    if user.is_staff:
+        hours, idle = settings.STAFF_SESSION_HOURS, settings.STAFF_SESSION_IDLE_MINUTES
+    else:
+        hours, idle = settings.MERCHANT_SESSION_HOURS, settings.MERCHANT_SESSION_IDLE_MINUTES
+    # A moment: Django would count a number of seconds from each change of the session.
+    request.session.set_expiry(timezone.now() + timedelta(hours=hours))
+    request.session[IDLE] = idle
+
+
+class SessionUseMiddleware:
+    """Prolongs the session of somebody who uses it. Comes after the session middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        session = getattr(request, "session", None)  # none on a request to the API
+        if session is not None and session.session_key and RELOAD_HEADER not in request.headers:
+            session.note_use()
+        return self.get_response(request)
