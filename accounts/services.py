@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -11,6 +12,8 @@ from django.db import transaction
 from accounts.addresses import clean_networks
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
+from audit.models import AuditAction
+from audit.services import find_changes, record_action
 from config.database.columns import NAME_LENGTH
 from config.inputs import clean_text, find_row
 
@@ -33,6 +36,12 @@ def create_client(
         client.account = find_row(Account.objects.all(), account_id)
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)
     client.save()
+    record_action(
+        actor=None,
+        action=AuditAction.CLIENT_CREATED,
+        on=client,
+        changes=find_changes({}, _shown(client)),
+    )
     return client, issue_key(client=client, actor=None)
 
 
@@ -49,10 +58,14 @@ def change_client(
     `rate_limit` is in requests per minute. Raises InputProblem or ValidationError.
     """
     client = find_row(ApiClient.objects.select_for_update(), client_id)
+    before = _shown(client)
     if enabled is not None:
         client.enabled = enabled
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)
-    client.save()
+    changes = find_changes(before, _shown(client))
+    if changes:
+        client.save()
+        record_action(actor=None, action=AuditAction.CLIENT_CHANGED, on=client, changes=changes)
     return client
 
 
@@ -63,9 +76,15 @@ def change_account(*, account_id: int, enabled: bool | None = None) -> Account:
     Raises InputProblem.
     """
     account = find_row(Account.objects.select_for_update(), account_id)
-    if enabled is not None:
+    if enabled is not None and enabled != account.enabled:
         account.enabled = enabled
         account.save(update_fields=["enabled"])
+        record_action(
+            actor=None,
+            action=AuditAction.ACCOUNT_CHANGED,
+            on=account,
+            changes={"enabled": (not enabled, enabled)},
+        )
     return account
 
 
@@ -84,3 +103,14 @@ def _clean_allowlist(networks: Sequence[str]) -> list[str]:
         return clean_networks(networks)
     except ValidationError as error:
         raise ValidationError({"allowed_networks": error}) from None
+
+
+def _shown(client: ApiClient) -> dict[str, Any]:
+    """What the audit trail shows of a client."""
+    return {
+        "name": client.name,
+        "account": client.account_id,
+        "enabled": client.enabled,
+        "rate_limit_per_minute": client.rate_limit_per_minute,
+        "allowed_networks": list(client.allowed_networks),
+    }

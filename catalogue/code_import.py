@@ -17,6 +17,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from tqdm import tqdm
 
+from audit.models import AuditAction
+from audit.services import record_action
 from catalogue.codes import Code, code_digester, normal_form, seal_code
 from catalogue.models import Shelf
 from catalogue.selectors import find_shelf
@@ -63,8 +65,11 @@ def import_codes(
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     try:
-        with _read_rows(path, doing="Codes") as rows:
+        with _read_rows(path, doing="Codes") as rows, transaction.atomic():
             number = add_codes(shelf=shelf, rows=rows)
+            record_action(
+                actor=None, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
+            )
     except RepeatedCode:
         with _read_rows(path, doing="Looking for repeats") as rows:
             _refuse_repeats(rows)

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from accounts.models import Account
+from audit.models import AuditAction
+from audit.services import record_action
 from catalogue.models import ReferenceLink
 from catalogue.reference_format import validate_reference
 from catalogue.selectors import find_shelf, shelves_on_sale
@@ -12,9 +15,14 @@ from config.inputs import find_row, raise_problems
 
 
 def link_reference(
-    *, account_id: int, reference: str, product_id: int, variation_id: int | None = None
+    *,
+    account_id: int,
+    reference: str,
+    product_id: int,
+    variation_id: int | None = None,
+    actor: User | None,
 ) -> ReferenceLink:
-    """Links the account's `reference` to a shelf; returns the link.
+    """Links the account's `reference` to a shelf; returns the link. `actor` is for the audit trail.
 
     Per account, a shelf has one reference and a reference one shelf: earlier links of both are
     replaced. Raises InputProblem or ValidationError.
@@ -28,6 +36,13 @@ def link_reference(
         links.filter(reference=reference).exclude(shelf=shelf).delete()
         link, _ = links.update_or_create(
             account=account, shelf=shelf, defaults={"reference": reference}
+        )
+        record_action(
+            actor=actor,
+            action=AuditAction.REFERENCE_LINKED,
+            on=link,
+            reference=reference,
+            note=str(shelf),
         )
     return link
 

@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 from django.db import transaction
 from rest_framework import serializers
 
+from audit.models import AuditAction
+from audit.services import record_action
 from catalogue.catalogue_import import (
     CategoryRow,
     FileRow,
@@ -15,6 +17,7 @@ from catalogue.catalogue_import import (
     name_problems,
     save_catalogue,
 )
+from catalogue.models import Product
 from config.database.functions import name_actor
 from config.inputs import InputProblem, raise_problems
 from topups.topup_product_import import TopUpProductRow, save_topup_products
@@ -45,10 +48,15 @@ def import_rows(content: Any, *, actor: str) -> dict[str, dict[str, int]]:
     rows = file.validated_data
     with transaction.atomic():
         name_actor(actor)
-        return {
+        counts = {
             **save_catalogue(categories=rows["categories"], products=rows["products"]),
             **save_topup_products(products=rows["topup_products"]),
         }
+        # The price history holds the old and new prices.
+        record_action(
+            actor=None, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=f"{counts}"
+        )
+        return counts
 
 
 def _read(path: Path) -> Any:

@@ -6,6 +6,8 @@ from hashlib import sha256
 from django.db import transaction
 
 from accounts.models import Account
+from audit.models import AuditAction
+from audit.services import find_changes, record_action
 from config.api.json import money_text
 from config.database.columns import NAME_LENGTH
 from config.inputs import InputProblem, clean_text
@@ -32,6 +34,14 @@ def create_account(
     account = Account(name=name, currency=currency)
     account.full_clean()
     account.save()
+    record_action(
+        actor=None,
+        action=AuditAction.ACCOUNT_CREATED,
+        on=account,
+        changes=find_changes(
+            {}, {"name": account.name, "currency": currency, "wallet": with_wallet}
+        ),
+    )
     if with_wallet:
         open_wallet(account=account)
     if balance:

@@ -81,13 +81,9 @@ def set_reference(
             )  # fmt: skip
         return
     raise_problems(broken_rules(reference))
-    link = link_reference(
-        account_id=account.pk, reference=reference,
+    link_reference(
+        account_id=account.pk, reference=reference, actor=actor,
         product_id=shelf.product_id, variation_id=shelf.variation_id,
-    )  # fmt: skip
-    record_action(
-        actor=actor, action=AuditAction.REFERENCE_LINKED, on=link, reference=reference,
-        note=str(shelf),
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from unfold.widgets import (
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import MAX_OVERLAP_HOURS, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
+from audit.models import AuditAction
 from operators.admin.base import (
     ConfirmForm,
     KeptAdmin,
@@ -65,6 +66,8 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Account)
 class AccountAdmin(KeptAdmin):
+    added_action = AuditAction.ACCOUNT_CREATED
+    changed_action = AuditAction.ACCOUNT_CHANGED
     form = AccountForm
     list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
     list_filter = ("enabled", "currency")
@@ -173,6 +176,8 @@ class RotateForm(ConfirmForm):
 
 @admin.register(ApiClient)
 class ApiClientAdmin(KeptAdmin):
+    added_action = AuditAction.CLIENT_CREATED
+    changed_action = AuditAction.CLIENT_CHANGED
     form = ClientForm
     inlines = (KeyInline,)
     list_display = ("name", "id", "account", "enabled", "live", "limit", "networks", "created_at")

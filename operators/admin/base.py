@@ -30,6 +30,7 @@ from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from config.database.functions import name_actor
+from operators.admin.auditing import AuditedAdmin, read_stored
 
 MASK = "••••••••"
 EMPTY = "-"
@@ -73,7 +74,7 @@ class SearchSelect(AutocompleteSelect):
         return super().optgroups(name, [one for one in ids if len(str(one)) <= ID_DIGITS], attr)
 
 
-class BackOfficeAdmin(ModelAdmin):
+class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     """A model's pages in the back office.
 
     Saving writes only the columns that were changed in the form. A form that was open for a while
@@ -118,6 +119,7 @@ class BackOfficeAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines
         if change:
+            read_stored(obj, form)
             save_changed(obj, form)
         else:
             super().save_model(request, obj, form, change)

@@ -14,6 +14,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
+from audit.models import AuditAction
 from catalogue.models import (
     Category,
     PriceChange,
@@ -181,7 +182,7 @@ class ProductAdmin(BackOfficeAdmin):
         with transaction.atomic():
             obj.shelves.all().delete()
             obj.variations.all().delete()
-            obj.delete()
+            super().delete_model(request, obj)
 
 
 def _holds(product: Product) -> list[tuple[str, int]]:
@@ -283,6 +284,8 @@ class ShelfAdmin(KeptAdmin):
 
 @admin.register(ReferenceLink)
 class ReferenceLinkAdmin(BackOfficeAdmin):
+    added_action = AuditAction.REFERENCE_LINKED
+    deleted_action = AuditAction.REFERENCE_UNLINKED
     list_display = ("reference", "account", "shelf")
     list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
     list_select_related = ("account", "shelf__product", "shelf__variation__product")

@@ -20,6 +20,7 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import display
 
+from audit.models import AuditAction
 from operators.admin.base import EMPTY, BackOfficeAdmin, RecordAdmin, link_to, staff_of
 from operators.models import (
     ONLY_ROW,
@@ -61,6 +62,7 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
 class PlatformSettingsAdmin(BackOfficeAdmin):
     """The only row of settings, so its list leads to its form. It applies from the next order."""
 
+    changed_action = AuditAction.SETTINGS_CHANGED
     form = SettingsForm
     readonly_fields = ("chats",)
     fieldsets = (

@@ -11,6 +11,7 @@ from audit.models import AuditAction, AuditEntry
 from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
+from tests.audited import recorded
 from tests.factories import make_client
 from tests.merchants.people import browser_of, make_member
 
@@ -62,7 +63,7 @@ def test_a_new_client_gets_a_working_key(owner: Membership) -> None:
     assert key.split("_")[1] in page
     assert key not in page
 
-    entries = AuditEntry.objects.filter(actor=developer.user).order_by("pk")
+    entries = recorded().filter(actor=developer.user).order_by("pk")
     assert [one.action for one in entries] == [AuditAction.CLIENT_CREATED, AuditAction.KEY_ISSUED]
     assert told() == [
         f"API client created: {owner.account}",

@@ -21,6 +21,7 @@ class Command(JSONCommand):
             reference=options["reference"],
             product_id=options["product_id"],
             variation_id=options["variation"],
+            actor=None,
         )
         return {
             "account_id": link.account_id,

@@ -1,0 +1,106 @@
+"""Writes an audit entry for everything that a form of the back office saves or deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import BinaryField, Model, QuerySet
+from django.forms.models import model_to_dict
+from django.http import HttpRequest
+
+from audit.models import AuditAction
+from audit.services import Changes, find_changes, record_action
+
+REFERENCE_LENGTH = 64
+RIGHTS = {"groups", "user_permissions", "permissions"}  # audit/people.py records them
+
+
+class AuditedAdmin:
+    """A mixin in front of an admin class: one entry for each form saved, with old and new values.
+
+    A class whose saving calls a service that writes its own entries sets `records_itself`.
+    """
+
+    added_action: ClassVar[AuditAction] = AuditAction.ADDED
+    changed_action: ClassVar[AuditAction] = AuditAction.CHANGED
+    deleted_action: ClassVar[AuditAction] = AuditAction.DELETED
+    records_itself: ClassVar[bool] = False
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
+        super().save_related(request, form, formsets, change)  # type: ignore[misc]
+        changes = {**_of_form(form), **{k: v for each in formsets for k, v in _of_rows(each)}}
+        if not self.records_itself and (changes or not change):
+            action = self.changed_action if change else self.added_action
+            _record(request, action, form.instance, changes)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        if not self.records_itself:
+            _record(request, self.deleted_action, obj, _lost(obj))
+        super().delete_model(request, obj)  # type: ignore[misc]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+
+def read_stored(obj: Model, form: Any) -> None:
+    """Reads the old values of the changed columns into `form.initial`, just before they are saved.
+
+    Locks the row, so that the old values are still true when the new ones are written.
+    """
+    changed = {field.name for field in obj._meta.concrete_fields}.intersection(form.changed_data)
+    rows = type(obj)._default_manager.select_for_update(of=("self",), no_key=True)
+    form.initial |= model_to_dict(rows.get(pk=obj.pk), fields=list(changed))
+
+
+def _of_form(form: Any) -> Changes:
+    names = [name for name in form.changed_data if name not in RIGHTS]
+    after = {name: _plain(form.cleaned_data.get(name)) for name in names}
+    return find_changes({name: _plain(form.initial.get(name)) for name in after}, after)
+
+
+def _of_rows(formset: Any) -> Iterable[tuple[str, tuple[Any, Any]]]:
+    """The changes of an inline, by row: those of a new or deleted row are its text."""
+    kind = formset.model._meta.verbose_name
+    for obj in getattr(formset, "new_objects", ()):
+        yield f"{kind} {obj.pk}", (None, str(obj))
+    for obj, names in getattr(formset, "changed_objects", ()):
+        row = next(row for row in formset.initial_forms if row.instance is obj)
+        for name in names:
+            old, new = row.initial.get(name), row.cleaned_data.get(name)
+            yield f"{kind} {obj.pk}: {name}", (_plain(old), _plain(new))
+    for obj in getattr(formset, "deleted_objects", ()):
+        yield f"{kind} {obj.pk or obj}", (str(obj), None)
+
+
+def _lost(obj: Model) -> Changes:
+    names = [
+        field.name for field in obj._meta.concrete_fields if not isinstance(field, BinaryField)
+    ]
+    return {name: (_plain(obj.serializable_value(name)), None) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it. A row is its id."""
+    if isinstance(value, Model):
+        return value.pk
+    if isinstance(value, QuerySet | list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _record(request: HttpRequest, action: AuditAction, obj: Any, changes: Changes) -> None:
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    record_action(
+        actor=request.user,
+        action=action,
+        on=obj,
+        reference=str(obj)[:REFERENCE_LENGTH],
+        changes=changes,
+    )

@@ -1,0 +1,479 @@
+"""Every form, action and command that changes something leaves a record of who did it.
+
+The tables below are complete: a new page, action or command fails until it has a row.
+"""
+
+import html
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.core.management import call_command
+from django.db.models import Model
+from django.test import Client, RequestFactory
+from django.urls import reverse
+from pytest_django import Settings
+
+from accounts.models import ApiClient
+from audit.models import AuditEntry
+from catalogue.models import Category, VoucherCode
+from merchants.models import Invitation, Role
+from merchants.people.invitations import invite_person
+from operators.demo import CATALOGUE
+from operators.models import (
+    Announcement,
+    AnnouncementState,
+    PlatformSettings,
+)
+from orders.models import Order
+from tests.browsing import PASSWORD
+from tests.factories import (
+    buy_topup,
+    make_account,
+    make_client,
+    make_key,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.merchants.people import make_member
+from tests.operators.back_office import World, form_of, list_url, make_staff, signed_in, url
+from topups.models import Fulfilment, FulfilmentEvent
+from wallets.models import LedgerEntry, Wallet
+
+pytestmark = pytest.mark.django_db
+
+RECORDS: dict[str, type[Model]] = {
+    "audit": AuditEntry,
+    "ledger": LedgerEntry,  # append-only, with the actor of each movement
+    "history": FulfilmentEvent,  # append-only, with the actor of each move
+}
+
+
+@pytest.fixture
+def browser() -> Client:
+    return signed_in()
+
+
+@pytest.fixture
+def world() -> None:
+    World().grow(1)
+
+
+class Watch:
+    """Which records were added since it was made."""
+
+    def __init__(self) -> None:
+        self.before = {name: set(self._ids(name)) for name in RECORDS}
+
+    def _ids(self, name: str) -> list[int]:
+        return list(RECORDS[name]._default_manager.values_list("pk", flat=True))
+
+    def added(self, name: str) -> list[Any]:
+        new = set(self._ids(name)) - self.before[name]
+        return list(RECORDS[name]._default_manager.filter(pk__in=new).order_by("pk"))
+
+
+# --- Forms ---------------------------------------------------------------------------------------
+
+# What to type into the form that adds a row: the rest of the form stays as it is shown.
+NEW: dict[str, Callable[[], dict[str, Any]]] = {
+    "accounts.account": lambda: {"name": "New", "currency": "EUR"},
+    "accounts.apiclient": lambda: {"name": "New"},
+    "auth.group": lambda: {"name": "New"},
+    "auth.user": lambda: {
+        "username": "new",
+        "usable_password": "true",
+        "password1": "a long enough phrase",
+        "password2": "a long enough phrase",
+    },
+    "catalogue.category": lambda: {"name": "New"},
+    "catalogue.product": lambda: {"name": "New", "currency": "USD", "type": "voucher"},
+    "catalogue.referencelink": lambda: {
+        "account": make_account().pk,
+        "shelf": own_shelf(make_product()).pk,
+        "reference": "new",
+    },
+    "merchants.invitation": lambda: {
+        "account": make_account().pk,
+        "email": "new@shop.example",
+        "role": "owner",
+    },
+    "operators.announcementroute": lambda: {
+        "product": make_topup_product().pk,
+        "chat_id": "-1002",
+    },
+    "topups.topupproduct": lambda: {"name": "New", "currency": "USD", "price": "1"},
+}
+# A field of the form that changes a row, its new value, and whether the audit entry shows both.
+CHANGED: dict[str, tuple[str, Any]] = {
+    "accounts.account": ("name", "Renamed"),
+    "accounts.apiclient": ("rate_limit_per_minute", "7"),
+    "auth.group": ("name", "Renamed"),
+    "auth.user": ("email", "renamed@shop.example"),
+    "catalogue.category": ("name", "Renamed"),
+    "catalogue.product": ("name", "Renamed"),
+    "catalogue.referencelink": ("reference", "renamed"),
+    "catalogue.shelf": ("price", "3.50"),
+    "operators.announcementroute": ("chat_id", "-1003"),
+    "operators.platformsettings": ("repeat_minutes", "17"),
+    "topups.topupproduct": ("name", "Renamed"),
+}
+# How to make a row that may be deleted.
+DELETED: dict[str, Callable[[], Model]] = {
+    "auth.group": lambda: row_of("auth.group"),
+    "catalogue.category": lambda: Category.objects.create(name="Old"),
+    "catalogue.product": make_product,
+    "catalogue.referencelink": lambda: row_of("catalogue.referencelink"),
+    "operators.announcementroute": lambda: row_of("operators.announcementroute"),
+    "operators.telegramlink": lambda: row_of("operators.telegramlink"),
+}
+
+
+def forms(verb: str) -> set[str]:
+    """The models whose page lets a superuser do this."""
+    request = RequestFactory().get("/")
+    request.user = type("Chief", (), {"is_superuser": True, "has_perm": lambda *words: True})()
+    return {
+        model._meta.label_lower
+        for model, page in admin.site._registry.items()
+        if getattr(page, f"has_{verb}_permission")(request)
+    }
+
+
+def row_of(label: str) -> Any:
+    """A row that the pages may change; for users, one that is not a member of an account."""
+    if label == "operators.platformsettings":
+        return PlatformSettings.objects.get_or_create()[0]
+    if label == "auth.user":
+        return make_staff()
+    return apps.get_model(label)._default_manager.latest("pk")
+
+
+def test_the_tables_name_every_form() -> None:
+    assert forms("add") == set(NEW)
+    assert forms("change") == set(CHANGED)
+    assert forms("delete") == set(DELETED)
+
+
+@pytest.mark.parametrize("label", sorted(NEW))
+def test_adding_a_row_is_recorded(label: str, browser: Client, world: None) -> None:
+    model: Any = apps.get_model(label)
+    address = reverse(f"admin:{label.replace('.', '_')}_add")
+    typed, before, watch = NEW[label](), set(model.objects.values_list("pk", flat=True)), Watch()
+
+    answer = browser.post(address, {**form_of(browser, address), **typed})
+
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    (made,) = model.objects.exclude(pk__in=before)
+    assert str(made.pk) in {one.object_id for one in about(watch, label)}
+
+
+@pytest.mark.parametrize("label", sorted(CHANGED))
+def test_changing_a_row_is_recorded_with_both_values(
+    label: str, browser: Client, world: None
+) -> None:
+    row, (name, value) = row_of(label), CHANGED[label]
+    old, watch = getattr(row, name), Watch()
+
+    answer = browser.post(url(row), {**form_of(browser, url(row)), name: value})
+
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    (entry,) = about(watch, label)
+    assert entry.object_id == str(row.pk)
+    assert list(entry.changes) == [name]
+    was, became = entry.changes[name]
+    assert str(old) == str(was) or float(old) == float(was)
+    assert str(became) == str(value)
+
+
+@pytest.mark.parametrize("label", sorted(DELETED))
+def test_deleting_a_row_is_recorded(label: str, browser: Client, world: None) -> None:
+    row, watch = DELETED[label](), Watch()
+
+    assert browser.post(url(row, "delete"), {"post": "yes"}).status_code == 302
+
+    assert not type(row)._default_manager.filter(pk=row.pk).exists()
+    assert watch.added("audit") != []
+
+
+def test_saving_an_unchanged_form_records_nothing(browser: Client, world: None) -> None:
+    for label in CHANGED:
+        row, watch = row_of(label), Watch()
+        before = len(watch.added("audit"))
+        assert browser.post(url(row), form_of(browser, url(row))).status_code == 302, label
+        assert len(watch.added("audit")) == before, label
+
+
+def test_rows_of_a_product_are_recorded_with_it(browser: Client) -> None:
+    product = make_product(price="1.50")
+    shelf, watch = own_shelf(product), Watch()
+    data = form_of(browser, url(product))
+    (price,) = (name for name in data if name.endswith("-price"))
+    data |= {price: "2.50", "variations-TOTAL_FORMS": "1", "variations-0-name": "Large"}
+
+    assert browser.post(url(product), data).status_code == 302
+
+    (entry,) = about(watch, "catalogue.product")
+    variation = product.variations.get()
+    assert entry.changes == {
+        f"shelf {shelf.pk}: price": ["1.5000", "2.50"],
+        f"variation {variation.pk}": [None, str(variation)],
+    }
+
+
+def about(watch: Watch, label: str) -> list[Any]:
+    return [entry for entry in watch.added("audit") if entry.object_type == label]
+
+
+# --- Actions -------------------------------------------------------------------------------------
+
+
+def press(browser: Client, row: Model, name: str) -> Any:
+    """Chooses an action of the list for one row."""
+    shown = hidden(browser.get(list_url(type(row))))
+    form = {**shown, "action": name, "_selected_action": [row.pk]}
+    return browser.post(list_url(type(row)), form)
+
+
+def hidden(page: Any) -> dict[str, str]:
+    """The hidden fields of a page's forms."""
+    found = {}
+    for field in re.findall(r"<input[^>]*type=\"hidden\"[^>]*>", page.content.decode()):
+        name, value = (re.search(rf'{part}="([^"]*)"', field) for part in ("name", "value"))
+        if name:
+            found[name[1]] = html.unescape(value[1]) if value else ""
+    return found
+
+
+def open_topup() -> Fulfilment:
+    return Fulfilment.objects.get(order_reference=buy_topup(make_merchant()))
+
+
+def move(name: str) -> Callable[[Client], None]:
+    """Chooses a move for an order, after claiming it if needed, and confirms what is asked."""
+
+    def carry_out(browser: Client) -> None:
+        row = open_topup()
+        if name != "claim_selected":
+            press(browser, row, "claim_selected")
+        asked = press(browser, row, name)
+        if asked.status_code == 200:
+            browser.post(list_url(Fulfilment), hidden(asked) | {"confirmed": "1"})
+
+    return carry_out
+
+
+def book(browser: Client) -> None:
+    wallet = Wallet.objects.get(account=make_account(balance="1"))
+    form = {"kind": "deposit", "amount": "5", "reason": "x", "booking": str(uuid4())}
+    browser.post(url(wallet, "book"), {**form, "confirmed": "1"})
+
+
+def reveal_order(browser: Client) -> None:
+    browser.post(url(Order.objects.latest("pk"), "reveal"))
+
+
+def reveal_code(browser: Client) -> None:
+    make_product(codes=1)
+    browser.post(url(VoucherCode.objects.latest("pk"), "reveal"))
+
+
+def announce_again(browser: Client) -> None:
+    row = Announcement.objects.latest("pk")
+    Announcement.objects.filter(pk=row.pk).update(
+        state=AnnouncementState.GIVEN_UP, message_id=None, announced_at=None, last_error="gone"
+    )
+    press(browser, row, "announce_again_selected")
+
+
+def remove_factor(browser: Client) -> None:
+    user = make_staff()
+    signed_in(user)
+    browser.post(url(user, "remove_second_factor"))
+
+
+def withdraw(browser: Client) -> None:
+    press(browser, Invitation.objects.latest("pk"), "withdraw")
+
+
+def approve(browser: Client) -> None:
+    account = make_account()
+    make_member(account)
+    invitation = invite_person(
+        account=account, email="new@x.example", role=Role.OWNER, invited_by=make_staff()
+    )
+    browser.post(url(invitation, "approve"))
+
+
+def key_page(name: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        client = make_merchant().client
+        address = url(client, name) if name != "revoke" else revoke_address(client)
+        question = browser.get(address)
+        answer = browser.post(address, hidden(question) | {"overlap_hours": "1", "note": ""})
+        assert answer.status_code in (200, 302)
+
+    return carry_out
+
+
+def revoke_address(client: ApiClient) -> str:
+    key = client.keys.latest("pk")
+    return reverse("admin:accounts_apiclient_revoke_key", args=[client.pk, key.pk])
+
+
+def claim_next_order(browser: Client) -> None:
+    open_topup()
+    browser.post("/admin/topups/fulfilment/next/")
+
+
+def claim_on_the_page(browser: Client) -> None:
+    row = open_topup()
+    address = reverse("admin:topups_fulfilment_move", args=[row.pk, "claim"])
+    browser.post(address, hidden(browser.get(url(row))))
+
+
+# Every action of a list or a page, what carries it out, and the record it leaves.
+ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
+    "auth.user remove_second_factor": (remove_factor, "audit"),
+    "accounts.apiclient issue": (key_page("issue"), "audit"),
+    "accounts.apiclient rotate": (key_page("rotate"), "audit"),
+    "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
+    "catalogue.vouchercode reveal": (reveal_code, "audit"),
+    "merchants.invitation approve": (approve, "audit"),
+    "merchants.invitation withdraw": (withdraw, "audit"),
+    "operators.announcement announce_again_selected": (announce_again, "audit"),
+    "orders.order reveal": (reveal_order, "audit"),
+    "wallets.wallet book": (book, "ledger"),
+    **{
+        f"topups.fulfilment {name}": (move(name), "history")
+        for name in (
+            "claim_selected",
+            "release_selected",
+            "complete_selected",
+            "review_selected",
+            "reject_selected",
+            "reject_unrefunded_selected",
+        )
+    },
+    "topups.fulfilment next": (claim_next_order, "history"),
+    "topups.fulfilment move": (claim_on_the_page, "history"),
+}
+# Pages that only read.
+READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
+BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}
+
+
+def test_the_table_names_every_action() -> None:
+    found = set()
+    for model, page in admin.site._registry.items():
+        label = model._meta.label_lower
+        found |= {f"{label} {name}" for name in page.actions or ()}
+        for address in page.get_urls():
+            prefix = label.replace(".", "_") + "_"
+            name = str(address.name or "")
+            if name.startswith(prefix) and name.removeprefix(prefix) not in BUILT_IN:
+                found.add(f"{label} {name.removeprefix(prefix)}")
+    assert found - READING == set(ACTIONS)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", sorted(ACTIONS))
+def test_each_action_is_recorded(name: str, browser: Client, world: None) -> None:
+    carry_out, kind = ACTIONS[name]
+    watch = Watch()
+
+    carry_out(browser)
+
+    assert watch.added(kind) != []
+
+
+# --- Commands ------------------------------------------------------------------------------------
+
+
+def codes_file(folder: Path) -> str:
+    path = folder / "codes.csv"
+    path.write_text("code\nONE\n")
+    return str(path)
+
+
+def catalogue_file(folder: Path) -> str:
+    path = folder / "catalogue.json"
+    path.write_text(json.dumps(CATALOGUE))
+    return str(path)
+
+
+def key_prefix() -> str:
+    return make_key(make_client(make_account())).split("_")[1]
+
+
+def protected_user() -> str:
+    user = make_staff()
+    signed_in(user)
+    return user.username
+
+
+# The arguments of each command that changes something, and the record it leaves.
+COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
+    "create_account": (lambda folder: ["Acme"], "audit"),
+    "create_client": (lambda folder: ["Shop"], "audit"),
+    "set_account": (lambda folder: [make_account().pk, "--disable"], "audit"),
+    "set_client": (lambda folder: [make_client().pk, "--rate-limit", "7"], "audit"),
+    "rotate_key": (lambda folder: [make_client(make_account()).pk], "audit"),
+    "revoke_key": (lambda folder: [key_prefix()], "audit"),
+    "deposit": (lambda folder: [make_account().pk, "5"], "ledger"),
+    "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
+    "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
+    "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
+    "fulfilment": (
+        lambda folder: [
+            *("claim", buy_topup(make_merchant())),
+            *("--operator", make_operator().user.username),
+        ],
+        "history",
+    ),
+    "forget_second_factors": (lambda folder: [protected_user()], "audit"),
+    "link_telegram": (lambda folder: [make_operator().user.username, 7], "audit"),
+    "load_demo": (lambda folder: [], "audit"),
+    "createsuperuser": (lambda folder: ["--noinput", "--username", "x", "--email", ""], "audit"),
+    "changepassword": (lambda folder: [make_staff().username], "audit"),
+}
+# Commands that change nothing a person decides.
+OTHERS = {
+    "cleanup_idempotency": "deletes expired records; Celery beat also runs it",
+    "reconcile": "reads",
+    "reseal": "changes the encryption of values, and no value",
+    "run_bot": "is a process; each press is recorded",
+    "sweep_announcements": "sends what is due; Celery beat also runs it",
+    "sweep_refunds": "books due refunds in the ledger; Celery beat also runs it",
+}
+
+
+def test_the_table_names_every_command() -> None:
+    files = Path(__file__).parents[2].glob("*/management/commands/[a-z]*.py")
+    ours = {path.stem for path in files}
+    assert ours | {"createsuperuser", "changepassword"} == set(COMMANDS) | set(OTHERS)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_each_command_is_recorded(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.VAR_DIR = tmp_path
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": "quite another battery staple")
+    arguments, kind = COMMANDS[name]
+    words, watch = [str(word) for word in arguments(tmp_path)], Watch()
+
+    call_command(name, *words, stdout=io.StringIO(), stderr=io.StringIO())
+
+    assert watch.added(kind) != []
