@@ -3,7 +3,8 @@
 A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. The secret is 256
 random bits, so a plain SHA-256 of the whole key is safe to store.
 
-`issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change.
+`issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change,
+and send `key_changed`, so that the account's owners receive an email.
 `actor` is the user who asked; None is a command on the server.
 
 Show a key only after its audit entry is committed. Outside a transaction, each function commits
@@ -22,6 +23,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
+from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
 from config.database.functions import query
@@ -38,6 +40,7 @@ def issue_key(*, client: ApiClient, actor: User | None, note: str = "") -> str:
     with transaction.atomic():
         key = _add_key(client)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
+        _tell(client, "API key issued", prefix_of(key), actor=actor)
     return key
 
 
@@ -59,6 +62,8 @@ def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User | None, not
         key = _add_key(client)
         note = f"{overlap_hours} h overlap. {note}".strip()
         _record(AuditAction.KEY_ROTATED, client, prefix_of(key), actor=actor, note=note)
+        overlap = f"{overlap_hours} h"
+        _tell(client, "API keys rotated", prefix_of(key), actor=actor, Overlap=overlap)
     return key
 
 
@@ -72,6 +77,7 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:
             _record(AuditAction.KEY_REVOKED, key.client, key.prefix, actor=actor, note=note)
+            _tell(key.client, "API key revoked", key.prefix, actor=actor)
     key.refresh_from_db(fields=["revoked_at"])
     return revoked
 
@@ -143,6 +149,12 @@ def _record(
     action: AuditAction, client: ApiClient, prefix: str, *, actor: User | None, note: str
 ) -> None:
     record_action(actor=actor, action=action, on=client, reference=prefix, note=note)
+
+
+def _tell(client: ApiClient, change: str, prefix: str, *, actor: User | None, **facts: str) -> None:
+    key_changed.send(
+        ApiKey, client=client, actor=actor, change=change, facts={"Key": prefix, **facts}
+    )
 
 
 def _digest(key: str) -> str:

@@ -3,3 +3,8 @@ from django.apps import AppConfig
 
 class MerchantsConfig(AppConfig):
     name = "merchants"
+
+    def ready(self) -> None:
+        from merchants.email.key_notices import connect  # noqa: PLC0415  imports models
+
+        connect()

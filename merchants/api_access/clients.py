@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
 from audit.models import AuditAction
-from audit.services import record_action
+from audit.services import Changes, record_action
 from config.database.columns import NAME_LENGTH
 from config.inputs import InputProblem, clean_text
 from merchants.email.outbox import email_owners
@@ -53,7 +53,10 @@ def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
     client.name = name
-    _record(client, AuditAction.CLIENT_CHANGED, "API client renamed", actor, Before=before)
+    _record(
+        client, AuditAction.CLIENT_CHANGED, "API client renamed", actor,
+        changes={"name": (before, name)}, Before=before,
+    )  # fmt: skip
     return client
 
 
@@ -63,7 +66,10 @@ def switch_client(*, client: ApiClient, enabled: bool, actor: User) -> bool:
     changed = ApiClient.objects.filter(pk=client.pk, enabled=not enabled).update(enabled=enabled)
     if changed:
         word = "on" if enabled else "off"
-        _record(client, AuditAction.CLIENT_CHANGED, f"API client switched {word}", actor)
+        _record(
+            client, AuditAction.CLIENT_CHANGED, f"API client switched {word}", actor,
+            changes={"enabled": (not enabled, enabled)},
+        )  # fmt: skip
     return bool(changed)
 
 
@@ -79,7 +85,10 @@ def change_allowlist(
     if not unchanged.update(allowed_networks=networks):
         return False
     allowed = shorten(", ".join(networks)) or "anywhere"
-    _record(client, AuditAction.CLIENT_CHANGED, "Allowlist changed", actor, Allowed=allowed)
+    _record(
+        client, AuditAction.CLIENT_CHANGED, "Allowlist changed", actor,
+        changes={"allowed_networks": (before, networks)}, Allowed=allowed,
+    )  # fmt: skip
     return True
 
 
@@ -90,9 +99,7 @@ def issue_key(*, client: ApiClient, actor: User) -> str:
     Raises InputProblem if the client has MAX_LIVE_KEYS.
     """
     _check_live_keys(client)
-    key = keys.issue_key(client=client, actor=actor)
-    _email_owners(client, "API key issued", actor, Key=keys.prefix_of(key))
-    return key
+    return keys.issue_key(client=client, actor=actor)
 
 
 @transaction.atomic(durable=True)
@@ -103,21 +110,13 @@ def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User) -> str:
     """
     if overlap_hours:
         _check_live_keys(client)
-    key = keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor)
-    _email_owners(
-        client, "API keys rotated", actor,
-        Key=keys.prefix_of(key), Overlap=f"{overlap_hours} h",
-    )  # fmt: skip
-    return key
+    return keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor)
 
 
 @transaction.atomic(durable=True)
 def revoke_key(*, key: ApiKey, actor: User) -> bool:
     """Ends a key at once. Returns False if it was already revoked."""
-    revoked = keys.revoke_key(key=key, actor=actor)
-    if revoked:
-        _email_owners(key.client, "API key revoked", actor, Key=key.prefix)
-    return revoked
+    return keys.revoke_key(key=key, actor=actor)
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -135,14 +134,18 @@ def _check_live_keys(client: ApiClient) -> None:
         )
 
 
-def _record(client: ApiClient, action: AuditAction, change: str, actor: User, **facts: str) -> None:
+def _record(
+    client: ApiClient,
+    action: AuditAction,
+    change: str,
+    actor: User,
+    *,
+    changes: Changes | None = None,
+    **facts: str,
+) -> None:
     """Writes the audit entry of a change and the emails about it."""
     note = ", ".join([change, *(f"{name}: {value}" for name, value in facts.items())])
-    record_action(actor=actor, action=action, on=client, note=note)
-    _email_owners(client, change, actor, **facts)
-
-
-def _email_owners(client: ApiClient, change: str, actor: User, **facts: str) -> None:
+    record_action(actor=actor, action=action, on=client, note=note, changes=changes)
     assert client.account is not None  # noqa: S101  clients_of and add_client return no others
     email_owners(
         account=client.account, change=change, actor=actor, facts={"Client": client.name, **facts}
