@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
@@ -57,6 +57,9 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """Invites a person into an account. It works once, until it expires or is withdrawn.
 
+    One that staff make for an account that has an owner waits until another member of staff
+    approves it (`needs_approval`).
+
     The link is signed when the email is sent (merchants/email/secret_links.py), so nothing stored
     here lets anybody in.
     """
@@ -71,9 +74,29 @@ class Invitation(models.Model):
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True, editable=False)
     withdrawn_at = models.DateTimeField(null=True, editable=False)
+    needs_approval = models.BooleanField(db_default=False, editable=False)
+    approved_at = models.DateTimeField(null=True, editable=False)
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        editable=False,
+        related_name="invitations_approved",
+    )
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                name="merchants_invitation_approved_by_another",
+                condition=Q(approved_by=None, approved_at=None)
+                | (Q(approved_at__isnull=False) & ~Q(approved_by=F("invited_by"))),
+            ),
+            models.CheckConstraint(
+                name="merchants_invitation_accepted_if_approved",
+                condition=Q(accepted_at=None)
+                | Q(needs_approval=False)
+                | Q(approved_at__isnull=False),
+            ),
             models.CheckConstraint(
                 name="merchants_invitation_role_is_known", condition=Q(role__in=Role.values)
             ),
@@ -94,12 +117,14 @@ class Invitation(models.Model):
 
     @property
     def state(self) -> str:
-        """`accepted`, `withdrawn`, `expired` or `open`."""
+        """`accepted`, `withdrawn`, `expired`, `waiting` (for approval) or `open`."""
         if self.accepted_at:
             return "accepted"
         if self.withdrawn_at:
             return "withdrawn"
-        return "expired" if self.expires_at <= timezone.now() else "open"
+        if self.expires_at <= timezone.now():
+            return "expired"
+        return "waiting" if self.needs_approval and not self.approved_at else "open"
 
 
 class EmailKind(models.TextChoices):

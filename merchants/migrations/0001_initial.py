@@ -184,6 +184,8 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField()),
                 ("accepted_at", models.DateTimeField(editable=False, null=True)),
                 ("withdrawn_at", models.DateTimeField(editable=False, null=True)),
+                ("needs_approval", models.BooleanField(db_default=False, editable=False)),
+                ("approved_at", models.DateTimeField(editable=False, null=True)),
                 (
                     "account",
                     models.ForeignKey(
@@ -200,9 +202,36 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                (
+                    "approved_by",
+                    models.ForeignKey(
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="invitations_approved",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
                 "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("approved_at", None), ("approved_by", None))
+                        | models.Q(
+                            ("approved_at__isnull", False),
+                            models.Q(("approved_by", models.F("invited_by")), _negated=True),
+                        ),
+                        name="merchants_invitation_approved_by_another",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("accepted_at", None),
+                            ("needs_approval", False),
+                            ("approved_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="merchants_invitation_accepted_if_approved",
+                    ),
                     models.CheckConstraint(
                         condition=models.Q(("role__in", ["owner", "developer", "viewer"])),
                         name="merchants_invitation_role_is_known",

@@ -2,6 +2,9 @@
 
 The link in the email (merchants/email/secret_links.py) names the invitation. Using the link checks
 whether the invitation is still open.
+
+Staff alone cannot get into an account that has an owner: such an invitation is sent only after
+another member of staff has approved it. The owners are told at once, and may withdraw it.
 """
 
 from django.contrib.auth.models import User
@@ -18,20 +21,28 @@ from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
+WAITS = "Not sent before another member of our staff approves it"
 MAX_EMAIL_LENGTH = 150  # the address is also the person's username
 
 
-def open_invitations(account: Account | None = None) -> QuerySet[Invitation]:
-    """The invitations that can be accepted now, of one account or of all accounts."""
+def live_invitations(account: Account | None = None) -> QuerySet[Invitation]:
+    """The invitations that are open or wait for approval, of one account or of all accounts."""
     found = Invitation.objects.filter(
         accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now()
     )
     return found if account is None else found.filter(account=account)
 
 
+def open_invitations() -> QuerySet[Invitation]:
+    """The invitations that can be accepted now."""
+    return live_invitations().exclude(needs_approval=True, approved_at=None)
+
+
 @transaction.atomic
 def invite_person(*, account: Account, email: str, role: Role, invited_by: User) -> Invitation:
     """Invites a person by email. An open invitation for the same address is replaced.
+
+    If staff invite into an account that has an owner, nothing is sent before `approve_invitation`.
 
     Raises InputProblem if the person is a member of this account, if the address is unusable, or
     if too many invitations are open. It does not reveal whether the address signs in to another
@@ -48,25 +59,65 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
         role=role,
         invited_by=invited_by,
         expires_at=timezone.now() + INVITATION_VALID_FOR,
+        needs_approval=invited_by.is_staff and _has_owner(account),
     )
+    waits = {"State": WAITS} if invitation.needs_approval else {}
     record_action(
-        actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation, reference=email[:64]
-    )
+        actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation,
+        reference=email[:64], note=", ".join([role.label, *waits.values()]),
+    )  # fmt: skip
+    if not invitation.needs_approval:
+        _send(invitation)
+    email_owners(
+        account=account, change="Person invited", actor=invited_by,
+        facts={"Email": email, "Role": role.label, **waits},
+    )  # fmt: skip
+    return invitation
+
+
+@transaction.atomic
+def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
+    """Sends an invitation that waits for approval. It is then valid for its full time.
+
+    Returns False if it does not wait any more. Raises InputProblem if `actor` made it: two people
+    must agree.
+    """
+    if invitation.invited_by_id == actor.pk:
+        raise InputProblem("You made this invitation. Another member of staff must approve it.")
+    waiting = live_invitations().filter(pk=invitation.pk, needs_approval=True, approved_at=None)
+    now = timezone.now()
+    if not waiting.update(
+        approved_by=actor, approved_at=now, expires_at=now + INVITATION_VALID_FOR
+    ):
+        return False
+    record_action(
+        actor=actor, action=AuditAction.INVITATION_APPROVED, on=invitation,
+        reference=invitation.email[:64],
+    )  # fmt: skip
+    _send(invitation)
+    email_owners(
+        account=invitation.account, change="Invitation approved", actor=actor,
+        facts={"Email": invitation.email, "Role": Role(invitation.role).label},
+    )  # fmt: skip
+    return True
+
+
+def _send(invitation: Invitation) -> None:
     write_email(
         kind=EmailKind.INVITATION,
-        to=email,
+        to=invitation.email,
         facts={
-            "account": account.name,
-            "role": role.label.lower(),
+            "account": invitation.account.name,
+            "role": Role(invitation.role).label.lower(),
             "days": INVITATION_VALID_FOR.days,
         },
         about=invitation.pk,
     )
-    email_owners(
-        account=account, change="Person invited", actor=invited_by,
-        facts={"Email": email, "Role": role.label},
-    )  # fmt: skip
-    return invitation
+
+
+def _has_owner(account: Account) -> bool:
+    """Whether the account ever had an owner: one whose user was switched off counts, too."""
+    return Membership.objects.filter(account=account, role=Role.OWNER).exists()
 
 
 def check_invitation(*, account: Account, email: str) -> None:
@@ -77,7 +128,7 @@ def check_invitation(*, account: Account, email: str) -> None:
     members = Membership.objects.filter(account=account, user__is_active=True)
     if members.filter(user__email__iexact=email).exists():
         raise InputProblem("This person is already a member of the account.")
-    if open_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
+    if live_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
         raise InputProblem(
             f"An account has at most {MAX_OPEN} open invitations. Withdraw one first."
         )
@@ -114,13 +165,11 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
     A person who was removed from the same account gets their old user back. Raises InputProblem if
     the invitation is no longer open or the address already signs in to the service.
     """
-    invitation = (
-        open_invitations()
-        .select_for_update(of=("self",))
-        .select_related("account")
-        .filter(pk=invitation_id)
-        .first()
-    )
+    # Serialises the invitations of one account, as `invite_person` does.
+    accounts = Account.objects.filter(invitations=invitation_id)
+    accounts.select_for_update(of=("self",), no_key=True).first()
+    found = open_invitations().select_for_update(of=("self",)).select_related("account")
+    invitation = found.filter(pk=invitation_id).first()
     if invitation is None:
         raise InputProblem("This invitation is no longer open. Ask for a new one.")
     user = _make_user(invitation)
@@ -132,6 +181,9 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
     )
     invitation.accepted_at = timezone.now()
     invitation.save(update_fields=["accepted_at"])
+    if invitation.role == Role.OWNER:  # the account has an owner from now on
+        others = live_invitations(invitation.account).filter(approved_at=None)
+        others.filter(invited_by__is_staff=True).update(needs_approval=True)
     record_action(
         actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
         reference=invitation.email[:64], note=invitation.role,

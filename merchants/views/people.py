@@ -12,7 +12,7 @@ from accounts.form_fields import posted
 from config.inputs import InputProblem
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.people.invitations import invite_person, open_invitations, withdraw_invitation
+from merchants.people.invitations import invite_person, live_invitations, withdraw_invitation
 from merchants.people.members import change_role, members_of, remove_member
 from merchants.views.forms import InviteForm, RoleForm
 from merchants.views.pages import confirm, show
@@ -28,7 +28,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/people.html",
         title="People",
         members=members_of(member.account),
-        invitations=open_invitations(member.account).order_by("pk"),
+        invitations=live_invitations(member.account).order_by("pk"),
     )
 
 
@@ -66,7 +66,7 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page(Role.OWNER)
 def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpResponse:
     """Withdraws an open invitation."""
-    invitation = get_object_or_404(open_invitations(member.account), pk=invitation_id)
+    invitation = get_object_or_404(live_invitations(member.account), pk=invitation_id)
     if request.method == "POST":
         if withdraw_invitation(invitation=invitation, actor=member.user):
             messages.success(request, f"The invitation of {invitation.email} was withdrawn.")

@@ -6,9 +6,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -19,8 +20,14 @@ from unfold.decorators import action, display
 
 from config.inputs import InputProblem
 from merchants.models import Email, Invitation, Membership, Role
-from merchants.people.invitations import check_invitation, invite_person, withdraw_invitation
-from operators.admin.base import BackOfficeAdmin, RecordAdmin, staff_of
+from merchants.people.invitations import (
+    approve_invitation,
+    check_invitation,
+    invite_person,
+    withdraw_invitation,
+)
+from merchants.people.members import members_of
+from operators.admin.base import BackOfficeAdmin, RecordAdmin, page, staff_of, url_of
 
 
 @admin.register(Membership)
@@ -67,19 +74,31 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 class InvitationAdmin(BackOfficeAdmin):
     """Invites a person by email. A sent invitation can be withdrawn, not changed."""
 
+    records_itself = True  # merchants/people/invitations.py does
     form = InvitationForm
-    list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
+    list_display = (
+        "email",
+        "account",
+        "role",
+        "state",
+        "invited_by",
+        "approved_by",
+        "created_at",
+        "expires_at",
+    )
     list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
-    list_select_related = ("account", "invited_by")
+    list_select_related = ("account", "invited_by", "approved_by")
     search_fields = ("email", "account__name")
     search_help_text = "Email or account"
     ordering = ("-id",)
     autocomplete_fields = ("account",)
     actions = ("withdraw",)
+    actions_detail = ("approve",)
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
         given = ("account", "email", "role")
-        return given if obj is None else (*given, "state", "invited_by", "created_at", "expires_at")
+        made = ("state", "invited_by", "approved_by", "created_at", "expires_at")
+        return given if obj is None else (*given, *made)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"role": Role.OWNER, **super().get_changeform_initial_data(request)}
@@ -91,6 +110,58 @@ class InvitationAdmin(BackOfficeAdmin):
 
     def has_withdraw_permission(self, request: HttpRequest) -> bool:
         return staff_of(request).has_perm("merchants.add_invitation")
+
+    def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action only while the invitation waits, and not to who made it."""
+        if not self.has_withdraw_permission(request):
+            return False
+        if object_id is None:
+            return True
+        found = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(found, Invitation) or found.state != "waiting":
+            return False
+        return found.invited_by_id != staff_of(request).pk
+
+    @action(
+        description="Approve and send", icon="done", permissions=["approve"], url_path="approve"
+    )
+    def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        invitation = self.get_object(request, unquote(object_id))
+        if not isinstance(invitation, Invitation):
+            raise Http404
+        if request.method == "POST":
+            return self._approve(request, invitation)
+        owners = members_of(invitation.account).filter(role=Role.OWNER)
+        names = ", ".join(owner.user.email for owner in owners)
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=invitation,
+            title="Approve an invitation",
+            question=f"Let {invitation.email} into {invitation.account} as"
+            f" {invitation.get_role_display().lower()}?",
+            facts=[
+                f"{invitation.invited_by} made this invitation. Ask them why, and check it with the"
+                " merchant by a way that you know: whoever gets in can reach the wallet.",
+                f"Owners of this account: {names or 'none is active'}.",
+            ],
+            button="Approve and send",
+            danger=True,
+            back=url_of(invitation),
+        )
+
+    def _approve(self, request: HttpRequest, invitation: Invitation) -> HttpResponse:
+        try:
+            approved = approve_invitation(invitation=invitation, actor=staff_of(request))
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+        else:
+            if approved:
+                messages.success(request, f"The invitation is being sent to {invitation.email}.")
+            else:
+                messages.warning(request, "This invitation does not wait for approval any more.")
+        return HttpResponseRedirect(url_of(invitation))
 
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
         try:
@@ -104,10 +175,22 @@ class InvitationAdmin(BackOfficeAdmin):
             account=obj.account, email=obj.email, role=Role(obj.role), invited_by=staff_of(request)
         )
         obj.pk = made.pk
+        if made.needs_approval:
+            messages.warning(
+                request,
+                "This account has an owner, so the invitation is not sent yet. Ask another member"
+                " of staff to open it here and to approve it. The owners were told by email.",
+            )
 
     @display(
         description="state",
-        label={"open": "info", "accepted": "success", "withdrawn": "warning", "expired": "danger"},
+        label={
+            "open": "info",
+            "waiting": "warning",
+            "accepted": "success",
+            "withdrawn": "warning",
+            "expired": "danger",
+        },
     )
     def state(self, invitation: Invitation) -> str:
         return invitation.state
