@@ -1,10 +1,8 @@
 """What `accounts` declares for the back office (config/backoffice.py)."""
 
-from functools import partial
-
-from accounts.models import Account, ApiClient
+from accounts.models import Account, ApiClient, factor_row, open_factor_key
 from config.backoffice import BackOffice, MenuEntry, Sealed, Section, StaffRole
-from config.database.sealing import Context, open_sealed
+from config.database.sealing import Context
 
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
@@ -14,8 +12,10 @@ BACK_OFFICE = BackOffice(
             table="accounts_secondfactor",
             column="sealed_key",
             context=Context.SECOND_FACTOR,
+            identity=["user_id"],
+            row=factor_row,
             check="every second factor opens",
-            read=partial(open_sealed, context=Context.SECOND_FACTOR),
+            read=open_factor_key,
         ),
     ],
     permissions={

@@ -1,20 +1,36 @@
 """Records in the audit trail that a name was locked out after too many wrong passwords."""
 
+from datetime import timedelta
 from typing import Any
 
 from axes.signals import user_locked_out
 from django.contrib.auth.models import User
+from django.utils import timezone
 
-from audit.models import AuditAction
+from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
+
+APART = timedelta(minutes=15)  # between two entries about one name
 
 
 def connect() -> None:
     """Connects the receiver. Called once, when the app is ready."""
-    user_locked_out.connect(_record, dispatch_uid="accounts.record_lockout")
+    user_locked_out.connect(record_lockout, dispatch_uid="accounts.record_lockout")
 
 
-def _record(sender: object, username: str, **kwargs: Any) -> None:
+def record_lockout(sender: object, username: str, **kwargs: Any) -> None:
+    """Adds an entry if the name exists, and if the last one is old enough.
+
+    Otherwise anybody could fill the audit trail, with invented names or by going on.
+    """
     user = User.objects.filter(username=username).first()
-    if user is not None:  # otherwise anybody could fill the audit trail with invented names
+    if user is None:
+        return
+    lately = AuditEntry.objects.filter(
+        object_type=user._meta.label_lower,
+        object_id=str(user.pk),
+        action=AuditAction.SIGN_IN_REFUSED,
+        created_at__gt=timezone.now() - APART,
+    )
+    if not lately.exists():
         record_on_user(user, AuditAction.SIGN_IN_REFUSED, actor=None)

@@ -6,6 +6,7 @@ import os
 import time
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -173,9 +174,14 @@ class ClientUse(models.Model):
         return f"use of client {self.pk}"
 
 
-def new_factor_key() -> bytes:
-    """The sealed key of a new second factor."""
-    return seal(os.urandom(FACTOR_KEY_BYTES), Context.SECOND_FACTOR)
+def open_factor_key(sealed: bytes | memoryview, row: bytes) -> bytes:
+    """The key that a person's app holds; `row` is `factor_row` of the person. Raises CannotOpen."""
+    return open_sealed(sealed, Context.SECOND_FACTOR, row)
+
+
+def factor_row(user_id: int) -> bytes:
+    """The row that a sealed key is bound to: it is no use to anybody else."""
+    return b"user:%d" % user_id
 
 
 class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp is untyped
@@ -186,7 +192,7 @@ class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp
     """
 
     # The key is sealed, because whoever reads it can compute every code.
-    sealed_key = models.BinaryField(default=new_factor_key)
+    sealed_key = models.BinaryField()
     drift = models.SmallIntegerField(default=0)  # how many steps the person's clock is off
     last_step = models.BigIntegerField(default=-1)  # of the last code: each works once
 
@@ -203,7 +209,14 @@ class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp
     @property
     def key(self) -> bytes:
         """The key that the app holds. Raises CannotOpen."""
-        return open_sealed(self.sealed_key, Context.SECOND_FACTOR)
+        return open_factor_key(self.sealed_key, factor_row(self.user_id))
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Saves the row. A new one gets a random key."""
+        if not self.sealed_key:
+            key = os.urandom(FACTOR_KEY_BYTES)
+            self.sealed_key = seal(key, Context.SECOND_FACTOR, factor_row(self.user_id))
+        super().save(*args, **kwargs)
 
     def verify_token(self, token: str) -> bool:
         """Whether the code is right. A right code is used up; a wrong one starts a wait.

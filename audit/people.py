@@ -8,7 +8,8 @@ sign-ins.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -19,6 +20,7 @@ from django.db.models.signals import m2m_changed, post_save, pre_save
 from audit.actor import current_actor
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
+from config.command_line import acting_from_shell
 from config.database.columns import NOTE_LENGTH
 
 SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
@@ -85,7 +87,17 @@ def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwar
 
 
 def _record_change(user: User, action: AuditAction, changes: Any) -> None:
-    record_on_user(user, action, actor=current_actor(), changes=changes)
+    with _by_somebody() as actor:
+        record_on_user(user, action, actor=actor, changes=changes)
+
+
+@contextmanager
+def _by_somebody() -> Iterator[User | None]:
+    """Yields the signed-in user. Outside a request, it names the user of the shell: Django's own
+    commands, such as `changepassword`, do not."""
+    actor = current_actor()
+    with nullcontext() if actor else acting_from_shell():
+        yield actor
 
 
 def _is_staff(values: Any) -> bool:
@@ -115,13 +127,14 @@ def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
     kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
     names = [_name(right) for right in rights]
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    record_action(
-        actor=current_actor(),
-        action=AuditAction.RIGHTS_CHANGED,
-        on=owner,
-        reference=str(owner)[:REFERENCE_LENGTH],
-        note=f"{kind} {verb}: {', '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
-    )
+    with _by_somebody() as actor:
+        record_action(
+            actor=actor,
+            action=AuditAction.RIGHTS_CHANGED,
+            on=owner,
+            reference=str(owner)[:REFERENCE_LENGTH],
+            note=f"{kind} {verb}: {', '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
+        )
 
 
 def _name(right: Group | Permission) -> str:

@@ -64,6 +64,7 @@ def import_codes(
     Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
+    code_digester()  # stores the key of the digests, if it is missing, before the transaction
     try:
         with _read_rows(path, doing="Codes") as rows, transaction.atomic():
             number = add_codes(shelf=shelf, rows=rows)

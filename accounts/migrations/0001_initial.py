@@ -194,7 +194,7 @@ class Migration(migrations.Migration):
                         default=0, help_text="Number of successive failed attempts."
                     ),
                 ),
-                ("sealed_key", models.BinaryField(default=accounts.models.new_factor_key)),
+                ("sealed_key", models.BinaryField()),
                 ("drift", models.SmallIntegerField(default=0)),
                 ("last_step", models.BigIntegerField(default=-1)),
                 (

@@ -20,6 +20,7 @@ from merchants.email.sending import sweep_emails
 from merchants.tasks import clear_sessions
 from tests.browsing import PASSWORD
 from tests.merchants.people import make_member
+from tests.operators.back_office import show_factor
 
 pytestmark = pytest.mark.django_db
 
@@ -206,6 +207,7 @@ def test_the_page_for_a_new_password_counts_wrong_old_ones(
 ) -> None:
     browser = Client(REMOTE_ADDR=HOME)
     browser.force_login(User.objects.get(username=name))
+    show_factor(browser, User.objects.get(username=name))
     new = {"new_password1": "another horse", "new_password2": "another horse"}
 
     statuses = [
@@ -224,6 +226,7 @@ def test_staff_change_their_password() -> None:
     browser, other = Client(), Client()
     for one in (browser, other):
         one.force_login(User.objects.get(username=STAFF))
+        show_factor(one, User.objects.get(username=STAFF))
     new = "another horse, another staple"
 
     done = browser.post(

@@ -5,9 +5,9 @@ import pwd
 
 import pytest
 
-from audit.models import AuditEntry
 from audit.services import record_action
 from config.command_line import acting_from_shell, shell_actor
+from tests.audited import recorded
 from tests.commands import run
 from tests.factories import Merchant, make_account
 from tests.operators.back_office import make_staff, signed_in
@@ -63,7 +63,7 @@ def test_the_audit_trail_names_who_ran_the_command(
 
     run("rotate_key", merchant.client.pk)
 
-    entry = AuditEntry.objects.get()
+    entry = recorded().get()
     assert (entry.actor, entry.actor_name) == (None, "shell:anna")
     page = signed_in(make_staff("audit.view_auditentry")).get("/admin/audit/auditentry/")
     assert "shell:anna" in page.content.decode()
@@ -80,7 +80,7 @@ def test_a_user_s_action_and_the_service_s_own_have_no_shell_name(merchant: Merc
         record_action(actor=staff, action="key_issued", on=merchant.client)  # type: ignore[arg-type]
     record_action(actor=None, action="key_issued", on=merchant.client)  # type: ignore[arg-type]
 
-    assert set(AuditEntry.objects.values_list("actor", "actor_name")) == {
+    assert set(recorded().values_list("actor", "actor_name")) == {
         (staff.pk, ""),
         (None, ""),
     }

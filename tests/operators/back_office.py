@@ -109,7 +109,7 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
     given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = user or make_staff(superuser=True)
-    browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
     show_factor(browser, user)
     return browser
 

@@ -34,6 +34,7 @@ from operators.models import (
 )
 from orders.models import Order
 from tests.browsing import PASSWORD
+from tests.commands import run
 from tests.factories import (
     buy_topup,
     make_account,
@@ -43,11 +44,13 @@ from tests.factories import (
     make_operator,
     make_product,
     make_topup_product,
+    move_now,
     own_shelf,
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, form_of, list_url, make_staff, signed_in, url
 from topups.models import Fulfilment, FulfilmentEvent
+from topups.transitions import Move
 from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db
@@ -275,8 +278,21 @@ def move(name: str) -> Callable[[Client], None]:
 
 def book(browser: Client) -> None:
     wallet = Wallet.objects.get(account=make_account(balance="1"))
-    form = {"kind": "deposit", "amount": "5", "reason": "x", "booking": str(uuid4())}
+    form = {"kind": "deposit", "amount": "5", "reason": "x", "form_id": str(uuid4())}
     browser.post(url(wallet, "book"), {**form, "confirmed": "1"})
+
+
+def credit(browser: Client) -> None:
+    order = Order.objects.get(reference=failed_order())
+    form = {"amount": "1", "note": "x", "form_id": str(uuid4()), "confirmed": "1"}
+    browser.post(url(order, "credit"), form)
+
+
+def failed_order() -> str:
+    reference, senior = buy_topup(make_merchant()), make_operator(senior=True)
+    for step in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
+        move_now(reference=reference, move=step, operator=senior)
+    return reference
 
 
 def reveal_order(browser: Client) -> None:
@@ -352,6 +368,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
     "operators.announcement announce_again_selected": (announce_again, "audit"),
+    "orders.order credit": (credit, "ledger"),
     "orders.order reveal": (reveal_order, "audit"),
     "wallets.wallet book": (book, "ledger"),
     **{
@@ -416,6 +433,13 @@ def key_prefix() -> str:
     return make_key(make_client(make_account())).split("_")[1]
 
 
+def claim_words() -> list[Any]:
+    reference = buy_topup(make_merchant())
+    version = run("fulfilment", "show", reference)["version"]
+    operator = make_operator().user.username
+    return ["claim", reference, "--version", version, "--operator", operator]
+
+
 def protected_user() -> str:
     user = make_staff()
     signed_in(user)
@@ -430,17 +454,16 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "set_client": (lambda folder: [make_client().pk, "--rate-limit", "7"], "audit"),
     "rotate_key": (lambda folder: [make_client(make_account()).pk], "audit"),
     "revoke_key": (lambda folder: [key_prefix()], "audit"),
-    "deposit": (lambda folder: [make_account().pk, "5"], "ledger"),
+    "deposit": (lambda folder: [make_account().pk, "5", "--reference", "a"], "ledger"),
+    "payout": (lambda folder: [make_account().pk, "5", "--reference", "a"], "ledger"),
+    "credit_order": (
+        lambda folder: [failed_order(), "1", "--reference", "a", "--note", "x"],
+        "ledger",
+    ),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
-    "fulfilment": (
-        lambda folder: [
-            *("claim", buy_topup(make_merchant())),
-            *("--operator", make_operator().user.username),
-        ],
-        "history",
-    ),
+    "fulfilment": (lambda folder: claim_words(), "history"),
     "forget_second_factors": (lambda folder: [protected_user()], "audit"),
     "link_telegram": (lambda folder: [make_operator().user.username, 7], "audit"),
     "load_demo": (lambda folder: [], "audit"),

@@ -10,6 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from django_otp.oath import totp
 
+from accounts.models import SecondFactor
+from config.database.sealing import CannotOpen
 from tests.browsing import PASSWORD
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
@@ -25,7 +27,7 @@ PAGES = ["/admin/", "/admin/telegram/", "/admin/password_change/", "/admin/autoc
 def plain_browser(user: User) -> Client:
     """A browser in which this person has signed in with the password only."""
     browser = Client()
-    browser.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
     return browser
 
 
@@ -113,6 +115,16 @@ def test_the_database_holds_neither_the_key_nor_the_backup_codes(site: str) -> N
 
     for secret in (typed, key.hex(), *codes, *(code.replace("-", "") for code in codes)):
         assert secret.lower() not in stored
+
+
+def test_a_key_that_is_copied_to_somebody_else_does_not_open() -> None:
+    one, other = (SecondFactor.objects.create(user=make_staff()) for _ in range(2))
+    SecondFactor.objects.filter(pk=other.pk).update(sealed_key=one.sealed_key)
+
+    other.refresh_from_db()
+
+    with pytest.raises(CannotOpen):
+        _ = other.key
 
 
 def _backup_codes(page: str) -> list[str]:

@@ -12,13 +12,13 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from audit.models import AuditEntry
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
 from config.database.sealing import CannotOpen
 from operators.code_reveal import reveal_codes
 from operators.reconcile import reconcile
 from orders.models import Order
+from tests.audited import recorded
 from tests.concurrency.racing import codes_of, with_own_http
 from tests.factories import Merchant, make_merchant, make_operator, make_product
 
@@ -152,7 +152,7 @@ def test_staff_are_not_shown_a_moved_code(scene: Scene, attack: Callable[[Scene]
     with pytest.raises(CannotOpen):
         reveal_codes(codes=codes_of_order(order), order=order, actor=staff, note="")
 
-    assert not AuditEntry.objects.exists()
+    assert not recorded().exists()
 
 
 def test_an_order_given_to_another_client_does_not_open(scene: Scene) -> None:
