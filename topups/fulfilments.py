@@ -39,8 +39,7 @@ class MoveRefused(Exception):
 
 
 class Overtaken(MoveRefused):
-    """The order has moved since the operator saw it, or is in a state that the move cannot start
-    from."""
+    """The order has moved since the operator saw it, or its state does not allow the move."""
 
 
 class AlreadyDone(Overtaken):
@@ -117,7 +116,8 @@ def check_move(
     if later := events[1:]:
         made = (later[0].move, later[0].actor, later[0].channel, later[0].note)
         if made == (move, operator.user.get_username(), operator.channel, note):
-            raise AlreadyDone(f"You have already done this: the order is {_state(fulfilment)}.")
+            state = describe_state(fulfilment)
+            raise AlreadyDone(f"You have already done this: the order is {state}.")
         raise Overtaken(_overtaken(fulfilment, later))
     _check_state(fulfilment, move, operator)
 
@@ -159,6 +159,12 @@ def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
     except MoveRefused:
         return False
     return True
+
+
+def describe_state(fulfilment: Fulfilment) -> str:
+    """The state in words, such as `processing, claimed by anna`."""
+    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
+    return f"{str(fulfilment.get_status_display()).lower()}{holder}"
 
 
 def _find(reference: str, *, lock: bool = False) -> Fulfilment:
@@ -241,7 +247,7 @@ def _present(fulfilment: Fulfilment) -> str:
     """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
     by = f" ({last.move} by {last.actor})" if last else ""
-    return f"Nothing was changed: this order is {_state(fulfilment)}{by}."
+    return f"Nothing was changed: this order is {describe_state(fulfilment)}{by}."
 
 
 def _overtaken(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
@@ -249,18 +255,13 @@ def _overtaken(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
     happened = ", ".join(f"{event.move.replace('_', ' ')} by {event.actor}" for event in later)
     return (
         f"Nothing was changed: the order has moved since you saw it ({happened})."
-        f" It is now {_state(fulfilment)}. Look at it again, then decide."
+        f" It is now {describe_state(fulfilment)}. Look at it again, then decide."
     )
 
 
 def _unseen(fulfilment: Fulfilment) -> str:
     """For a request with a version that the order never had."""
     return (
-        "Nothing was changed: it is not known which state of the order you saw."
-        f" It is now {_state(fulfilment)}. Look at it again, then decide."
+        "Nothing was changed: the request does not name a version of this order."
+        f" It is now {describe_state(fulfilment)}. Look at it again, then decide."
     )
-
-
-def _state(fulfilment: Fulfilment) -> str:
-    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
-    return f"{str(fulfilment.get_status_display()).lower()}{holder}"

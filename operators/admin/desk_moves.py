@@ -30,6 +30,7 @@ from topups.fulfilments import (
     RejectReason,
     check_move,
     claim_next,
+    describe_state,
     may_move,
     move_fulfilment,
 )
@@ -184,7 +185,7 @@ class DeskMoves(RecordAdmin):
             question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
             facts=[
                 f"{each.order_reference}: {each.product} for player {each.player_id},"
-                f" {_state(each)}"
+                f" {describe_state(each)}"
                 for each in (seen.fulfilment for seen in selected)
             ],
             button=NAMES[move],
@@ -340,8 +341,3 @@ def _carry_out(
 def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:
     level = messages.INFO if isinstance(refused, AlreadyDone) else messages.ERROR
     messages.add_message(request, level, f"{fulfilment.order_reference}: {refused}")
-
-
-def _state(fulfilment: Fulfilment) -> str:
-    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
-    return f"{str(fulfilment.get_status_display()).lower()}{holder}"
