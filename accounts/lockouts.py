@@ -21,7 +21,7 @@ def connect() -> None:
 def record_lockout(sender: object, username: str, **kwargs: Any) -> None:
     """Adds an entry if the name exists, and if the last one is old enough.
 
-    Otherwise anybody could fill the audit trail, with invented names or by going on.
+    Otherwise anybody could fill the audit trail, with invented names or with more guesses.
     """
     user = User.objects.filter(username=username).first()
     if user is None:

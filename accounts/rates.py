@@ -18,10 +18,10 @@ def seconds_to_wait(
 ) -> int:
     """Counts `times` more for this key, and returns how many seconds its owner must wait.
 
-    0 means: not more than `limit` in the current window of a minute. Otherwise at least 1. `group`
-    says what is counted; each key has one counter in each group. While the cache is lost, nothing
-    is counted and the answer is 0: this limit protects the service from load, and a lost cache must
-    not stop purchases.
+    The result is 0 up to `limit` in the current window of a minute, and at least 1 beyond it.
+    `group` says what is counted; each key has one counter in each group. While the cache is lost,
+    nothing is counted and the result is 0: this limit protects the service from load, and a lost
+    cache must not stop purchases.
     """
     wait = 0
     try:

@@ -1,4 +1,4 @@
-"""Who acts in the current request, for code that is not told: the receivers in audit/people.py."""
+"""The user of the current request, for code that gets no request: the receivers in people.py."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

@@ -93,8 +93,8 @@ def _record_change(user: User, action: AuditAction, changes: Any) -> None:
 
 @contextmanager
 def _by_somebody() -> Iterator[User | None]:
-    """Yields the signed-in user. Outside a request, it names the user of the shell: Django's own
-    commands, such as `changepassword`, do not."""
+    """Yields the signed-in user. Outside a request, the entry names who runs the command, also for
+    Django's own commands, such as `changepassword`."""
     actor = current_actor()
     with nullcontext() if actor else acting_from_shell():
         yield actor

@@ -1,8 +1,9 @@
 """Importing voucher codes from a CSV file: a million rows in bounded memory, all or nothing.
 
 Each row is sealed and copied into the table, where the unique digest refuses repeated codes (the
-same code with other dashes or spaces is a repeated code). Only then the file is read a second time,
-to find the lines at fault. Codes are money: messages name the line and never show the code.
+same code with other dashes or spaces is a repeated code). After such a refusal, the file is read a
+second time to find the lines at fault. Codes are money: messages name the line and never show the
+code.
 """
 
 import csv

@@ -49,9 +49,8 @@ def open_code(sealed: bytes | memoryview, digest: bytes | memoryview) -> Code:
 
 
 def normal_form(code: str) -> str:
-    """The code without what may differ between two prints of it: dashes, white space, and forms of
-    the same character that Unicode considers compatible (NFKC), such as full-width letters. Letter
-    case is kept.
+    """The code in NFKC, in which full-width letters become plain ones, without dashes and white
+    space: these may differ between two prints of one code. Letter case is kept.
 
     Only for comparing codes. What is stored and handed over stays as it was imported.
     """

@@ -9,8 +9,8 @@ class EncryptionKey(models.Model):
     `wrapped` is the root secret, sealed with this key. A process that can open it has the right key
     under this id.
 
-    `sealing_since` is when a process first had the key in front. Until then no value is sealed with
-    the key, and a process may lack it.
+    `sealing_since` is when a process first had it as the first key, which seals. Until then no
+    value is sealed with it, and a process may lack it.
     """
 
     key_id = models.PositiveSmallIntegerField(primary_key=True)

@@ -24,7 +24,7 @@ if "DATABASE_URL" not in os.environ:
 
 # Secrets. The system checks refuse to start with an empty one (config/checks.py).
 SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
-# Earlier keys, newest first. What they signed stays valid (docs/production.md, "Secret key").
+# Other keys whose signatures are accepted (docs/production.md, "Secret key").
 SECRET_KEY_FALLBACKS = env.list("DJANGO_SECRET_KEY_FALLBACKS", default=[])
 CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
 
@@ -84,7 +84,7 @@ MIDDLEWARE = [
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out log-in
+    "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -306,8 +306,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
-# Log-in and password change: after this many wrong passwords, no more are checked for a while
-# (accounts/sign_in.py). LOGIN_FAILURE_LIMIT is for one name from one address, the others are for
+# Sign-in and password change: after this many wrong passwords, no more are checked for a while
+# (accounts/sign_in.py). LOGIN_FAILURE_LIMIT is for one name from one address. The others are for
 # one address (IPv6: a /64) with any names, and for one name from all addresses together.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
@@ -357,8 +357,8 @@ USE_TZ = True
 USE_I18N = False
 
 # Static files. With STATIC_ROOT, `collectstatic` copies them there under names that contain a hash
-# of their content, and browsers keep them for ever. Without it, whitenoise serves them from the
-# installed packages under their plain names, which browsers ask for again after a minute.
+# of their content, and browsers keep them for ever. Without STATIC_ROOT, whitenoise serves them
+# from the installed packages under plain names, and browsers ask for them again after a minute.
 STATIC_URL = "/static/"
 STATIC_ROOT = env.str("STATIC_ROOT", "") or None
 WHITENOISE_USE_FINDERS = STATIC_ROOT is None

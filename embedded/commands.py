@@ -1,4 +1,4 @@
-"""The commands of the processes of the application, for `make run` and for production.
+"""The commands that start the processes of the service, for `make run` and for production.
 
 docs/production.md shows these commands; tests/structure/test_documented_commands.py compares them.
 """

@@ -13,7 +13,7 @@ LOCK_TIMEOUT = 120.0  # seconds
 
 @contextmanager
 def up_to_date_static_files() -> Iterator[bool]:
-    """Yields whether the files must be collected in the block; two runs do not do so at once.
+    """Yields whether the block must collect the files. A lock keeps two runs from doing so at once.
 
     Collecting takes seconds, so it is skipped while no file of ours and no package has changed.
     """

@@ -1,5 +1,5 @@
-"""Telegram: platform settings, routes, linked accounts and announcements. And how the service runs:
-heartbeats and nightly runs of `reconcile`."""
+"""Telegram (platform settings, routes, linked accounts, announcements), heartbeats, and the nightly
+runs of `reconcile`."""
 
 from __future__ import annotations
 
@@ -307,8 +307,8 @@ class ReconcileRun(models.Model):
     """A nightly run of `reconcile` (operators/nightly_reconcile.py).
 
     `findings` and `warnings` are lists of `{"check", "finding"}`; `checked` maps a kind of rows to
-    their number. `failure` says why a run did not finish. `telegram_due` is set until the
-    operators' chat was told.
+    their number. `failure` says why a run did not finish. `telegram_due` is set until the report is
+    posted in the operators' chat.
     """
 
     state = models.CharField(max_length=8, choices=RunState, default=RunState.RUNNING)

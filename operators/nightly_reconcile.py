@@ -1,4 +1,4 @@
-"""The nightly run of `reconcile`, and who is told what it found.
+"""The nightly run of `reconcile`, and the reports of its findings to staff.
 
 A task asks every ten minutes whether last night's run is missing, so a lost message, a restart or
 an outage only delays it. Each run is a row, and the database allows one running row.
@@ -68,7 +68,7 @@ def last_complete_run() -> ReconcileRun | None:
 
 
 def is_overdue() -> bool:
-    """Whether no run has read everything for more than a day. A new installation has a day, too."""
+    """Whether no run has read everything for more than a day, or since the installation."""
     return _is_too_old(last_complete_run())
 
 
@@ -83,7 +83,7 @@ def describe_problem() -> str:
 
 
 def tell_telegram() -> None:
-    """Tells the operators' chat of runs with findings. What fails is tried again for a day."""
+    """Posts runs with findings in the operators' chat. A post that fails is repeated for a day."""
     due = ReconcileRun.objects.filter(telegram_due=True).order_by("pk")
     for run in due:
         if _tell(run):

@@ -34,9 +34,8 @@ def sweep_announcements() -> dict[str, int]:
     return announcement_sweep.sweep_announcements()
 
 
-# Longer than a task may usually take, and so than the broker's visibility_timeout. So the message
-# is acknowledged before the run, and no second worker gets it. If the worker dies, the next call
-# notices.
+# A run may take longer than the broker's visibility_timeout. Its message is acknowledged before the
+# run, so no second worker gets it. If the worker dies, a later call of the task notices.
 @shared_task(
     acks_late=False,
     soft_time_limit=int(nightly_reconcile.LIMIT.total_seconds()) - 60,

@@ -286,7 +286,7 @@ class Fulfilment(models.Model):
 
     @property
     def refunded(self) -> bool:
-        """Whether what it cost was paid back in full."""
+        """Whether the price was paid back in full."""
         return self.refunded_at is not None
 
 

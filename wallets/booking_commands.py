@@ -1,4 +1,4 @@
-"""What the commands that book money have in common."""
+"""What the commands that book money share: arguments, and one entry per booking reference."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -65,7 +65,7 @@ _rings: dict[tuple[str, ...], KeyRing] = {}
 
 
 def key_ring() -> KeyRing:
-    """The checked keys; asks the database only until they were checked once.
+    """The checked keys. Asks the database until they have been checked once.
 
     Raises WrongKeys and Django's database errors.
     """
@@ -101,8 +101,8 @@ def check_keys() -> KeyRing:
 def forget_keys(*, in_use: Sequence[int]) -> None:
     """Removes all other keys from the table: no value needs them, so no process needs them.
 
-    A process that still has one of them registers it again, as a key that seals nothing; or as one
-    that seals, if it is in front there.
+    A process that still has one of them registers it again: as a key that seals if it is the first
+    one there, otherwise as a key that seals nothing.
     """
     with connection.cursor() as cursor:
         cursor.execute(FORGET, [list(in_use)])
@@ -135,8 +135,8 @@ def _unwrap(rows: Mapping[int, _Row]) -> bytes:
                 roots.add(sealing.open_sealed(rows[key_id].wrapped, Context.ROOT, bytes([key_id])))
             except CannotOpen:
                 raise WrongKeys(
-                    f"CODE_ENCRYPTION_KEYS has another key {key_id} than the processes before."
+                    f"CODE_ENCRYPTION_KEYS has another key {key_id} than other processes."
                 ) from None
     if len(roots) != 1:
-        raise WrongKeys("CODE_ENCRYPTION_KEYS has none of the keys of the processes before.")
+        raise WrongKeys("CODE_ENCRYPTION_KEYS has none of the keys of other processes.")
     return roots.pop()

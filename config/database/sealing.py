@@ -5,8 +5,8 @@ every key opens. docs/production.md ("Encryption keys") says how to rotate them.
 
 A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. Two things are
 authenticated with it: the context, which says what the value is, and the row that it belongs to.
-A stored replay cannot be opened as a code, nor a value that was copied into another row
-(docs/decisions/0026-values-bound-to-rows.md).
+A stored replay does not open as a code, and a value that was copied into another row does not open
+at all (docs/decisions/0026-values-bound-to-rows.md).
 """
 
 import base64

@@ -22,7 +22,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 WORKER = "granian-worker"  # granian's name for its web processes
-DRAIN_SECONDS = 0.5  # in which clients in use of a connection see `Connection: close`
+DRAIN_SECONDS = 0.5  # for clients to read `Connection: close` on the connections that they use
 
 SO_ATTACH_FILTER = 26  # Linux; Python's socket module does not define it
 # A BPF program, each instruction as code, jump if true, jump if false, operand. It drops the
@@ -38,7 +38,7 @@ _draining = threading.Event()
 
 
 def stop_on_signals() -> None:
-    """Handles SIGTERM and SIGINT from now on. Call it first of all, in the main thread.
+    """Handles SIGTERM and SIGINT from now on. Call it before anything else, in the main thread.
 
     The signals are blocked in all threads, so they wait until our thread takes them. A process that
     is still starting ends at once. A process that serves drains first, then granian stops it. Does
@@ -55,7 +55,7 @@ def stop_on_signals() -> None:
 
 
 def close_while_draining(application: WSGIApplication) -> WSGIApplication:
-    """WSGI middleware: ends connections with their next response when the process will stop."""
+    """WSGI middleware: while the process drains, each response closes its connection."""
 
     def draining(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:

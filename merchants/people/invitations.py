@@ -3,8 +3,9 @@
 The link in the email (merchants/email/secret_links.py) names the invitation. Using the link checks
 whether the invitation is still open.
 
-Staff alone cannot get into an account that has an owner: such an invitation is sent only after
-another member of staff has approved it. The owners are told at once, and may withdraw it.
+One member of staff alone cannot invite into an account that has an owner: the invitation is sent
+only after another member of staff has approved it. The owners receive an email at once, and can
+withdraw the invitation.
 """
 
 from django.contrib.auth.models import User
@@ -21,7 +22,7 @@ from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
-WAITS = "Not sent before another member of our staff approves it"
+WAITS = "Not sent until another member of our staff approves it"
 MAX_EMAIL_LENGTH = 150  # the address is also the person's username
 
 
@@ -79,8 +80,8 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
 def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
     """Sends an invitation that waits for approval. It is then valid for its full time.
 
-    Returns False if it does not wait any more. Raises InputProblem if `actor` made it: two people
-    must agree.
+    Returns False if it no longer waits. Raises InputProblem if `actor` made it: two people must
+    agree.
     """
     if invitation.invited_by_id == actor.pk:
         raise InputProblem("You made this invitation. Another member of staff must approve it.")

@@ -142,8 +142,9 @@ class InvitationAdmin(BackOfficeAdmin):
             question=f"Let {invitation.email} into {invitation.account} as"
             f" {invitation.get_role_display().lower()}?",
             facts=[
-                f"{invitation.invited_by} made this invitation. Ask them why, and check it with the"
-                " merchant by a way that you know: whoever gets in can reach the wallet.",
+                f"{invitation.invited_by} made this invitation. Ask them why, and check with the"
+                " merchant through a contact that you know. The invited person may be able to"
+                " spend the merchant's money.",
                 f"Owners of this account: {names or 'none is active'}.",
             ],
             button="Approve and send",
@@ -160,7 +161,7 @@ class InvitationAdmin(BackOfficeAdmin):
             if approved:
                 messages.success(request, f"The invitation is being sent to {invitation.email}.")
             else:
-                messages.warning(request, "This invitation does not wait for approval any more.")
+                messages.warning(request, "This invitation no longer waits for approval.")
         return HttpResponseRedirect(url_of(invitation))
 
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
@@ -179,7 +180,7 @@ class InvitationAdmin(BackOfficeAdmin):
             messages.warning(
                 request,
                 "This account has an owner, so the invitation is not sent yet. Ask another member"
-                " of staff to open it here and to approve it. The owners were told by email.",
+                " of staff to open it here and to approve it. The owners receive an email.",
             )
 
     @display(

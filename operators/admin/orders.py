@@ -137,7 +137,8 @@ class OrderAdmin(RevealingAdmin):
         return format_html("{}", link_to_list(LedgerEntry, "Ledger entries", q=order.reference))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """A top-up has no codes to reveal, and an order that was paid back nothing to credit."""
+        """Leaves out `reveal` for a top-up, which has no codes, and `credit` for an order that was
+        paid back in full."""
         order = self.get_object(request, unquote(str(object_id)))
         if not isinstance(order, Order):
             return []

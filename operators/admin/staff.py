@@ -75,8 +75,8 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
             title="Remove a second factor",
             question=f"Remove the second factor and the backup codes of {user}?",
             facts=[
-                "Do this only for somebody who lost theirs. Make sure that it is really they who"
-                " ask: afterwards the password is enough to set up a new one.",
+                "Do this only for a person who lost their second factor. Make sure that the request"
+                " is really from them: afterwards, their password is enough to set up a new one.",
             ],
             button="Remove",
             danger=True,

@@ -141,7 +141,7 @@ def _question(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
     if colleague:
         return Verdict(
             f"Nothing was changed: the message asks {colleague} to confirm a step of this order."
-            " Wait for the answer, or press again in two minutes.",
+            " Wait until they decide, or press again in two minutes.",
             True,
             name,
         )

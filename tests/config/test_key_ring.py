@@ -120,7 +120,7 @@ def test_a_process_with_wrong_keys_does_not_start(
         refuse_wrong_keys()
 
     assert capsys.readouterr().err == (
-        "CODE_ENCRYPTION_KEYS has another key 1 than the processes before.\n"
+        "CODE_ENCRYPTION_KEYS has another key 1 than other processes.\n"
     )
 
 

@@ -8,14 +8,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's connection to PostgreSQL, which also checks that the server can be written.
 
     After a failover, a connection may still lead to the former primary, now a read-only replica.
-    Django would keep it for CONN_MAX_AGE, because it answers.
+    Django would keep it for CONN_MAX_AGE, because the server responds.
     """
 
     def is_usable(self) -> bool:
         """Whether the server responds and can be written. Costs one round trip, like Django's.
 
-        Django asks before the first query of a request, and after an error. If the answer is no, it
-        closes the connection and opens another one.
+        Django asks before the first query of a request, and after an error. If the connection is
+        not usable, Django closes it and opens another one.
         """
         if self.connection is None:
             return False
