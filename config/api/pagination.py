@@ -54,4 +54,4 @@ def _clamped(text: str | None, *, default: int, highest: int) -> int:
     if not _INTEGER.fullmatch(text):
         return default
     # Decimal has no limit on digits; int() refuses more than 4,300 of them.
-    return int(min(max(Decimal(text), 1), highest))
+    return int(min(max(Decimal(text), Decimal(1)), Decimal(highest)))
