@@ -1,4 +1,4 @@
-"""The audit trail without what the making of people and browsers leaves there."""
+"""The audit entries that a test is about: not those of creating people and signing them in."""
 
 from django.db.models import QuerySet
 

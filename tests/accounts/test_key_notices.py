@@ -87,6 +87,6 @@ def test_revoking_again_sends_no_second_email(shop: Merchant, owner: Membership)
     assert Email.objects.count() == 1
 
 
-def test_a_client_without_an_account_has_nobody_to_tell() -> None:
+def test_a_key_of_a_client_without_an_account_sends_no_email() -> None:
     call_command("create_client", "Lone", stdout=io.StringIO())
     assert not Email.objects.exists()

@@ -1,4 +1,4 @@
-"""API requests skip the middleware for browsers: sessions, log-in and messages."""
+"""API requests skip the middleware for browsers: sessions, sign-in and messages."""
 
 import pytest
 from django.conf import settings
@@ -33,7 +33,7 @@ def test_a_back_office_page_has_a_session(staff: Client) -> None:
 
 @pytest.fixture
 def staff() -> Client:
-    """A test client that is logged in as a superuser."""
+    """A test client that is signed in as a superuser."""
     browser = Client()
     browser.force_login(
         User.objects.create_superuser("boss"), backend=settings.AUTHENTICATION_BACKENDS[-1]

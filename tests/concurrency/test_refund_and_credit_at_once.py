@@ -107,7 +107,7 @@ def test_refund_and_credit_at_once_pay_back_the_price_once(amount: Decimal) -> N
     assert reconcile()["findings"] == []
 
 
-def test_the_second_one_waits_for_the_first_and_sees_it() -> None:
+def test_the_second_payment_waits_for_the_first_and_sees_it() -> None:
     merchant = make_merchant()
     fulfilment = rejected(merchant)
 

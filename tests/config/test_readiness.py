@@ -43,7 +43,7 @@ def test_a_new_database_is_unready(client: Client) -> None:
         execute("ALTER TABLE away RENAME TO django_migrations")
 
 
-def test_the_answer_is_kept_for_a_minute(client: Client) -> None:
+def test_a_complete_result_is_kept_for_a_minute(client: Client) -> None:
     assert client.get("/readyz").json()["migrations"] is True
     with connection.execute_wrapper(refuse_the_table):
         assert client.get("/readyz").json() == {

@@ -1,4 +1,4 @@
-"""A new DJANGO_SECRET_KEY ends nothing while the old one is a fallback, and everything after that.
+"""Sessions, links and buttons survive a new DJANGO_SECRET_KEY while the old one is a fallback.
 
 Whatever the service signs with its secret key has a case here.
 """
@@ -123,7 +123,7 @@ def test_what_the_old_key_signed_stays_valid(
 
 
 @pytest.mark.parametrize("sign", SIGNED)
-def test_without_the_fallback_it_ends(
+def test_without_the_fallback_what_the_old_key_signed_ends(
     sign: Callable[[], Works], rotate: Callable[..., None]
 ) -> None:
     works = sign()

@@ -1,4 +1,4 @@
-"""Staff get nobody into an account that has an owner unless two of them agree."""
+"""Two members of staff must agree on each invitation into an account that has an owner."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -63,7 +63,7 @@ def test_one_member_of_staff_is_not_enough(role: Role, owner: Membership) -> Non
         accept_invitation(invitation_id=invitation.pk, password="a long enough phrase")
 
 
-def test_the_owner_learns_of_it_at_once_and_can_stop_it(owner: Membership) -> None:
+def test_the_owner_receives_an_email_at_once_and_can_withdraw_it(owner: Membership) -> None:
     invitation = ask(owner)
 
     (message,) = sent_to(owner.user.email)
@@ -77,7 +77,7 @@ def test_the_owner_learns_of_it_at_once_and_can_stop_it(owner: Membership) -> No
     assert sent_to(NEW) == []
 
 
-def test_a_second_member_of_staff_sends_it(owner: Membership) -> None:
+def test_a_second_member_of_staff_approves_and_sends_it(owner: Membership) -> None:
     invitation, second = ask(owner), make_staff(*MAY)
     browser = signed_in(second)
     page = browser.get(url(invitation, "approve")).content.decode()
@@ -96,7 +96,7 @@ def test_a_second_member_of_staff_sends_it(owner: Membership) -> None:
     assert Membership.objects.filter(account=owner.account, role=Role.OWNER).count() == 2
 
 
-def test_nobody_approves_their_own(owner: Membership) -> None:
+def test_nobody_approves_their_own_invitation(owner: Membership) -> None:
     invitation = ask(owner)
     browser = signed_in(invitation.invited_by)
 
@@ -214,7 +214,7 @@ def guarded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return bool(request.param == "guarded")
 
 
-def test_of_two_who_approve_one_sends_it(guarded: bool, owner: Membership) -> None:
+def test_two_approvals_at_once_send_one_invitation(guarded: bool, owner: Membership) -> None:
     invitation, staff = ask(owner), [make_staff(*MAY), make_staff(*MAY)]
 
     def approve(number: int) -> bool:

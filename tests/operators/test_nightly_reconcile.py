@@ -52,7 +52,7 @@ def make_reader(email: str) -> None:
     reader.save()
 
 
-def test_healthy_books_are_recorded_and_nobody_is_told() -> None:
+def test_a_run_without_findings_is_recorded_and_not_reported() -> None:
     make_reader("finance@example.com")
     make_merchant()
 
@@ -80,7 +80,7 @@ def test_damage_is_found_and_recorded() -> None:
     assert run_now().state == RunState.FINDINGS
 
 
-def test_only_one_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_run_is_active_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_parallel_runs(monkeypatch) == 1
 
 
@@ -163,7 +163,7 @@ def test_the_log_has_the_findings(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.usefixtures("findings")
-def test_the_operators_chat_is_told_once(settings: Any) -> None:
+def test_the_operators_chat_receives_one_report(settings: Any) -> None:
     with operators_chat(settings) as place:
         reconcile_nightly()
         reconcile_nightly()
@@ -173,7 +173,7 @@ def test_the_operators_chat_is_told_once(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("findings")
-def test_telegram_is_told_later_when_it_fails(settings: Any) -> None:
+def test_a_failed_post_to_telegram_is_repeated(settings: Any) -> None:
     with operators_chat(settings) as place:
         place.api.fault("sendMessage", ERROR(500))
         reconcile_nightly()
@@ -218,7 +218,7 @@ def test_a_new_installation_has_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_overdue()
 
 
-def test_its_message_is_acknowledged_before_the_run() -> None:
+def test_the_message_of_the_task_is_acknowledged_before_the_run() -> None:
     """It may take longer than the broker's visibility timeout, which would start a second one."""
     assert reconcile_nightly.acks_late is False
     limit = reconcile_nightly.time_limit

@@ -43,7 +43,7 @@ def plain_browser(user: User) -> Client:
         "operators.change_platformsettings",
     ],
 )
-def test_each_permission_to_act_requires_it(permission: str) -> None:
+def test_each_permission_to_act_requires_a_second_factor(permission: str) -> None:
     browser = plain_browser(make_staff(permission))
 
     for page in PAGES:
@@ -51,29 +51,29 @@ def test_each_permission_to_act_requires_it(permission: str) -> None:
     assert browser.get(ENROL).status_code == 200
 
 
-def test_a_group_gives_the_duty_with_the_permission() -> None:
+def test_a_permission_from_a_group_requires_a_second_factor() -> None:
     user = make_staff()
     user.groups.add(Group.objects.get(name="Finance"))
 
     assert plain_browser(user).get("/admin/").headers["Location"] == ENROL
 
 
-def test_superusers_need_it() -> None:
+def test_superusers_need_a_second_factor() -> None:
     assert plain_browser(make_staff(superuser=True)).get("/admin/").headers["Location"] == ENROL
 
 
-def test_staff_who_only_look_do_not_need_it() -> None:
+def test_staff_who_only_look_need_no_second_factor() -> None:
     browser = plain_browser(make_staff("catalogue.view_product", "orders.view_order"))
 
     assert browser.get("/admin/").status_code == 200
     assert browser.get("/admin/catalogue/product/").status_code == 200
 
 
-def test_nothing_can_be_done_without_it() -> None:
+def test_no_form_works_before_the_second_factor_is_set_up() -> None:
     account = make_account(balance="0")
     browser = plain_browser(make_staff("wallets.move_money", "wallets.view_wallet"))
     form = {"kind": "deposit", "amount": "5", "reason": "x", "confirmed": "1"}
-    form["booking"] = "5f3d4f1e-58a1-4f2d-9d0b-8f0a6d7c1e11"
+    form["form_id"] = "5f3d4f1e-58a1-4f2d-9d0b-8f0a6d7c1e11"
 
     answer = browser.post(reverse("admin:wallets_wallet_book", args=[account.pk]), form)
 

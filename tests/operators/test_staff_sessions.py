@@ -40,7 +40,7 @@ class Visitor:
         return bool(answer.status_code == 200)
 
     def wait(self, **time: int) -> None:
-        """Lets time pass, as far as the stored session is concerned."""
+        """Moves the end of the stored session back, as if time had passed."""
         row = Session.objects.get(pk=self.browser.session.session_key)
         row.expire_date -= timedelta(**time)
         row.save()

@@ -35,8 +35,8 @@ class Scene:
     other: Order
 
     def read(self, merchant: Merchant, order: Order) -> tuple[int, str]:
-        """The status and body; without the check of responses, because the contract knows no 500
-        of a read."""
+        """The status and body. Not checked against the OpenAPI document, which has no 500 for a
+        read."""
         answer = Client(raise_request_exception=False).get(
             f"/api/v1/orders/{order.reference}", headers={"Authorization": f"Bearer {merchant.key}"}
         )

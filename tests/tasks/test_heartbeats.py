@@ -22,7 +22,7 @@ def probe() -> tuple[int, dict[str, Any]]:
 
 
 def hide_heartbeats(kind: HeartbeatKind) -> None:
-    """Lets so much time pass that the last heartbeats of this kind do not count any more."""
+    """Moves the last heartbeats of this kind so far back that they no longer count."""
     Heartbeat.objects.filter(kind=kind).update(beat_at=F("beat_at") - ALIVE_FOR)
 
 
