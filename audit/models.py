@@ -9,6 +9,8 @@ from django.db.models.functions import Now
 
 from config.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 
+REFERENCE_LENGTH = 64
+
 
 class AuditAction(models.TextChoices):
     """The actions that the audit trail records."""
@@ -85,7 +87,7 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=32, choices=AuditAction)
     object_type = models.CharField(max_length=100)
     object_id = models.CharField(max_length=64)
-    reference = models.CharField(max_length=64, blank=True, db_default="")
+    reference = models.CharField(max_length=REFERENCE_LENGTH, blank=True, db_default="")
     request_id = models.CharField(max_length=64, blank=True, db_default="")
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
     changes = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)

@@ -26,7 +26,6 @@ from config.database.columns import NOTE_LENGTH
 SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
 WATCHED = {*SHOWN, "password"}
 NAMES_SHOWN = 10
-REFERENCE_LENGTH = 64
 
 
 def connect() -> None:
@@ -45,7 +44,7 @@ def record_on_user(
     user: User, action: AuditAction, *, actor: User | None, note: str = "", **more: Any
 ) -> None:
     """Adds an entry about a user, found by the username."""
-    reference = user.get_username()[:REFERENCE_LENGTH]
+    reference = user.get_username()
     record_action(actor=actor, action=action, on=user, reference=reference, note=note, **more)
 
 
@@ -132,7 +131,7 @@ def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
             actor=actor,
             action=AuditAction.RIGHTS_CHANGED,
             on=owner,
-            reference=str(owner)[:REFERENCE_LENGTH],
+            reference=str(owner),
             note=f"{kind} {verb}: {', '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
         )
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from structlog.contextvars import get_contextvars
 
-from audit.models import AuditAction, AuditEntry
+from audit.models import REFERENCE_LENGTH, AuditAction, AuditEntry
 
 Changes = Mapping[str, tuple[Any, Any]]  # the old and the new value by name
 
@@ -26,7 +26,7 @@ def record_action(
     `actor` is None for a command on the server, whose user is recorded by name, and for what the
     service does by itself. `on` is the object, or its class if the action concerns many.
     `reference` is the name people use for the object, such as the reference of an order or the
-    prefix of a key. `changes` must hold no secret.
+    prefix of a key; a long one is cut. `changes` must hold no secret.
     """
     context = get_contextvars()
     return AuditEntry.objects.create(
@@ -35,7 +35,7 @@ def record_action(
         action=action,
         object_type=on._meta.label_lower,
         object_id="" if isinstance(on, type) else str(on.pk),
-        reference=reference,
+        reference=reference[:REFERENCE_LENGTH],
         note=note,
         changes={name: list(pair) for name, pair in (changes or {}).items()},
         request_id=context.get("request_id", ""),

@@ -62,7 +62,7 @@ def _record_and_email(user: User, change: str) -> None:
         actor=user,
         action=AuditAction.MEMBER_CHANGED,
         on=membership,
-        reference=user.email[:64],
+        reference=user.email,
         note=change,
     )
     email_owners(account=membership.account, change=change, actor=user)

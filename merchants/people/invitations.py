@@ -65,7 +65,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     waits = {"State": WAITS} if invitation.needs_approval else {}
     record_action(
         actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation,
-        reference=email[:64], note=", ".join([role.label, *waits.values()]),
+        reference=email, note=", ".join([role.label, *waits.values()]),
     )  # fmt: skip
     if not invitation.needs_approval:
         _send(invitation)
@@ -93,7 +93,7 @@ def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
         return False
     record_action(
         actor=actor, action=AuditAction.INVITATION_APPROVED, on=invitation,
-        reference=invitation.email[:64],
+        reference=invitation.email,
     )  # fmt: skip
     _send(invitation)
     email_owners(
@@ -146,7 +146,7 @@ def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
             actor=actor,
             action=AuditAction.INVITATION_WITHDRAWN,
             on=invitation,
-            reference=invitation.email[:64],
+            reference=invitation.email,
         )
     return bool(unanswered)
 
@@ -187,7 +187,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         others.filter(invited_by__is_staff=True).update(needs_approval=True)
     record_action(
         actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
-        reference=invitation.email[:64], note=invitation.role,
+        reference=invitation.email, note=invitation.role,
     )  # fmt: skip
     email_owners(
         account=invitation.account, change="Invitation accepted", actor=user,

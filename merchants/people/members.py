@@ -80,7 +80,5 @@ def _record_and_email(
     member: Membership, action: AuditAction, change: str, actor: User, facts: dict[str, str]
 ) -> None:
     note = ", ".join(f"{name}: {value}" for name, value in facts.items() if name != "Person")
-    record_action(
-        actor=actor, action=action, on=member, reference=member.user.email[:64], note=note
-    )
+    record_action(actor=actor, action=action, on=member, reference=member.user.email, note=note)
     email_owners(account=member.account, change=change, actor=actor, facts=facts)

@@ -14,7 +14,6 @@ from django.http import HttpRequest
 from audit.models import AuditAction
 from audit.services import Changes, find_changes, record_action
 
-REFERENCE_LENGTH = 64
 RIGHTS = {"groups", "user_permissions", "permissions"}  # audit/people.py records them
 
 
@@ -101,6 +100,6 @@ def _record(request: HttpRequest, action: AuditAction, obj: Any, changes: Change
         actor=request.user,
         action=action,
         on=obj,
-        reference=str(obj)[:REFERENCE_LENGTH],
+        reference=str(obj),
         changes=changes,
     )

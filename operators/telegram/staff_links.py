@@ -99,7 +99,7 @@ def link_user(*, user: User, telegram_user_id: int, actor: User | None) -> Teleg
                 actor=actor,
                 action=AuditAction.TELEGRAM_LINKED,
                 on=user,
-                reference=user.get_username()[:64],
+                reference=user.get_username(),
                 note=f"Telegram user {telegram_user_id}",
             )
     except IntegrityError:
@@ -119,7 +119,7 @@ def unlink_user(*, user: User, actor: User | None) -> bool:
             actor=actor,
             action=AuditAction.TELEGRAM_UNLINKED,
             on=user,
-            reference=user.get_username()[:64],
+            reference=user.get_username(),
             note=f"Telegram user {link.telegram_user_id}",
         )
     return True
@@ -145,7 +145,7 @@ def issue_code(*, user: User) -> str:
             actor=user,
             action=AuditAction.TELEGRAM_CODE_ISSUED,
             on=user,
-            reference=user.get_username()[:64],
+            reference=user.get_username(),
         )
     return code
 
