@@ -141,7 +141,7 @@ class Email(models.Model):
     """An email, stored in the transaction of the change it reports and sent after the commit.
 
     `facts` fill its template and hold no secret. `about` is the id that its secret link is made
-    for when it is sent: an invitation's or a user's.
+    for when it is sent: an invitation's or a user's. None if it has no link, or nobody to go to.
     """
 
     kind = models.CharField(max_length=16, choices=EmailKind)
@@ -170,15 +170,21 @@ class Email(models.Model):
                 fields=["due_at"],
                 condition=Q(sent_at=None, given_up_at=None),
             ),
-            models.Index(  # anybody may ask for a reset, so each request counts the recent ones
-                name="merchants_email_resets",
-                fields=["about", "created_at"],
-                condition=Q(kind="password_reset"),
+            models.Index(  # anybody may ask for these, so each request counts the recent ones
+                name="merchants_email_asked_for",
+                fields=["to", "created_at"],
+                condition=Q(kind__in=["password_reset", "invitation"]),
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
+
+    @property
+    def is_to_a_stranger(self) -> bool:
+        """Whether somebody asked for a password email to an address of no member. It is not sent.
+        The row exists because asking must take the same work for every address."""
+        return self.kind == EmailKind.PASSWORD_RESET and self.about is None
 
 
 class BalanceAlert(models.Model):

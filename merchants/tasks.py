@@ -6,6 +6,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from accounts.sign_in import forget_old_addresses
 from merchants.email import sending
 from merchants.money import balance_alerts
+from merchants.people.password_resets import forget_strangers
 
 
 @shared_task
@@ -28,6 +29,7 @@ def sweep_balance_alerts() -> dict[str, int]:
 
 @shared_task
 def clear_sessions() -> None:
-    """Deletes the expired sessions of members and staff, and what is remembered of sign-ins."""
+    """Deletes expired sessions, and old records of sign-ins and of requests for passwords."""
     SessionStore.clear_expired()
     forget_old_addresses()
+    forget_strangers()

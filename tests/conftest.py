@@ -1,5 +1,6 @@
 """Shared by every test. Real servers come from `python -m embedded exec` (`make test`)."""
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 from django.core.cache import cache, caches
+from django.test import override_settings
 
 from bench.load import find_wrk
 from tests.answers import CheckedClient
@@ -20,6 +22,8 @@ from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
+
+_tests = itertools.count()
 
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
@@ -79,12 +83,16 @@ def _quick_flush() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache_keys(worker_id: str) -> None:
-    """Test processes share one Valkey, and each numbers its own clients from 1.
-
-    Within one process no number comes twice, so nothing is ever counted against a later test.
-    """
+    """Test processes share one Valkey."""
     caches.settings["default"]["KEY_PREFIX"] = worker_id
     cache.key_prefix = worker_id
+
+
+@pytest.fixture(autouse=True)
+def _own_counters(worker_id: str) -> Iterator[None]:
+    """Each test counts from 0: many use the same addresses, and processes number clients alike."""
+    with override_settings(RATELIMIT_CACHE_PREFIX=f"{worker_id}-{next(_tests)}:"):
+        yield
 
 
 @pytest.fixture

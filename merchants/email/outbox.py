@@ -3,11 +3,13 @@
 merchants/email/sending.py sends them after the commit.
 """
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
+from django.utils import timezone
 
 from accounts.models import Account
 from config.queue import enqueue
@@ -25,6 +27,22 @@ def write_email(
     email = Email.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
     transaction.on_commit(partial(enqueue, "merchants.tasks.send_email", email.pk))
     return email
+
+
+def has_had(*, kind: EmailKind, to: str, limit: int, within: timedelta) -> bool:
+    """Whether this address was sent `limit` emails of this kind, or more, in this time.
+
+    Call it in the transaction that writes the next one, after `lock_address`.
+    """
+    recent = Email.objects.filter(kind=kind, to=to, created_at__gt=timezone.now() - within)
+    return recent.count() >= limit
+
+
+def lock_address(email: str) -> None:
+    """Makes other transactions that write to this address wait until this one has ended. Without
+    it, requests at the same time exceed the limit."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"email:{email}"])
 
 
 def email_owners(

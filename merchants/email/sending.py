@@ -38,6 +38,10 @@ def send_email(*, email_id: int) -> bool:
     if not mine.update(due_at=now + LEASE, attempts=F("attempts") + 1):
         return False
     email = Email.objects.get(pk=email_id)
+    if email.is_to_a_stranger:
+        email.given_up_at = timezone.now()
+        email.save(update_fields=["given_up_at"])
+        return False
     try:
         _compose(email).send()
     except Exception as error:

@@ -89,9 +89,9 @@ class Migration(migrations.Migration):
                         name="merchants_email_due",
                     ),
                     models.Index(
-                        condition=models.Q(("kind", "password_reset")),
-                        fields=["about", "created_at"],
-                        name="merchants_email_resets",
+                        condition=models.Q(("kind__in", ["password_reset", "invitation"])),
+                        fields=["to", "created_at"],
+                        name="merchants_email_asked_for",
                     ),
                 ],
                 "constraints": [

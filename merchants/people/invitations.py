@@ -8,6 +8,8 @@ only after another member of staff has approved it. The owners receive an email 
 withdraw the invitation.
 """
 
+from datetime import timedelta
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
@@ -17,12 +19,16 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from config.inputs import InputProblem
+from merchants.email import outbox
 from merchants.email.outbox import email_owners, write_email
 from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
 WAITS = "Not sent until another member of our staff approves it"
+DAY = timedelta(days=1)
+MAX_PER_DAY = 100  # of one account
+MAX_TO_ONE_ADDRESS = 3  # in a day, of all accounts
 MAX_EMAIL_LENGTH = 150  # the address is also the person's username
 
 
@@ -46,11 +52,12 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     If staff invite into an account that has an owner, nothing is sent before `approve_invitation`.
 
     Raises InputProblem if the person is a member of this account, if the address is unusable, or
-    if too many invitations are open. It does not reveal whether the address signs in to another
-    account: only its holder learns that, from the link.
+    if too many invitations are open or were sent within a day. It does not reveal whether the
+    address signs in to another account: only its holder learns that, from the link.
     """
     email = email.strip().lower()
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # serialises invitations
+    outbox.lock_address(email)
     check_invitation(account=account, email=email)
     unanswered = Invitation.objects.filter(account=account, accepted_at=None, withdrawn_at=None)
     unanswered.filter(email__iexact=email).update(withdrawn_at=timezone.now())
@@ -132,6 +139,21 @@ def check_invitation(*, account: Account, email: str) -> None:
     if live_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
         raise InputProblem(
             f"An account has at most {MAX_OPEN} open invitations. Withdraw one first."
+        )
+    _check_limits(account, email.lower())
+
+
+def _check_limits(account: Account, email: str) -> None:
+    since = timezone.now() - DAY
+    if Invitation.objects.filter(account=account, created_at__gt=since).count() >= MAX_PER_DAY:
+        raise InputProblem(
+            f"This account has sent {MAX_PER_DAY} invitations in the last 24 hours. Try again"
+            " tomorrow."
+        )
+    if outbox.has_had(kind=EmailKind.INVITATION, to=email, limit=MAX_TO_ONE_ADDRESS, within=DAY):
+        raise InputProblem(
+            f"This address was sent {MAX_TO_ONE_ADDRESS} invitations in the last 24 hours. Wait a"
+            " day before you invite it again."
         )
 
 

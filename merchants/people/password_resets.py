@@ -7,34 +7,41 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from merchants.email.outbox import write_email
+from merchants.email import outbox
 from merchants.email.secret_links import read_reset
 from merchants.models import Email, EmailKind
 
 MAX_RESETS_PER_HOUR = 3
 
 
+@transaction.atomic
 def ask_for_reset(*, email: str) -> None:
     """Emails a reset link to the member with this address, at most three per hour.
 
-    The caller does not learn whether there is such a member.
+    The caller does not learn whether there is such a member, not even from the time it takes: a row
+    is written and a task is queued for every address. The task sends nothing to a stranger.
     """
-    with transaction.atomic():
-        # The lock serialises requests for one person. Without it, concurrent ones exceed the limit.
-        user = _members().select_for_update(of=("self",)).filter(username=email.lower()).first()
-        if user is None:
-            return
-        if recent_reset_emails(user).count() < MAX_RESETS_PER_HOUR:
-            write_email(kind=EmailKind.PASSWORD_RESET, to=user.email, about=user.pk)
-
-
-def recent_reset_emails(user: User) -> QuerySet[Email]:
-    """The reset emails of the last hour to this person."""
-    return Email.objects.filter(
+    email = email.lower()
+    outbox.lock_address(email)
+    if outbox.has_had(
         kind=EmailKind.PASSWORD_RESET,
-        about=user.pk,
-        created_at__gt=timezone.now() - timedelta(hours=1),
+        to=email,
+        limit=MAX_RESETS_PER_HOUR,
+        within=timedelta(hours=1),
+    ):
+        return
+    member = _members().filter(username=email).first()
+    outbox.write_email(kind=EmailKind.PASSWORD_RESET, to=email, about=member.pk if member else None)
+
+
+def forget_strangers() -> int:
+    """Deletes the rows of strangers who asked a day ago or earlier. Returns how many."""
+    asked = Email.objects.filter(
+        kind=EmailKind.PASSWORD_RESET,
+        about=None,
+        created_at__lt=timezone.now() - timedelta(days=1),
     )
+    return asked.delete()[0]
 
 
 def find_reset(token: str) -> User | None:

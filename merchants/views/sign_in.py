@@ -5,6 +5,7 @@ moves the token into the session and redirects, so the browser's address bar and
 too. Opening a link does not use it up, because mail programs open links as well.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import messages
@@ -19,15 +20,18 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.addresses import client_network_text
 from accounts.form_fields import posted
+from accounts.rates import seconds_to_wait
 from config.inputs import InputProblem
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation
-from merchants.people.password_resets import ask_for_reset, find_reset
+from merchants.people.password_resets import MAX_RESETS_PER_HOUR, ask_for_reset, find_reset
 from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "accounts.sign_in.PasswordBackend"
+RESETS_PER_MINUTE = 10  # asked for from one address, whoever they are for
 JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 
 
@@ -94,6 +98,21 @@ def join(request: HttpRequest) -> HttpResponse:
 def ask_reset(request: HttpRequest) -> HttpResponse:
     """Sends a reset email. The answer does not reveal whether the address belongs to a member."""
     form = AskResetForm(posted(request))
+    status = HTTPStatus.OK
+    if form.is_valid():
+        wait = seconds_to_wait(
+            request,
+            group="password_emails",
+            key=client_network_text(request),
+            limit=RESETS_PER_MINUTE,
+        )
+        if wait:
+            status = HTTPStatus.TOO_MANY_REQUESTS
+            form.add_error(
+                None,
+                "Too many of these emails were asked for from your network. Nothing was sent. Wait"
+                f" {wait} seconds and try again.",
+            )
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])
         messages.success(
@@ -101,7 +120,10 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
         )
         return HttpResponseRedirect(reverse("merchants:sign_in"))
     return TemplateResponse(
-        request, "merchants/ask_reset.html", {"title": "Reset your password", "form": form}
+        request,
+        "merchants/ask_reset.html",
+        {"title": "Reset your password", "form": form, "limit": MAX_RESETS_PER_HOUR},
+        status=status,
     )
 
 

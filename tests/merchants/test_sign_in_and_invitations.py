@@ -221,8 +221,8 @@ def test_asking_for_a_reset_reveals_nothing_and_is_limited() -> None:
         for email in [staff.email, "nobody@merchant.example", *[member.user.email] * 5]
     }
     assert len(said) == 1
-    assert Email.objects.count() == 3
-    assert {one.to[0] for one in emails()} == {member.user.email}
+    assert Email.objects.filter(to=member.user.email).count() == 3
+    assert [one.to[0] for one in emails()] == [member.user.email] * 3
 
 
 def test_a_reset_link_is_not_stored_and_expires(settings: pytest.FixtureRequest) -> None:
