@@ -265,7 +265,7 @@ USE_WRITTEN_EVERY_SECONDS = env.int("USE_WRITTEN_EVERY_SECONDS", 10)
 
 # API.
 API_MAX_BODY_BYTES = 64 * 1024
-MERCHANT_MAX_BODY_BYTES = 4 * 1024 * 1024  # a file of references in a multipart form
+PAGES_MAX_BODY_BYTES = 4 * 1024 * 1024  # a file of references in a multipart form
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],

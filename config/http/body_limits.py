@@ -64,12 +64,9 @@ class BodyLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        limit = None
-        if request.path.startswith(API_PREFIX):
-            limit = settings.API_MAX_BODY_BYTES
-        elif request.path.startswith("/merchant/"):
-            limit = settings.MERCHANT_MAX_BODY_BYTES
-        if limit is not None and _body_bytes(request) > limit:
+        in_api = request.path.startswith(API_PREFIX)
+        limit = settings.API_MAX_BODY_BYTES if in_api else settings.PAGES_MAX_BODY_BYTES
+        if _body_bytes(request) > limit:
             return message_response(413, f"The request body is larger than {limit} bytes.")
         return self.get_response(request)
 

@@ -1,6 +1,7 @@
 """Errors are HTML in the back office, and JSON for programs on every other path."""
 
 import pytest
+from django.test import Client
 
 from tests.operators.back_office import make_staff, signed_in
 
@@ -26,4 +27,14 @@ def test_other_paths_answer_a_json_message(path: str) -> None:
     answer = signed_in().get(path)
 
     assert answer.status_code == 404
+    assert list(answer.json()) == ["message"]
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/docs/", "/healthz"])
+def test_a_large_body_is_refused_before_sign_in(path: str) -> None:
+    answer = Client().generic(
+        "POST", path, b"x", CONTENT_LENGTH="5000000", content_type="multipart/form-data; boundary=x"
+    )
+
+    assert answer.status_code == 413
     assert list(answer.json()) == ["message"]
