@@ -5,6 +5,7 @@ from typing import Any
 
 from axes.signals import user_locked_out
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
@@ -18,11 +19,14 @@ def connect() -> None:
     user_locked_out.connect(record_lockout, dispatch_uid="accounts.record_lockout")
 
 
-def record_lockout(sender: object, username: str, **kwargs: Any) -> None:
+def record_lockout(sender: object, request: HttpRequest, username: str, **kwargs: Any) -> None:
     """Adds an entry if the name exists, and if the last one is old enough.
 
-    Otherwise anybody could fill the audit trail, with invented names or with more guesses.
+    Otherwise anybody could fill the audit trail, with invented names or with more guesses. Axes
+    also reports a sign-in that was refused because the process was busy, which is no lockout.
     """
+    if getattr(request, "sign_in_is_busy", False):
+        return
     user = User.objects.filter(username=username).first()
     if user is None:
         return

@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from audit.models import AuditAction, AuditEntry
 from merchants.email.sending import sweep_emails
 from merchants.tasks import clear_sessions
 from tests.browsing import PASSWORD
@@ -265,6 +266,7 @@ def test_a_process_checks_one_password_at_a_time(
     assert refused.status_code == 503
     assert "Try again in a moment" in " ".join(refused.content.decode().split())
     assert not AccessAttempt.objects.exists()  # nobody guessed
+    assert not AuditEntry.objects.filter(action=AuditAction.SIGN_IN_REFUSED).exists()
     assert sign_in(page, name, PASSWORD).status_code == 302
 
 
