@@ -1,65 +1,46 @@
-"""Every form, action and command that changes something leaves a record of who did it.
+"""Every form and action of the back office that changes something records who did it.
 
-The tables below are complete: a new page, action or command fails until it has a row.
+The tables below are complete: a new page or action fails until it has a row.
 """
 
 import html
-import io
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
-from django.core.management import call_command
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
-from pytest_django import Settings
 
 from accounts.models import ApiClient
-from audit.models import AuditEntry
 from catalogue.models import Category, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
-from operators.demo import CATALOGUE
 from operators.models import (
     Announcement,
     AnnouncementState,
     PlatformSettings,
 )
 from orders.models import Order
-from tests.browsing import PASSWORD
-from tests.commands import run
 from tests.factories import (
     buy_topup,
     make_account,
-    make_client,
-    make_key,
     make_merchant,
-    make_operator,
     make_product,
     make_topup_product,
-    move_now,
     own_shelf,
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, form_of, list_url, make_staff, signed_in, url
-from topups.models import Fulfilment, FulfilmentEvent
-from topups.transitions import Move
-from wallets.models import LedgerEntry, Wallet
+from tests.operators.records import Watch, failed_order
+from topups.models import Fulfilment
+from wallets.models import Wallet
 
 pytestmark = pytest.mark.django_db
-
-RECORDS: dict[str, type[Model]] = {
-    "audit": AuditEntry,
-    "ledger": LedgerEntry,  # append-only, with the actor of each movement
-    "history": FulfilmentEvent,  # append-only, with the actor of each move
-}
 
 
 @pytest.fixture
@@ -70,20 +51,6 @@ def browser() -> Client:
 @pytest.fixture
 def world() -> None:
     World().grow(1)
-
-
-class Watch:
-    """Which records were added since it was made."""
-
-    def __init__(self) -> None:
-        self.before = {name: set(self._ids(name)) for name in RECORDS}
-
-    def _ids(self, name: str) -> list[int]:
-        return list(RECORDS[name]._default_manager.values_list("pk", flat=True))
-
-    def added(self, name: str) -> list[Any]:
-        new = set(self._ids(name)) - self.before[name]
-        return list(RECORDS[name]._default_manager.filter(pk__in=new).order_by("pk"))
 
 
 # --- Forms ---------------------------------------------------------------------------------------
@@ -288,13 +255,6 @@ def credit(browser: Client) -> None:
     browser.post(url(order, "credit"), form)
 
 
-def failed_order() -> str:
-    reference, senior = buy_topup(make_merchant()), make_operator(senior=True)
-    for step in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
-        move_now(reference=reference, move=step, operator=senior)
-    return reference
-
-
 def reveal_order(browser: Client) -> None:
     browser.post(url(Order.objects.latest("pk"), "reveal"))
 
@@ -410,93 +370,5 @@ def test_each_action_is_recorded(name: str, browser: Client, world: None) -> Non
     watch = Watch()
 
     carry_out(browser)
-
-    assert watch.added(kind) != []
-
-
-# --- Commands ------------------------------------------------------------------------------------
-
-
-def codes_file(folder: Path) -> str:
-    path = folder / "codes.csv"
-    path.write_text("code\nONE\n")
-    return str(path)
-
-
-def catalogue_file(folder: Path) -> str:
-    path = folder / "catalogue.json"
-    path.write_text(json.dumps(CATALOGUE))
-    return str(path)
-
-
-def key_prefix() -> str:
-    return make_key(make_client(make_account())).split("_")[1]
-
-
-def claim_words() -> list[Any]:
-    reference = buy_topup(make_merchant())
-    version = run("fulfilment", "show", reference)["version"]
-    operator = make_operator().user.username
-    return ["claim", reference, "--version", version, "--operator", operator]
-
-
-def protected_user() -> str:
-    user = make_staff()
-    signed_in(user)
-    return user.username
-
-
-# The arguments of each command that changes something, and the record it leaves.
-COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
-    "create_account": (lambda folder: ["Acme"], "audit"),
-    "create_client": (lambda folder: ["Shop"], "audit"),
-    "set_account": (lambda folder: [make_account().pk, "--disable"], "audit"),
-    "set_client": (lambda folder: [make_client().pk, "--rate-limit", "7"], "audit"),
-    "rotate_key": (lambda folder: [make_client(make_account()).pk], "audit"),
-    "revoke_key": (lambda folder: [key_prefix()], "audit"),
-    "deposit": (lambda folder: [make_account().pk, "5", "--reference", "a"], "ledger"),
-    "payout": (lambda folder: [make_account().pk, "5", "--reference", "a"], "ledger"),
-    "credit_order": (
-        lambda folder: [failed_order(), "1", "--reference", "a", "--note", "x"],
-        "ledger",
-    ),
-    "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
-    "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
-    "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
-    "fulfilment": (lambda folder: claim_words(), "history"),
-    "forget_second_factors": (lambda folder: [protected_user()], "audit"),
-    "link_telegram": (lambda folder: [make_operator().user.username, 7], "audit"),
-    "load_demo": (lambda folder: [], "audit"),
-    "createsuperuser": (lambda folder: ["--noinput", "--username", "x", "--email", ""], "audit"),
-    "changepassword": (lambda folder: [make_staff().username], "audit"),
-}
-# Commands that change nothing a person decides.
-OTHERS = {
-    "cleanup_idempotency": "deletes expired records; Celery beat also runs it",
-    "reconcile": "reads",
-    "reseal": "changes the encryption of values, and no value",
-    "run_bot": "is a process; each press is recorded",
-    "sweep_announcements": "sends what is due; Celery beat also runs it",
-    "sweep_refunds": "books due refunds in the ledger; Celery beat also runs it",
-}
-
-
-def test_the_table_names_every_command() -> None:
-    files = Path(__file__).parents[2].glob("*/management/commands/[a-z]*.py")
-    ours = {path.stem for path in files}
-    assert ours | {"createsuperuser", "changepassword"} == set(COMMANDS) | set(OTHERS)
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_each_command_is_recorded(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    settings.VAR_DIR = tmp_path
-    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
-    monkeypatch.setattr("getpass.getpass", lambda prompt="": "quite another battery staple")
-    arguments, kind = COMMANDS[name]
-    words, watch = [str(word) for word in arguments(tmp_path)], Watch()
-
-    call_command(name, *words, stdout=io.StringIO(), stderr=io.StringIO())
 
     assert watch.added(kind) != []
