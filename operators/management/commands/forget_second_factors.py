@@ -9,7 +9,9 @@ from merchants.people.credentials import reset_factor
 
 
 class Command(JSONCommand):
-    help = "Removes a user's second factors. The user logs in with the password and enrols again."
+    help = (
+        "Removes a user's second factor. The user signs in with the password and sets up a new one."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")

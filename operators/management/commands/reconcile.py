@@ -13,7 +13,9 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--decrypt", action="store_true", help="also decrypt every stored code and replay"
+            "--decrypt",
+            action="store_true",
+            help="also open every sealed value, and check that each order has its own codes",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

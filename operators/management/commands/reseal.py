@@ -5,7 +5,10 @@ from operators.reseal import reseal_all, retire_keys
 
 
 class Command(JSONCommand):
-    help = "Re-encrypts all sealed values with the first key of CODE_ENCRYPTION_KEYS."
+    help = (
+        "Seals all values again with the first key of CODE_ENCRYPTION_KEYS, and prints the keys in"
+        " use. It waits for a running import of codes."
+    )
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return {"resealed": reseal_all(), "keys_in_use": retire_keys()}
