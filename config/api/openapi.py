@@ -22,9 +22,10 @@ from drf_spectacular.utils import (
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework import serializers
 
-from config.api.envelope import failure, json_response, message_response
+from config.api.envelope import failure, json_response
 from config.api.errors import ApiError, ErrorCode, RefusalReason
 from config.api.pagination import MAX_PER_PAGE
+from config.api.views import get_only
 
 SerializerClass = type[serializers.Serializer[Any]]
 
@@ -254,10 +255,9 @@ def _generate_document() -> dict[str, Any]:
     return document
 
 
+@get_only
 def openapi_json(request: HttpRequest) -> HttpResponse:
     """GET /openapi.json: public, without authentication."""
-    if request.method not in ("GET", "HEAD"):
-        return message_response(405, f'Method "{request.method}" not allowed.')
     return json_response(200, openapi_document())
 
 

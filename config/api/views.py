@@ -1,13 +1,16 @@
 """The base class of every API view, and the response to a successful read."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
-from config.api.envelope import json_response, success
+from config.api.envelope import json_response, message_response, success
 
 
 class ApiViewSet(ViewSet):
@@ -29,3 +32,22 @@ class ApiViewSet(ViewSet):
 def ok(data: Any) -> HttpResponse:
     """The response to a successful read (200)."""
     return json_response(200, success(data))
+
+
+def get_only(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Decorator of a view outside DRF that answers GET and HEAD; other methods get 405 `{message}`.
+
+    The view changes nothing, so it is exempt from Django's CSRF check, which would read the body of
+    a POST and respond with a page.
+    """
+
+    @csrf_exempt
+    @wraps(view)
+    def guarded(request: HttpRequest) -> HttpResponse:
+        if request.method in ("GET", "HEAD"):
+            return view(request)
+        response = message_response(405, f'Method "{request.method}" not allowed.')
+        response["Allow"] = "GET, HEAD"
+        return response
+
+    return guarded

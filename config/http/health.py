@@ -8,6 +8,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 
 from config.api.envelope import json_response
+from config.api.views import get_only
 from config.database.key_ring import check_keys
 from config.http.pending_migrations import missing_migrations
 
@@ -18,11 +19,13 @@ class MigrationsMissing(Exception):
     """The code needs migrations that were not applied. Run `manage.py migrate`."""
 
 
+@get_only
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 while the process responds."""
     return json_response(200, {"status": "ok"})
 
 
+@get_only
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 when the database responds, has all migrations, and fits the encryption keys; else 503.
 

@@ -12,6 +12,7 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 
 from config.api.envelope import json_response
+from config.api.views import get_only
 
 SECONDS = 60  # longer than one failed long poll and the next one
 
@@ -34,6 +35,7 @@ def read_health() -> dict[str, Any] | None:
     return {"mode": sign["mode"], "seconds_ago": max(0, round(time.time() - sign["at"]))}
 
 
+@get_only
 def readyz_bot(request: HttpRequest) -> HttpResponse:
     """GET /readyz/bot: 200 while the bot reaches Telegram, otherwise 503."""
     try:
