@@ -8,6 +8,8 @@ from rest_framework import serializers
 class PingSerializer(serializers.Serializer[Any]):
     """The calling client and its rate limit."""
 
-    client = serializers.CharField()
-    server_time = serializers.DateTimeField()
-    rate_limit_per_minute = serializers.IntegerField()
+    client = serializers.CharField(help_text="The name of the client that the key belongs to.")
+    server_time = serializers.DateTimeField(help_text="The time of the service, in UTC.")
+    rate_limit_per_minute = serializers.IntegerField(
+        min_value=1, help_text="Requests per minute that this client may send, over all its keys."
+    )

@@ -5,6 +5,12 @@ import re
 from django.core.exceptions import ValidationError
 
 MAX_REFERENCE_LENGTH = 64
+# For the OpenAPI document. Dialects of regular expressions differ in how they name Unicode letters,
+# so this pattern leaves out what ASCII excludes, and accepts every other character.
+ASCII_PATTERN = (
+    r"^[^\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]"
+    r"[^\x00-\x1f\x21\x22\x24-\x2c\x3b-\x40\x5b-\x5e\x60\x7b-\x7f]*$"
+)
 # `[^\W_]` is a Unicode letter or digit.
 _FIRST = re.compile(r"[^\W_]")
 _LATER = re.compile(r"[^\W_]|[ ._\-/:#]")

@@ -4,6 +4,9 @@ from drf_spectacular.utils import OpenApiExample
 
 from config.api.envelope import success
 
+# Digits below 8, so that PyYAML quotes the number: readers of YAML 1.1 would take it for an octal
+# number without quotes, and readers of YAML 1.2 for a decimal one.
+PLAYER_ID = "0012345670"
 VOUCHER_ORDER = {
     "reference": "01JZX8Q4T5V6W7X8Y9Z0A1B2C3",
     "status": "completed",
@@ -27,7 +30,7 @@ TOP_UP_ORDER = {
     "status": "pending",
     "delivery_type": "top_up",
     "system_product_id": 500,
-    "player_id": "0012345678",
+    "player_id": PLAYER_ID,
     "quantity": 1,
     "units": 1,
     "units_per_sale": 1,
@@ -48,7 +51,7 @@ PURCHASES = [
         request_only=True,
     ),
     OpenApiExample(
-        "Voucher by the merchant's own name",
+        "Voucher by merchant reference",
         value={"merchant_reference": "steam-10-eu", "quantity": 2},
         request_only=True,
     ),
@@ -57,7 +60,7 @@ PURCHASES = [
         value={
             "delivery_type": "top_up",
             "system_product_id": 500,
-            "player_id": "0012345678",
+            "player_id": PLAYER_ID,
             "fields": {"1": "eu"},
         },
         request_only=True,

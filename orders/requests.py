@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
-from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
+from catalogue.reference_format import ASCII_PATTERN, MAX_REFERENCE_LENGTH, validate_reference
 from config.api.errors import ApiError, ErrorCode
 from config.api.serializer_fields import (
     MAX_ID,
@@ -17,24 +17,49 @@ from config.api.serializer_fields import (
 )
 from topups.models import MAX_FIELD_VALUE_LENGTH, MAX_FIELDS, MAX_PLAYER_ID_LENGTH
 
+PLAYER_ID_PATTERN = f"^[A-Za-z0-9_-]{{1,{MAX_PLAYER_ID_LENGTH}}}$"
 TOPUP_ONLY = {"system_product_id", "player_id", "fields"}  # names that only a top-up has
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
-    """A purchase of voucher codes. `product_id` or `merchant_reference` names the product."""
+    """A purchase of voucher codes. Exactly one of `product_id` and `merchant_reference` is sent."""
 
-    product_id = StrictIntegerField(min_value=1, max_value=MAX_ID, required=False)
+    # Inside `allOf`, because some generators of clients ignore the properties next to a `oneOf`.
+    schema_rules = {
+        **StrictSerializer.schema_rules,
+        "allOf": [{"oneOf": [{"required": ["product_id"]}, {"required": ["merchant_reference"]}]}],
+    }
+    property_rules = {"merchant_reference": {"pattern": ASCII_PATTERN}}
+
+    product_id = StrictIntegerField(
+        min_value=1, max_value=MAX_ID, required=False, help_text="The `id` from `GET /products`."
+    )
     merchant_reference = StrictStringField(
-        max_length=MAX_REFERENCE_LENGTH, validators=[validate_reference], required=False
+        max_length=MAX_REFERENCE_LENGTH,
+        validators=[validate_reference],
+        required=False,
+        help_text="Your mapped name for a shelf; it is not an order reference. It starts with a"
+        " Unicode letter or digit. Later characters are Unicode letters, digits, spaces and"
+        " `. _ - / : #`. The pattern states only what this means for ASCII.",
     )
     variation_id = StrictIntegerField(
-        min_value=1, max_value=MAX_ID, allow_null=True, required=False
+        min_value=1,
+        max_value=MAX_ID,
+        allow_null=True,
+        required=False,
+        help_text="A variation of the product. With `merchant_reference`, leave it out or send"
+        " exactly the mapped variation.",
     )
-    quantity = StrictIntegerField(min_value=1, max_value=MAX_QUANTITY)
+    quantity = StrictIntegerField(
+        min_value=1,
+        max_value=MAX_QUANTITY,
+        help_text="Number of codes; a multiple of the `quantity_step`.",
+    )
     delivery_type = serializers.ChoiceField(
         ["voucher"],
         required=False,
         error_messages={"invalid_choice": "Send `voucher` or `top_up`."},
+        help_text="If sent, `voucher`.",
     )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -66,17 +91,32 @@ class VoucherPurchaseSerializer(StrictSerializer):
 
 
 class TopUpPurchaseSerializer(StrictSerializer):
-    """A purchase of one top-up. `fields` maps field ids to the values the game asks for."""
+    """A purchase of one top-up."""
 
-    delivery_type = serializers.ChoiceField(["top_up"])
-    system_product_id = StrictIntegerField(min_value=1, max_value=MAX_ID)
-    player_id = StrictRegexField(rf"[A-Za-z0-9_-]{{1,{MAX_PLAYER_ID_LENGTH}}}")
-    quantity = StrictIntegerField(min_value=1, max_value=1, default=1)
+    property_rules = {
+        "player_id": {"pattern": PLAYER_ID_PATTERN, "maxLength": MAX_PLAYER_ID_LENGTH},
+        "fields": {"maxProperties": MAX_FIELDS},
+    }
+
+    delivery_type = serializers.ChoiceField(["top_up"], help_text="Always `top_up`.")
+    system_product_id = StrictIntegerField(
+        min_value=1, max_value=MAX_ID, help_text="The `id` from `GET /topup-products`."
+    )
+    player_id = StrictRegexField(
+        PLAYER_ID_PATTERN[1:-1],
+        help_text="The player, sent as a string so that leading zeroes are kept.",
+    )
+    quantity = StrictIntegerField(
+        min_value=1, max_value=1, default=1, help_text="Only 1: one top-up per request."
+    )
     fields = serializers.DictField(  # type: ignore[assignment]  # the contract's own word
         child=StrictStringField(
             max_length=MAX_FIELD_VALUE_LENGTH, allow_null=True, allow_blank=True
         ),
         required=False,
+        help_text="The values that the game asks for. Each key is the `id` of a field of the top-up"
+        " product. Unknown, missing or invalid fields are refused before any debit. The player id"
+        " must not be sent here.",
     )
 
     def validate_fields(self, values: dict[str, str | None]) -> dict[str, str | None]:

@@ -19,7 +19,8 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
 DOCUMENT_PATH = "/api/v1/openapi.json"
-# What may be answered before a request reaches the API, even at a path and method of the API.
+# What may be answered before a request reaches the API, even at a path and method of the API. (The
+# document also has 403 for plain HTTP and 404 for other ids; checked answers need no such message.)
 EARLY_STATUSES = {400, 413}
 
 
@@ -43,7 +44,7 @@ def check_answer(method: str, path: str, *, status: int, headers: Headers, body:
         return  # HEAD: headers only
     operation = _operation(method, path)
     if isinstance(value, dict) and set(value) == {"message"}:
-        _check_message(where, status, value["message"], known=operation is not None)
+        _check_message(where, status, value["message"], operation)
     elif operation is None:
         raise WrongAnswer(f"{where}: not documented, so only a message is allowed: {value}")
     else:
@@ -119,11 +120,19 @@ def _check_headers(where: str, headers: Headers) -> None:
         raise WrongAnswer(f"{where}: a Retry-After header")
 
 
-def _check_message(where: str, status: int, message: Any, *, known: bool) -> None:
+def _check_message(where: str, status: int, message: Any, operation: dict[str, Any] | None) -> None:
     if not (isinstance(message, str) and message):
         raise WrongAnswer(f"{where}: the message is {message!r}")
-    if status not in (EARLY_STATUSES if known else EARLY_STATUSES | {404, 405}):
+    if status not in (EARLY_STATUSES if operation else EARLY_STATUSES | {404, 405}):
         raise WrongAnswer(f"{where}: a documented request is answered with {message!r}")
+    if operation and status == 400 and not allows_message(operation, status):
+        raise WrongAnswer(f"{where}: the document has no message with this status")
+
+
+def allows_message(operation: dict[str, Any], status: int) -> bool:
+    """Whether the document says that this status may have a `{message}` body."""
+    content = operation["responses"][str(status)]["content"]["application/json"]
+    return str(content["schema"].get("$ref")).endswith(("/Message", "/FailureOrMessage"))
 
 
 def _check_body(where: str, operation: dict[str, Any], status: int, value: Any) -> None:

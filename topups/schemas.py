@@ -8,39 +8,64 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.serializer_fields import MoneyField
-from topups.models import FieldType
+from config.api.serializer_fields import ConstantField, DescribedSerializer, MoneyField
+from topups.models import MAX_FIELDS, FieldType
 
 
 class TopUpFieldOptionSerializer(serializers.Serializer[Any]):
-    """One choice of a dropdown. `value` is what a purchase sends."""
+    """One choice of a dropdown."""
 
-    value = serializers.CharField()
-    label = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # contract's word
+    value = serializers.CharField(help_text="What a purchase sends.")
+    label = serializers.CharField(  # type: ignore[assignment]  # the contract's own word
+        allow_null=True, help_text="What to show to people. Null if it has no text of its own."
+    )
 
 
 class TopUpFieldSerializer(serializers.Serializer[Any]):
     """What a game asks for besides the player id."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]  # the contract's own word
-    type = serializers.ChoiceField(FieldType.choices)
-    required = serializers.BooleanField()  # type: ignore[assignment]  # the contract's own word
-    options = TopUpFieldOptionSerializer(many=True)
+    id = serializers.IntegerField(
+        help_text="The key, as a string, in the `fields` object of a purchase."
+    )
+    name = serializers.CharField(help_text="The game's name for the field.")
+    label = serializers.CharField(  # type: ignore[assignment]  # the contract's own word
+        help_text="What to show to people."
+    )
+    type = serializers.ChoiceField(FieldType.choices, help_text="What kind of value it takes.")
+    required = serializers.BooleanField(  # type: ignore[assignment]  # the contract's own word
+        help_text="Whether a purchase must send it."
+    )
+    options = TopUpFieldOptionSerializer(
+        many=True, help_text="The choices of a dropdown. Empty for other types."
+    )
 
 
-class TopUpProductSerializer(serializers.Serializer[Any]):
+class TopUpProductSerializer(DescribedSerializer):
     """What operators deliver to a player id."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    category = serializers.CharField(allow_null=True)
-    delivery_type = serializers.ChoiceField(["top_up"])
-    price = MoneyField()
-    currency = serializers.CharField()
-    available_stock = serializers.IntegerField(min_value=0, allow_null=True)
-    sellable = serializers.BooleanField()
-    quantity_step = serializers.IntegerField(min_value=1, max_value=1)
-    max_quantity = serializers.IntegerField(min_value=1, max_value=1)
-    fields = TopUpFieldSerializer(many=True)  # type: ignore[assignment]  # the contract's own word
+    property_rules = {"fields": {"maxItems": MAX_FIELDS}}
+
+    id = serializers.IntegerField(
+        help_text="Sent as `system_product_id` when buying. It is not a voucher product id."
+    )
+    name = serializers.CharField(help_text="The name of the top-up product.")
+    category = serializers.CharField(
+        allow_null=True, help_text="The name of its category, usually the game. May be null."
+    )
+    delivery_type = serializers.ChoiceField(["top_up"], help_text="Always `top_up`.")
+    price = MoneyField(help_text="The price of one top-up.")
+    currency = serializers.CharField(help_text="The currency code of the price, such as `USD`.")
+    available_stock = serializers.IntegerField(
+        min_value=0,
+        allow_null=True,
+        help_text="Number of packages left. It reserves nothing. Null if they are not counted.",
+    )
+    sellable = serializers.BooleanField(
+        help_text="False means that an order will be refused. True does not guarantee stock."
+    )
+    quantity_step = ConstantField(1, help_text="Always 1.")
+    max_quantity = ConstantField(1, help_text="Always 1: one top-up per request.")
+    fields = TopUpFieldSerializer(  # type: ignore[assignment]  # the contract's own word
+        many=True,
+        help_text="What the game asks for besides the player id.",
+    )

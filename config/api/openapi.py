@@ -1,4 +1,4 @@
-"""The OpenAPI document: adds the envelope, the errors and request rules to the generated schema."""
+"""The OpenAPI document: adds the envelope, the errors and other rules to the generated schema."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -25,6 +25,12 @@ from rest_framework import serializers
 from config.api.envelope import failure, json_response
 from config.api.errors import ApiError, ErrorCode, RefusalReason
 from config.api.pagination import MAX_PER_PAGE
+from config.api.schemas import (
+    SUCCESS,
+    FailureSerializer,
+    MessageSerializer,
+    PaginationSerializer,
+)
 from config.api.views import get_only
 
 SerializerClass = type[serializers.Serializer[Any]]
@@ -37,6 +43,16 @@ COMMON_ERRORS = (
     ErrorCode.IP_NOT_ALLOWED,
     ErrorCode.RATE_LIMITED,
 )
+
+# Requests that are rejected before they reach the API, at any endpoint and at some.
+COMMON_MESSAGES = (400, 403, 405)
+MESSAGES = {
+    400: "The request cannot be read, for example because its Host header is unknown",
+    403: "The request was sent over plain HTTP",
+    404: "The id in the path is not a positive integer",
+    405: "The path does not have this method",
+    413: "The body is too large",
+}
 
 # Members of the error object besides `code` and `message`, for the examples.
 EXAMPLE_EXTRAS: dict[ErrorCode, dict[str, Any]] = {
@@ -84,45 +100,6 @@ REPLAY_HEADER = OpenApiParameter(
 )
 
 
-class ErrorSerializer(serializers.Serializer[Any]):
-    """Why the request failed. Branch on `code`; show `message` to people."""
-
-    code = serializers.ChoiceField([code.value for code in ErrorCode])
-    message = serializers.CharField()
-    reason = serializers.ChoiceField(
-        [reason.value for reason in RefusalReason], required=False, allow_null=True
-    )
-    fields = serializers.DictField(  # type: ignore[assignment]  # the contract's name
-        child=serializers.ListField(child=serializers.CharField()), required=False
-    )
-    reference = serializers.CharField(required=False)
-    merchant_reference = serializers.CharField(required=False)
-    retry_after_seconds = serializers.IntegerField(required=False, min_value=1)
-    recovery = serializers.DictField(child=serializers.CharField(), required=False)
-
-
-class FailureSerializer(serializers.Serializer[Any]):
-    """A failure produced by the API."""
-
-    success = serializers.BooleanField()
-    error = ErrorSerializer()
-
-
-class MessageSerializer(serializers.Serializer[Any]):
-    """A request that was rejected before it reached the API."""
-
-    message = serializers.CharField()
-
-
-class PaginationSerializer(serializers.Serializer[Any]):
-    """The position of this page in the whole list."""
-
-    page = serializers.IntegerField(min_value=1)
-    per_page = serializers.IntegerField(min_value=1, max_value=MAX_PER_PAGE)
-    total = serializers.IntegerField(min_value=0)
-    last_page = serializers.IntegerField(min_value=1)
-
-
 def answers(
     serializer: SerializerClass,
     *,
@@ -134,10 +111,10 @@ def answers(
     """The documented responses of an endpoint, by status: its success and its failures.
 
     `errors` are the codes of this endpoint besides COMMON_ERRORS. `messages` are the statuses that
-    may have a `{message}` body.
+    may have a `{message}` body besides COMMON_MESSAGES.
     """
     failures = _failures((*COMMON_ERRORS, *errors))
-    for early in messages:
+    for early in (*COMMON_MESSAGES, *messages):
         failures[early] = _or_message(early, failures.get(early))
     return {
         status: OpenApiResponse(
@@ -167,31 +144,43 @@ def _example_of(code: ErrorCode) -> OpenApiExample:
 
 
 def _or_message(status: int, failure: OpenApiResponse | None) -> OpenApiResponse:
-    phrase = f"{HTTPStatus(status).phrase}, rejected before it reached the API."
+    phrase = f"{MESSAGES[status]} (rejected before it reached the API)"
     if failure is None:
-        return OpenApiResponse(MessageSerializer, phrase)
+        return OpenApiResponse(MessageSerializer, f"{phrase}.")
     either = PolymorphicProxySerializer(
         "FailureOrMessage", [FailureSerializer, MessageSerializer], None, many=False
     )
-    return OpenApiResponse(either, f"{failure.description}; or {phrase}", failure.examples)
+    return OpenApiResponse(either, f"{failure.description}; or: {phrase}.", failure.examples)
 
 
 @cache
 def _envelope_of(serializer: SerializerClass) -> SerializerClass:
     name = serializer.__name__.removesuffix("Serializer")
-    return _shape(f"{name}Envelope", success=serializers.BooleanField(), data=serializer())
+    return _shape(
+        f"{name}Envelope",
+        "A success.",
+        success=serializers.BooleanField(help_text=SUCCESS),
+        data=serializer(help_text="What was asked for."),
+    )
 
 
 @cache
 def page_schema(serializer: SerializerClass) -> SerializerClass:
     """The serializer of the `data` of a list response: `items` and `pagination`."""
     name = serializer.__name__.removesuffix("Serializer")
-    return _shape(f"{name}Page", items=serializer(many=True), pagination=PaginationSerializer())
+    return _shape(
+        f"{name}Page",
+        "One page of a list.",
+        items=serializer(many=True, help_text="The items of this page."),
+        pagination=PaginationSerializer(help_text="The position of this page in the whole list."),
+    )
 
 
-def _shape(name: str, **members: Any) -> SerializerClass:
+def _shape(name: str, description: str, **members: Any) -> SerializerClass:
     """A serializer with these members that stays a single object in a list endpoint."""
-    return extend_schema_serializer(many=False)(type(inline_serializer(name, members)))
+    shape = type(inline_serializer(name, members))
+    shape.__doc__ = description
+    return extend_schema_serializer(many=False)(shape)
 
 
 class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
@@ -228,15 +217,47 @@ def set_success_values(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     return result
 
 
-class StrictBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Documents that a StrictSerializer refuses undeclared fields."""
+def allow_null_by_enum_only(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: removes `nullable` next to the references of an enum that may be null.
 
-    target_class = "config.api.serializer_fields.StrictSerializer"
+    OpenAPI 3.0 gives `nullable` no meaning without a type, and validators refuse it. One of the
+    references is to NullEnum, which allows null.
+    """
+    for schema in result["components"]["schemas"].values():
+        for member in schema.get("properties", {}).values():
+            if {"$ref": "#/components/schemas/NullEnum"} in member.get("oneOf", ()):
+                del member["nullable"]
+    return result
+
+
+def add_request_ids(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: every response has the X-Request-Id header."""
+    result["components"]["headers"] = {
+        "X-Request-Id": {
+            "description": "Identifies the request in the service's log. Send it to support.",
+            "required": True,
+            "schema": {"type": "string", "format": "uuid"},
+        }
+    }
+    for item in result["paths"].values():
+        for operation in item.values():
+            for response in operation["responses"].values():
+                reference = {"$ref": "#/components/headers/X-Request-Id"}
+                response.setdefault("headers", {})["X-Request-Id"] = reference
+    return result
+
+
+class DescribedExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Documents the rules of a DescribedSerializer."""
+
+    target_class = "config.api.serializer_fields.DescribedSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        return {**schema, "additionalProperties": False}
+        for name, rules in self.target.property_rules.items():
+            schema["properties"][name] |= rules
+        return {**schema, **self.target.schema_rules}
 
 
 _lock = Lock()

@@ -19,6 +19,8 @@ OPENAPI_SETTINGS: dict[str, Any] = {
         " rejected before it reaches the API (unknown path, wrong method) returns only"
         " `{message}`. Money values are exact JSON numbers; read them as decimals."
     ),
+    "CONTACT": {"name": "Support", "url": "/merchant/docs/"},
+    "LICENSE": {"name": "MIT", "url": "https://opensource.org/license/mit"},
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": API_BASE,
     "SCHEMA_PATH_PREFIX_TRIM": True,
@@ -27,7 +29,9 @@ OPENAPI_SETTINGS: dict[str, Any] = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.api.openapi.allow_null_by_enum_only",
         "config.api.openapi.set_success_values",
+        "config.api.openapi.add_request_ids",
         "config.api.openapi.require_bodies",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -1,7 +1,7 @@
 """Serializer fields and bases that accept exactly the types of the contract, without coercion."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.validators import RegexValidator
 from drf_spectacular.types import OpenApiTypes
@@ -50,11 +50,30 @@ class MoneyField(serializers.Field[Decimal, Decimal, Any, Decimal]):
         return value
 
 
-class StrictSerializer(serializers.Serializer[Any]):
+class ConstantField(serializers.IntegerField):
+    """An integer of a response that is always the same."""
+
+    def __init__(self, value: int, **kwargs: Any) -> None:
+        super().__init__(min_value=value, max_value=value, **kwargs)
+
+
+class DescribedSerializer(serializers.Serializer[Any]):
+    """A shape with rules in the OpenAPI document that drf-spectacular cannot read from the fields.
+
+    `schema_rules` are JSON Schema keywords of the whole object, `property_rules` of its properties.
+    """
+
+    schema_rules: ClassVar[dict[str, Any]] = {}
+    property_rules: ClassVar[dict[str, dict[str, Any]]] = {}
+
+
+class StrictSerializer(DescribedSerializer):
     """A request body that refuses undeclared fields with `validation_failed`.
 
     A misspelt `variation_id` would otherwise be ignored and buy the wrong shelf.
     """
+
+    schema_rules: ClassVar[dict[str, Any]] = {"additionalProperties": False}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if unknown := self.unknown_fields(data):

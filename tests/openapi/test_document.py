@@ -1,5 +1,6 @@
 """The OpenAPI document is valid, complete and equal to docs/openapi.yaml."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,10 @@ from openapi_spec_validator import OpenAPIV30SpecValidator, validate
 from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
+from catalogue.reference_format import is_reference
 from embedded.environment import PROJECT
-from tests.answers import CheckedClient, operations, served_document
+from orders.examples import TOP_UP_ORDER
+from tests.answers import CheckedClient, allows_message, operations, served_document
 from tests.contract.rows import ERROR_CODES, REASONS
 
 
@@ -75,6 +78,141 @@ def test_the_limits_of_the_quantity_are_documented() -> None:
     quantity = voucher["properties"]["quantity"]
     assert (quantity["minimum"], quantity["maximum"]) == (1, 100)
     assert voucher["required"] == ["quantity"]
+
+
+def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of the document, with where it is."""
+    waiting: list[tuple[str, Any]] = [("document", served_document())]
+    while waiting:
+        where, value = waiting.pop()
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        waiting += [
+            (f"{where}.{name}", each) for name, each in inside if isinstance(each, dict | list)
+        ]
+        if isinstance(value, dict) and ".examples." not in where:
+            yield where, value
+
+
+def test_every_property_is_described() -> None:
+    for name, schema in served_document()["components"]["schemas"].items():
+        assert schema.get("description") or "enum" in schema or "oneOf" in schema, name
+        for member, rules in schema.get("properties", {}).items():
+            description = rules.get("description", "")
+            assert re.fullmatch(r"[A-Z`].+\.", description, re.DOTALL), (name, member, description)
+
+
+def test_no_rule_stands_next_to_a_reference_and_no_null_without_a_type() -> None:
+    """OpenAPI 3.0 ignores what stands next to `$ref`, and `nullable` without a type."""
+    for where, schema in _schemas():
+        assert "$ref" not in schema or set(schema) == {"$ref"}, where
+        assert "nullable" not in schema or "type" in schema, where
+
+
+def test_every_component_is_used() -> None:
+    text = json.dumps(served_document())
+    for kind in ("schemas", "headers"):
+        for name in served_document()["components"][kind]:
+            assert f'"#/components/{kind}/{name}"' in text, name
+
+
+def test_yaml_of_every_version_reads_strings_as_strings() -> None:
+    """PyYAML writes YAML 1.1, where 0012345678 is a string; in YAML 1.2 it is a number."""
+    other_than_text = re.compile(
+        r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)|true|True|TRUE|false|False|FALSE|null|Null|NULL|~|"
+    )
+    checked = 0
+    for event in yaml.parse((PROJECT / "docs" / "openapi.yaml").read_text()):
+        if isinstance(event, yaml.ScalarEvent) and event.style is None:
+            is_text = isinstance(yaml.safe_load(event.value), str)
+            assert not (is_text and other_than_text.fullmatch(event.value)), event.value
+            checked += 1
+    assert checked > 1000
+
+
+def test_every_response_has_a_request_id() -> None:
+    for _, path, operation in operations(served_document()):
+        for status, response in operation["responses"].items():
+            assert "X-Request-Id" in response["headers"], (path, status)
+
+
+def test_every_operation_documents_what_is_rejected_before_the_api() -> None:
+    for method, path, operation in operations(served_document()):
+        for status in (400, 403, 405):
+            assert allows_message(operation, status), (method, path, status)
+        assert (method == "POST") == ("413" in operation["responses"])
+
+
+def test_the_document_names_contact_and_licence() -> None:
+    info = served_document()["info"]
+    assert info["contact"]["name"]
+    assert "MIT License" in (PROJECT / "LICENSE").read_text()
+    assert info["license"]["name"] == "MIT"
+
+
+def _is_valid(component: str, value: Any) -> bool:
+    resource = DRAFT4.create_resource(served_document())
+    registry: Registry[Any] = Registry().with_resource("urn:document", resource)
+    reference = {"$ref": f"urn:document#/components/schemas/{component}"}
+    return bool(OAS30Validator(reference, registry=registry).is_valid(value))
+
+
+@pytest.mark.parametrize(
+    ("body", "valid"),
+    [
+        ({"product_id": 1, "quantity": 1}, True),
+        ({"merchant_reference": "mine", "quantity": 1}, True),
+        ({"merchant_reference": "mine", "variation_id": None, "quantity": 1}, True),
+        ({"quantity": 1}, False),
+        ({"product_id": 1, "merchant_reference": "mine", "quantity": 1}, False),
+        ({"merchant_reference": "a" * 65, "quantity": 1}, False),
+        ({"merchant_reference": "", "quantity": 1}, False),
+    ],
+)
+def test_a_voucher_purchase_names_its_product_once(body: dict[str, Any], valid: bool) -> None:
+    assert _is_valid("VoucherPurchaseRequest", body) is valid
+    assert _is_valid("PurchaseRequest", body) is valid
+
+
+def test_the_pattern_of_references_allows_what_the_service_allows() -> None:
+    """For ASCII it is exact. Other characters need Unicode classes, which dialects name apart."""
+    body = served_document()["components"]["schemas"]["VoucherPurchaseRequest"]
+    pattern = re.compile(body["properties"]["merchant_reference"]["pattern"])
+    for character in map(chr, range(0x11000)):
+        for text in (character, f"a{character}"):
+            if text.endswith("\n"):
+                continue  # Python's $ also matches before a final newline
+            if character.isascii():
+                assert bool(pattern.search(text)) is is_reference(text), text
+            else:
+                assert pattern.search(text) or not is_reference(text), text
+
+
+def test_a_top_up_purchase_has_at_most_thirty_fields() -> None:
+    body = {"delivery_type": "top_up", "system_product_id": 1, "player_id": "007"}
+    for number, valid in ((30, True), (31, False)):
+        fields = {str(each): "x" for each in range(number)}
+        assert _is_valid("TopUpPurchaseRequest", {**body, "fields": fields}) is valid
+    product = served_document()["components"]["schemas"]["TopUpProduct"]
+    assert product["properties"]["fields"]["maxItems"] == 30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"quantity": 2},
+        {"units": 2},
+        {"units_per_sale": 2},
+        {"delivery_type": "voucher"},
+        {"codes": [{"code": "A"}]},
+        {"failure_reason": ""},
+        {"failure_reason": "other"},
+    ],
+)
+def test_the_constants_of_a_top_up_order_are_documented(change: dict[str, Any]) -> None:
+    assert _is_valid("TopUpOrder", {**TOP_UP_ORDER, "failure_reason": None})
+    assert _is_valid("TopUpOrder", {**TOP_UP_ORDER, "failure_reason": "wrong_id"})
+    assert not _is_valid("TopUpOrder", {**TOP_UP_ORDER, **change})
 
 
 def test_error_codes_and_reasons_are_enums() -> None:
