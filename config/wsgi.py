@@ -30,9 +30,9 @@ from django.urls import get_resolver
 
 import config.celery  # noqa: F401
 from accounts.usage import start_writing
-from config.http.body_limits import buffer_chunked_bodies
+from config.http.body_limits import lazy_chunked_bodies
 
-application = close_while_draining(buffer_chunked_bodies(get_wsgi_application()))
+application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
 start_writing()
 _ = get_resolver().url_patterns
 gc.collect()

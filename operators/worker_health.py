@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from config.api.envelope import json_response
+from config.api.views import get_only
 from operators.models import Heartbeat, HeartbeatKind
 from operators.nightly_reconcile import is_overdue
 
@@ -17,6 +18,7 @@ ALIVE_FOR = timedelta(seconds=60)  # after a heartbeat
 NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
 
 
+@get_only
 def readyz_worker(request: HttpRequest) -> HttpResponse:
     """200 while the scheduler and a worker are alive, otherwise 503 with what is missing.
 

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
@@ -57,6 +57,8 @@ def as_api_error(error: Exception) -> ApiError:
 def _message(error: Exception) -> Response:
     if isinstance(error, drf.MethodNotAllowed):
         return Response({"message": str(error.detail)}, status=error.status_code)
+    if isinstance(error, RequestDataTooBig):  # a chunked body
+        return Response({"message": "The request body is too large."}, status=413)
     if isinstance(error, SuspiciousOperation):  # such as too many query parameters
         return Response({"message": "Bad request."}, status=400)
     return Response({"message": "Not found."}, status=404)

@@ -15,6 +15,8 @@ from config.api.errors import ValidationFailed
 
 JSON_MEDIA_TYPE = "application/json"
 MAX_DEPTH = 32  # a purchase has two levels
+# Set in the WSGI environment when Content-Length is not the length of the body (chunked bodies).
+LENGTH_IS_A_LIMIT = "voucher.length_is_a_limit"
 
 
 def dumps(value: Any) -> bytes:
@@ -153,7 +155,9 @@ def _refuse_unstorable(value: Any, depth: int = 0) -> None:
 
 
 def _declared_length(parser_context: Any) -> int:
-    return int(parser_context["request"].META.get("CONTENT_LENGTH") or 0)
+    """Content-Length, or 0 for a chunked body."""
+    meta = parser_context["request"].META
+    return 0 if LENGTH_IS_A_LIMIT in meta else int(meta.get("CONTENT_LENGTH") or 0)
 
 
 def _bad_body(message: str) -> ValidationFailed:

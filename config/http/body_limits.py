@@ -1,33 +1,102 @@
-"""Limits the size of request bodies, and buffers chunked bodies, which Django does not read."""
+"""Limits of request bodies, checked before anything is read.
+
+The API reads a body after authentication, in the view. Pages read theirs in Django's CSRF check,
+so `BodyLimitMiddleware` must come before it in MIDDLEWARE.
+"""
 
 from collections.abc import Callable, Iterable
-from io import BytesIO
-from typing import IO, Any
+from io import BufferedIOBase
+from typing import IO, Any, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 
 from config.api.envelope import message_response
+from config.api.json import LENGTH_IS_A_LIMIT
 from config.api.paths import API_PREFIX
+from config.http.anonymous_bodies import read_in_turn
+
+View = TypeVar("View", bound=Callable[..., Any])
 
 
-def buffer_chunked_bodies(application: WSGIApplication) -> WSGIApplication:
-    """WSGI middleware: reads the chunked body of an API request and sets its Content-Length.
+def accepts_bodies_up_to(limit: int) -> Callable[[View], View]:
+    """Decorator of a view that takes larger bodies than MAX_BODY_BYTES from signed-in people."""
 
-    It reads at most one byte more than the limit, and `BodyLimitMiddleware` refuses such a body. It
-    also removes the charset of the content type.
+    def decorate(view: View) -> View:
+        view.max_body_bytes = limit  # type: ignore[attr-defined]
+        return view
+
+    return decorate
+
+
+class BodyLimitMiddleware:
+    """Refuses a body over the limit with 413 `{message}`, on every path, without reading it.
+
+    It also reads the body of a visitor who has not signed in, before the CSRF check does, and
+    responds with 503 while another visitor's body is slow (`config/http/anonymous_bodies.py`).
     """
 
-    def buffered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = _body_bytes(request)
+        if length > settings.MAX_BODY_BYTES:
+            limit = _limit_of_path(request.path_info)
+            if length > limit:
+                return _too_large(limit)
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], *arguments: object
+    ) -> HttpResponse | None:
+        """Only Django's CSRF check reads a body before the view, so exempt views need nothing."""
+        length = _body_bytes(request)
+        if length == 0 or getattr(view, "csrf_exempt", False) or request.user.is_authenticated:
+            return None
+        if length > settings.MAX_BODY_BYTES:
+            return _too_large(settings.MAX_BODY_BYTES)
+        if not read_in_turn(request):
+            return message_response(503, "The form could not be read now. Please try again.")
+        return None
+
+
+def lazy_chunked_bodies(application: WSGIApplication) -> WSGIApplication:
+    """WSGI middleware: lets an API view read a chunked body, which Django ignores.
+
+    Django reads as many bytes as Content-Length says, so the length becomes the limit, and the body
+    ends earlier. It is read when the view asks for it, after authentication. Outside the API a
+    chunked body is not read at all.
+    """
+
+    def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         _remove_charset(environ)
         if _is_chunked(environ) and environ.get("PATH_INFO", "").startswith(API_PREFIX):
-            body = _read(environ["wsgi.input"], settings.API_MAX_BODY_BYTES + 1)
-            environ["wsgi.input"] = BytesIO(body)
-            environ["CONTENT_LENGTH"] = str(len(body))
+            environ["wsgi.input"] = _ChunkedBody(environ["wsgi.input"])
+            environ["CONTENT_LENGTH"] = str(settings.MAX_BODY_BYTES)
+            environ[LENGTH_IS_A_LIMIT] = True
         return application(environ, start_response)
 
-    return buffered
+    return wrapped
+
+
+class _ChunkedBody(BufferedIOBase):
+    """The body of a chunked request. Raises RequestDataTooBig when it exceeds the limit."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int | None = -1) -> bytes:
+        size = settings.MAX_BODY_BYTES if size is None or size < 0 else size
+        body = b""
+        while len(body) < size and (part := self._stream.read(size - len(body))):
+            body += part
+        if len(body) == size and self._stream.read(1):
+            raise RequestDataTooBig
+        return body
 
 
 def _remove_charset(environ: WSGIEnvironment) -> None:
@@ -42,33 +111,16 @@ def _remove_charset(environ: WSGIEnvironment) -> None:
         environ["CONTENT_TYPE"] = content_type.partition(";")[0]
 
 
-def _is_chunked(environ: dict[str, Any]) -> bool:
+def _is_chunked(environ: WSGIEnvironment) -> bool:
     return not environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" in environ
 
 
-def _read(stream: IO[bytes], most: int) -> bytes:
-    body = b""
-    while len(body) < most and (part := stream.read(most - len(body))):
-        body += part
-    return body
-
-
-class BodyLimitMiddleware:
-    """Refuses a request body over the limit with 413 `{message}`, without reading it.
-
-    The limits apply to the API and to the merchant site, which accept requests before
-    authentication.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        in_api = request.path.startswith(API_PREFIX)
-        limit = settings.API_MAX_BODY_BYTES if in_api else settings.PAGES_MAX_BODY_BYTES
-        if _body_bytes(request) > limit:
-            return message_response(413, f"The request body is larger than {limit} bytes.")
-        return self.get_response(request)
+def _limit_of_path(path: str) -> int:
+    try:
+        view = resolve(path).func
+    except Resolver404:
+        view = None
+    return getattr(view, "max_body_bytes", settings.MAX_BODY_BYTES)
 
 
 def _body_bytes(request: HttpRequest) -> int:
@@ -76,3 +128,7 @@ def _body_bytes(request: HttpRequest) -> int:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         return 0
+
+
+def _too_large(limit: int) -> HttpResponse:
+    return message_response(413, f"The request body is larger than {limit} bytes.")

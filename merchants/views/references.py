@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import (
     Http404,
@@ -19,6 +20,7 @@ from catalogue.models import Shelf
 from catalogue.selectors import list_products
 from config.api.json import money_text
 from config.api.pagination import Page, page_data
+from config.http.body_limits import accepts_bodies_up_to
 from config.inputs import InputProblem
 from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
@@ -88,6 +90,7 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
     return answer
 
 
+@accepts_bodies_up_to(references.MAX_FILE_BYTES + settings.MAX_BODY_BYTES)
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER, heavy=True)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:

@@ -65,6 +65,11 @@ class Wire:
             )
         return answer
 
+    def read_within(self, seconds: float) -> RawAnswer:
+        """Reads the next response. Raises TimeoutError when none arrives in time."""
+        self._socket.settimeout(seconds)
+        return self.read()
+
     def rest(self) -> bytes:
         """Reads everything until the server closes the connection."""
         try:

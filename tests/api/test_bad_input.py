@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from tests.answers import CheckedClient
 from tests.contract.situations import Shop, error, make_shop, message, money, refusal
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LIMIT = 64 * 1024
+LIMIT = settings.MAX_BODY_BYTES
 NUL, LONE_SURROGATE = r"\u0000", r"\ud800"
 
 UNREADABLE: dict[str, bytes] = {
@@ -128,7 +129,7 @@ def test_the_charset_of_the_content_type_is_ignored(content_type: str) -> None:
     assert answer.status_code == 201
 
 
-def test_a_body_over_64_kib_is_refused() -> None:
+def test_a_body_over_the_limit_is_refused() -> None:
     shop = make_shop()
     body = good_body(shop)
     assert message(shop.merchant.post(body.ljust(LIMIT + 1), key="one")) == (413, ["message"])

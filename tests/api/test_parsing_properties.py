@@ -6,7 +6,6 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from django.conf import settings
 from django.test import RequestFactory
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -152,7 +151,3 @@ def test_references_follow_the_contracts_format(text: str) -> None:
         and all(ok or letter in " ._-/:#" for ok, letter in zip(letters, text, strict=True))
     )
     assert is_reference(text) is expected
-
-
-def test_the_body_limit_is_64_kib() -> None:
-    assert settings.API_MAX_BODY_BYTES == 64 * 1024

@@ -40,7 +40,7 @@ def test_a_chunked_body_over_the_limit_is_refused(live: LiveServer) -> None:
     shop = make_shop()
     with Wire(live) as wire:
         wire.send(head("POST", ORDERS, headers_of(shop, Transfer_Encoding="chunked")))
-        wire.send(chunked([body_of(shop).ljust(1024)] + [b" " * 1024] * 64))
+        wire.send(chunked([body_of(shop).ljust(1024)] + [b" " * 1024] * 128))
         assert wire.read("POST", ORDERS).status == 413
     assert money().orders == 0
 

@@ -20,6 +20,7 @@ OUTSIDE_THE_DOCUMENT = {
     "/healthz": {"GET"},
     "/readyz": {"GET"},
     "/readyz/bot": {"GET"},
+    "/readyz/worker": {"GET"},
 }
 METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 SENDERS = {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from tests.answers import CheckedClient, operations, served_document
 from tests.contract.rows import ENVELOPE, table
@@ -63,7 +64,7 @@ CASES: dict[str, tuple[Callable[[Merchant], Any], int, list[str]]] = {
         ["message"],
     ),
     "before the API: body too large": (
-        lambda merchant: merchant.post(b" " * 65_537, key="one"),
+        lambda merchant: merchant.post(b" " * (settings.MAX_BODY_BYTES + 1), key="one"),
         413,
         ["message"],
     ),
