@@ -43,12 +43,15 @@ class BodyLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        length = _body_bytes(request)
-        if length > settings.MAX_BODY_BYTES:
+        limit = settings.MAX_BODY_BYTES
+        if _body_bytes(request) > limit:
             limit = _limit_of_path(request.path_info)
-            if length > limit:
-                return _too_large(limit)
-        return self.get_response(request)
+        too_large = _body_bytes(request) > limit
+        response = _too_large(limit) if too_large else self.get_response(request)
+        if _has_unread_body(request, response):
+            # The server closes the connection, and the client must not send its next request there.
+            response["Connection"] = "close"
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], *arguments: object
@@ -128,6 +131,13 @@ def _body_bytes(request: HttpRequest) -> int:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         return 0
+
+
+def _has_unread_body(request: HttpRequest, response: HttpResponse) -> bool:
+    if _body_bytes(request) == 0:
+        return "HTTP_TRANSFER_ENCODING" in request.META  # chunked, outside the API
+    # A chunked body over the limit was read up to the limit.
+    return not getattr(request, "_read_started", False) or response.status_code == 413
 
 
 def _too_large(limit: int) -> HttpResponse:

@@ -79,6 +79,24 @@ def test_the_answer_does_not_wait_for_the_body(live: LiveServer, stranger: str) 
     assert 400 <= answer.status < 500
 
 
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_client_is_told_that_the_connection_ends(live: LiveServer, stranger: str) -> None:
+    """Otherwise its next request on this connection would be lost."""
+    with Wire(live) as wire:
+        wire.send(STRANGERS[stranger])
+        assert wire.read().headers.get("Connection") == "close"
+        assert wire.rest() == b""
+
+
+def test_the_connection_stays_when_the_body_was_read(live: LiveServer) -> None:
+    with Wire(live) as wire:
+        for _ in range(2):
+            start = start_of("/merchant/sign-in/", length=len(SIGN_IN))
+            wire.send(start, SIGN_IN.encode())
+            answer = wire.read()
+            assert (answer.status, answer.headers.get("Connection")) == (200, None)
+
+
 def sell(server: LiveServer, times: int) -> float:
     """Buys that often; returns the longest time that one purchase took."""
     shop = make_shop(price="1.00", codes=times)
