@@ -33,6 +33,7 @@ from tests.answers import check_answer
 HOST = "127.0.0.1"
 START_PATIENCE = 60.0
 ANSWER_PATIENCE = 60.0
+IDLE_SECONDS = 10.0  # granian closes a connection that is idle for 30 seconds
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class LiveHttp:
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
         self._connections: dict[int, http.client.HTTPConnection] = {}
+        self._last_used: dict[int, float] = {}
 
     def get(
         self,
@@ -120,9 +122,12 @@ class LiveHttp:
             self._connections.popitem()[1].close()
 
     def _connection(self) -> http.client.HTTPConnection:
+        thread, now = threading.get_ident(), time.monotonic()
+        if now - self._last_used.get(thread, now) > IDLE_SECONDS:
+            self.close()
+        self._last_used[thread] = now
         return self._connections.setdefault(
-            threading.get_ident(),
-            http.client.HTTPConnection(*self._address, timeout=ANSWER_PATIENCE),
+            thread, http.client.HTTPConnection(*self._address, timeout=ANSWER_PATIENCE)
         )
 
 
