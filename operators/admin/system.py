@@ -81,12 +81,12 @@ class IdempotencyRecordAdmin(RecordAdmin):
 
     @display(
         description="outcome",
-        label={"stored": "success", "ordered, answer lost": "warning", "in progress": "info"},
+        label={"stored": "success", "ordered, response lost": "warning", "in progress": "info"},
     )
     def outcome(self, record: IdempotencyRecord) -> str:
         if getattr(record, "is_stored", False):
             return "stored"
-        return "ordered, answer lost" if record.order_reference else "in progress"
+        return "ordered, response lost" if record.order_reference else "in progress"
 
     @admin.display(description="order")
     def order(self, record: IdempotencyRecord) -> str:
