@@ -32,7 +32,7 @@ class OutcomeFilter(DropdownFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("stored", "Answer stored"),
-            ("ordered", "Ordered, answer lost"),
+            ("ordered", "Ordered, response lost"),
             ("open", "In progress"),
         ]
 
