@@ -9,11 +9,13 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 import redis
 import structlog
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from django.utils.functional import Promise
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import TimeoutError as NoAnswer
@@ -93,11 +95,20 @@ class JSONSerializer:
     whoever can write to the cache could take over every process."""
 
     def dumps(self, value: Any) -> str:
-        return json.dumps(value)
+        return json.dumps(value, default=_as_json)
 
     def loads(self, data: bytes) -> Any:
         """Raises ValueError if the data is not JSON."""
         return json.loads(data)
+
+
+def _as_json(value: Any) -> Any:
+    """A dataclass as its fields, and lazy text as text: the theme caches what its search found."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Promise):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be cached")
 
 
 class _Client(redis.Redis):

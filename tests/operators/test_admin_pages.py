@@ -184,6 +184,15 @@ def test_the_first_page_works(
     assert "on sale and sold out" in answer.content.decode()
 
 
+def test_the_search_through_all_sections_works_from_the_cache_too(db: None) -> None:
+    browser = signed_in()
+    for _ in range(2):
+        answer = browser.get(reverse("admin:search"), {"s": "orders", "extended": "1"})
+
+        assert answer.status_code == 200
+        assert "Orders" in answer.content.decode()
+
+
 def test_the_log_in_page_lets_staff_in(db: None) -> None:
     user = make_staff()
     user.set_password("correct horse battery staple")
