@@ -4,19 +4,21 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import hypothesis
 import pytest
+import pytest_django
 from django.core.cache import cache, caches
 from django.test import override_settings
 
 from bench.load import find_wrk
+from config.database.key_ring import key_ring
 from tests.answers import CheckedClient
 from tests.browsing import find_browser
 from tests.factories import Merchant, make_merchant
-from tests.flushing import quick_flush, register_keys
+from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
+from tests.neighbour import settle_neighbour
 from tests.scaling.pgbouncer import find_pgbouncer
 from tests.tasks.rabbitmq import find_rabbitmq
 
@@ -68,17 +70,27 @@ def pytest_report_header() -> list[str]:
     ]
 
 
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """Also registers the encryption keys, as the first process of a service does."""
-    with django_db_blocker.unblock():
-        register_keys()
-
-
 @pytest.fixture(autouse=True, scope="session")
 def _quick_flush() -> Iterator[None]:
     with quick_flush():
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> None:
+    """The test database, with the encryption keys that the first process of a service registers,
+    and with a second merchant (tests/neighbour.py)."""
+    with django_db_blocker.unblock():
+        key_ring()
+        settle_neighbour()
+
+
+@pytest.fixture
+def alone(db: None) -> None:
+    """Removes the neighbour, for a test that looks at all merchants at once."""
+    empty_tables()
 
 
 @pytest.fixture(autouse=True, scope="session")

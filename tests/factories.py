@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 
 from accounts.models import Account, ApiClient, ApiKey
 from catalogue.code_import import add_codes as stock_codes
@@ -22,6 +23,7 @@ from wallets import services
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet
 
+NEIGHBOUR = "The Neighbour"  # the name of the account that tests/neighbour.py makes
 _numbers = itertools.count(1)
 
 
@@ -96,7 +98,32 @@ def own_shelf(product: Product) -> Shelf:
     return Shelf.objects.get(product=product, variation=None)
 
 
+# The neighbour has the same name for another shelf, and another name for the same shelf.
+_LINK_AT_THE_NEIGHBOUR = """
+    WITH neighbour AS (SELECT id FROM accounts_account WHERE name = %(neighbour)s),
+    spare AS (
+        SELECT min(link.id) AS id FROM catalogue_referencelink link, neighbour
+         WHERE account_id = neighbour.id AND reference LIKE 'spare-%%'
+    ),
+    same_name AS (
+        UPDATE catalogue_referencelink AS link SET reference = %(reference)s FROM spare
+         WHERE link.id = spare.id AND NOT EXISTS (
+            SELECT FROM catalogue_referencelink other
+             WHERE other.account_id = link.account_id AND other.reference = %(reference)s)
+    )
+    INSERT INTO catalogue_referencelink (account_id, reference, shelf_id)
+    SELECT id, 'theirs-' || %(shelf)s, %(shelf)s FROM neighbour
+    ON CONFLICT DO NOTHING
+"""
+
+
 def link(account: Account, reference: str, shelf: Shelf) -> ReferenceLink:
+    """The account's reference of a shelf. The neighbour links both the other way around."""
+    names: dict[str, str | int] = {
+        "neighbour": NEIGHBOUR, "reference": reference, "shelf": shelf.pk,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_LINK_AT_THE_NEIGHBOUR, names)
     return ReferenceLink.objects.create(account=account, reference=reference, shelf=shelf)
 
 

@@ -1,4 +1,4 @@
-"""Empties between tests only the tables that a test filled.
+"""Empties between tests only the tables that a test filled, and puts the neighbour's rows back.
 
 Django truncates every table and then adds content types, permissions and groups again. Most tests
 fill a few tables with a few rows.
@@ -15,28 +15,38 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import DeadlockDetected
 
 from config.backoffice import StaffRole
-from config.database.key_ring import key_ring
 
 MAX_FLUSHES = 5
 # What migrate has put in, and no test changes.
-KEPT = (
-    "django_content_type",
-    "auth_permission",
-    "auth_group",
-    "auth_group_permissions",
-    "config_encryptionkey",
-)
-# The keys that the first process registered: running servers remember the root secret in them.
-KEYS = "SELECT key_id, wrapped, sealing_since FROM config_encryptionkey"
-PUT_KEY_BACK = "INSERT INTO config_encryptionkey VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-REMOVE_OTHER_KEYS = "DELETE FROM config_encryptionkey WHERE NOT key_id = ANY (%s)"
-# A small table is emptied by DELETE, which touches one file where TRUNCATE makes several new ones.
-EMPTY_TABLES = """
+KEPT = ("django_content_type", "auth_permission", "auth_group", "auth_group_permissions")
+# Copies of the rows that every test starts with (tests/neighbour.py), one table for each, and what
+# `FLUSH` knows of the originals: how many there are, and the transaction that wrote them.
+KEEP_ROWS = """
 DO $$
 DECLARE
     name text;
-    filled boolean;
+    number bigint;
+BEGIN
+    CREATE SCHEMA kept;
+    CREATE TABLE kept.content (name text PRIMARY KEY, number bigint, written_by xid);
+    FOREACH name IN ARRAY '{%(tables)s}'::text[] LOOP
+        EXECUTE format('SELECT count(*) FROM %%I', name) INTO number;
+        IF number > 0 THEN
+            EXECUTE format('CREATE TABLE kept.%%I AS TABLE public.%%I', name, name);
+            INSERT INTO kept.content VALUES (name, number, '0');
+        END IF;
+    END LOOP;
+END $$
+"""
+# A small table is emptied by DELETE, which touches one file where TRUNCATE makes several new ones.
+FLUSH = """
+DO $$
+DECLARE
+    table_name text;
+    known kept.content;
+    changed boolean;
     large text[] := '{}';
+    refilled text[] := '{}';
 BEGIN
     -- The database refuses to empty a ledger or an order, as it should. Only this block runs with
     -- triggers off, and only as the superuser of the test servers.
@@ -44,35 +54,57 @@ BEGIN
     DELETE FROM auth_group_permissions WHERE group_id IN
         (SELECT id FROM auth_group WHERE NOT auth_group.name = ANY ('{%(roles)s}'));
     DELETE FROM auth_group WHERE NOT auth_group.name = ANY ('{%(roles)s}');
-    FOREACH name IN ARRAY '{%(tables)s}'::text[] LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', name) INTO filled;
-        IF filled AND pg_relation_size(name::regclass) <= 65536 THEN
-            EXECUTE format('DELETE FROM %%I', name);
-        ELSIF filled THEN
-            large := large || format('%%I', name);
+    FOREACH table_name IN ARRAY '{%(tables)s}'::text[] LOOP
+        SELECT * INTO known FROM kept.content AS content WHERE content.name = table_name;
+        IF FOUND THEN
+            EXECUTE format('SELECT count(*) <> $1 OR bool_or(xmin <> $2) FROM %%I', table_name)
+               INTO changed USING known.number, known.written_by;
+        ELSE
+            EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', table_name) INTO changed;
+        END IF;
+        CONTINUE WHEN NOT changed;
+        refilled := refilled || table_name;
+        IF pg_relation_size(table_name::regclass) <= 65536 THEN
+            EXECUTE format('DELETE FROM %%I', table_name);
+        ELSE
+            large := large || format('%%I', table_name);
         END IF;
     END LOOP;
     IF large <> '{}' THEN
         EXECUTE 'TRUNCATE ' || array_to_string(large, ', ') || ' CASCADE';
+        -- Other tables may have lost their rows too.
+        SELECT array_agg(content.name) INTO refilled FROM kept.content;
+        FOREACH table_name IN ARRAY refilled LOOP
+            EXECUTE format('DELETE FROM %%I', table_name);
+        END LOOP;
     END IF;
+    FOR table_name IN SELECT content.name FROM kept.content WHERE content.name = ANY (refilled) LOOP
+        EXECUTE format('INSERT INTO public.%%I SELECT * FROM kept.%%I', table_name, table_name);
+    END LOOP;
+    UPDATE kept.content SET written_by = pg_current_xact_id()::xid WHERE name = ANY (refilled);
+    SET LOCAL session_replication_role = origin;
+END $$
+"""
+EMPTY_TABLES = """
+DO $$
+DECLARE
+    name text;
+BEGIN
+    SET LOCAL session_replication_role = replica;
+    -- Running servers remember the encryption keys.
+    FOR name IN
+        SELECT content.name FROM kept.content WHERE content.name <> 'config_encryptionkey'
+    LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+    SET LOCAL session_replication_role = origin;
 END $$
 """
 
 
-_keys: list[tuple[Any, ...]] = []
-
-
-def register_keys() -> None:
-    """Registers the encryption keys of the tests, and has each flush leave exactly them."""
-    key_ring()
-    with connection.cursor() as cursor:
-        cursor.execute(KEYS)
-        _keys[:] = cursor.fetchall()
-
-
 @contextmanager
 def quick_flush() -> Iterator[None]:
-    """Has Django's `flush`, which runs after each test that commits, use EMPTY_TABLES."""
+    """Has Django's `flush`, which runs after each test that commits, use FLUSH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "sql_flush", _statements)
         patch.setattr(flush, "emit_post_migrate_signal", lambda *arguments: None)
@@ -80,15 +112,38 @@ def quick_flush() -> Iterator[None]:
         yield
 
 
-def _statements(style: object, database: BaseDatabaseWrapper, **options: object) -> list[str]:
+def empty_tables() -> None:
+    """Removes the kept rows for the rest of the test, so that its own rows are the only ones."""
+    with connection.cursor() as cursor:
+        cursor.execute(EMPTY_TABLES)
+
+
+def keep_rows() -> None:
+    """Remembers the present rows of every table. Each flush puts them back."""
+    with connection.cursor() as cursor:
+        cursor.execute(KEEP_ROWS % _names(connection))
+
+
+def kept_keys(table: str, column: str) -> list[Any]:
+    """The values of a column in the rows that each flush puts back."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s)", [f"kept.{table}"])
+        if cursor.fetchone() == (None,):
+            return []
+        cursor.execute(f"SELECT {column} FROM kept.{table}")
+        return [key for (key,) in cursor]
+
+
+def _names(database: BaseDatabaseWrapper) -> dict[str, str]:
     tables = database.introspection.django_table_names(only_existing=True, include_views=False)
-    return [
-        EMPTY_TABLES
-        % {
-            "tables": ",".join(sorted(set(tables) - set(KEPT))),
-            "roles": ",".join(f'"{role.value}"' for role in StaffRole),
-        }
-    ]
+    return {
+        "tables": ",".join(sorted(set(tables) - set(KEPT))),
+        "roles": ",".join(f'"{role.value}"' for role in StaffRole),
+    }
+
+
+def _statements(style: object, database: BaseDatabaseWrapper, **options: object) -> list[str]:
+    return [FLUSH % _names(database)]
 
 
 def _execute(operations: object, statements: list[str]) -> None:
@@ -99,8 +154,6 @@ def _execute(operations: object, statements: list[str]) -> None:
             with connection.cursor() as cursor:
                 for statement in statements:
                     cursor.execute(statement)
-                cursor.executemany(PUT_KEY_BACK, _keys)
-                cursor.execute(REMOVE_OTHER_KEYS, [[key_id for key_id, *_ in _keys]])
         except OperationalError as error:
             if not more or not isinstance(error.__cause__, DeadlockDetected):
                 raise

@@ -8,6 +8,7 @@ from accounts.form_fields import NetworksField
 from accounts.models import ApiClient, ApiKey
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_account
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +22,7 @@ def test_a_new_client_gets_a_key_that_works() -> None:
     merchant.key = printed["api_key"]
     assert merchant.get("/ping").json()["data"]["rate_limit_per_minute"] == 7
     assert merchant.get("/balance").json()["data"]["balance"] == 5.0
-    assert printed["api_key"] not in str(list(ApiKey.objects.values()))
+    assert printed["api_key"] not in str(list(ours(ApiKey).values()))
 
 
 def test_a_client_without_an_account_can_only_read() -> None:
@@ -56,7 +57,7 @@ def test_an_ipv4_mapped_address_is_refused_as_in_the_forms(
         f"allowed_networks: {by_form.value.messages[0]}"
     )
     assert "as an IPv4 address" in by_form.value.messages[0]
-    assert ApiClient.objects.get() == merchant.client
+    assert ours(ApiClient).get() == merchant.client
 
 
 def test_networks_are_normalized_as_in_the_forms(merchant: Merchant) -> None:
@@ -121,13 +122,13 @@ def test_options_that_are_not_given_change_nothing(merchant: Merchant) -> None:
 )
 def test_a_bad_client_is_refused_in_one_line(words: list[str], line: str) -> None:
     assert line in refusal("create_client", "Shop", *words)
-    assert not ApiClient.objects.exists()
+    assert not ours(ApiClient).exists()
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\x00b", "a\ud800b"])
 def test_a_bad_name_is_refused(name: str) -> None:
     assert "name" in refusal("create_client", name)
-    assert not ApiClient.objects.exists()
+    assert not ours(ApiClient).exists()
 
 
 def test_a_refused_change_changes_nothing(merchant: Merchant) -> None:

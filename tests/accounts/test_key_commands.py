@@ -10,6 +10,7 @@ from accounts.models import ApiKey
 from audit.models import AuditAction, AuditEntry
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_product
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +109,7 @@ def test_an_unknown_prefix_is_refused(merchant: Merchant) -> None:
 def test_a_bad_overlap_changes_nothing(merchant: Merchant, hours: str) -> None:
     refusal("rotate_key", merchant.client.pk, "--overlap-hours", hours)
 
-    assert ApiKey.objects.count() == 1
+    assert ours(ApiKey).count() == 1
     assert works(merchant, merchant.key)
 
 
@@ -130,13 +131,13 @@ def test_each_change_of_a_key_is_in_the_audit_trail(merchant: Merchant) -> None:
 def test_a_key_that_cannot_be_recorded_is_not_issued(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = ApiKey.objects.count()
+    before = ours(ApiKey).count()
     monkeypatch.setattr(AuditEntry.objects, "create", _fail)
 
     with pytest.raises(DatabaseError):
         run("rotate_key", merchant.client.pk, "--overlap-hours", 0)
 
-    assert ApiKey.objects.count() == before
+    assert ours(ApiKey).count() == before
     assert works(merchant, merchant.key)
 
 

@@ -15,6 +15,7 @@ from merchants.email.sending import sweep_emails
 from merchants.models import Email, Membership, Role
 from tests.factories import Merchant, make_merchant
 from tests.merchants.people import make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
@@ -77,16 +78,16 @@ def test_the_email_is_part_of_the_change(shop: Merchant, owner: Membership) -> N
     with transaction.atomic():
         keys.issue_key(client=shop.client, actor=make_staff())
         transaction.set_rollback(True)
-    assert not Email.objects.exists()
+    assert not ours(Email).exists()
 
 
 def test_revoking_again_sends_no_second_email(shop: Merchant, owner: Membership) -> None:
     key = shop.client.keys.get()
     for _ in range(2):
         keys.revoke_key(key=key, actor=None)
-    assert Email.objects.count() == 1
+    assert ours(Email).count() == 1
 
 
 def test_a_key_of_a_client_without_an_account_sends_no_email() -> None:
     call_command("create_client", "Lone", stdout=io.StringIO())
-    assert not Email.objects.exists()
+    assert not ours(Email).exists()

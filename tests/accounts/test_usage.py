@@ -11,6 +11,7 @@ from accounts.models import ApiClient, ApiKey, ClientUse
 from tests.concurrency.racing import race
 from tests.factories import Merchant, make_client, make_key, make_merchant
 from tests.live import live_server
+from tests.neighbour import ours
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +60,7 @@ def test_counts_of_a_deleted_client_are_dropped() -> None:
     gone, client = ApiClient(pk=10**9), make_caller()
     usage.note_use(gone)
     use(client)
-    assert list(ClientUse.objects.values_list("client_id", "requests")) == [(client.pk, 1)]
+    assert list(ours(ClientUse).values_list("client_id", "requests")) == [(client.pk, 1)]
 
 
 def test_counts_of_processes_that_write_at_once_add_up() -> None:
@@ -73,7 +74,7 @@ def test_counts_of_processes_that_write_at_once_add_up() -> None:
 
     race([partial(write, place) for place in range(8)])
     usage.write_use()
-    assert {one.requests for one in ClientUse.objects.all()} == {8}
+    assert {one.requests for one in ours(ClientUse).all()} == {8}
 
 
 def test_a_database_error_loses_only_the_counts_being_written(

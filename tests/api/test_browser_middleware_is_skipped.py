@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.factories import Merchant
+from tests.neighbour import ours
 from tests.operators.back_office import show_factor
 
 pytestmark = pytest.mark.django_db
@@ -38,5 +39,5 @@ def staff() -> Client:
     browser.force_login(
         User.objects.create_superuser("boss"), backend=settings.AUTHENTICATION_BACKENDS[-1]
     )
-    show_factor(browser, User.objects.get())
+    show_factor(browser, ours(User).get())
     return browser

@@ -12,7 +12,8 @@ from tests.commands import refusal, run
 from tests.concurrency.racing import scalar
 from tests.factories import Merchant, make_merchant, make_product, make_variation, own_shelf
 
-pytestmark = pytest.mark.django_db
+# The files name small ids, which the neighbour has.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 CATALOGUE: dict[str, Any] = {
     "categories": [{"id": 1, "name": "Gift cards", "active": True}],

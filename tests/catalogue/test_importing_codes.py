@@ -26,6 +26,7 @@ from operators.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar
 from tests.factories import make_merchant, make_product, make_variation, own_shelf
+from tests.neighbour import ours
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_a_bad_file_is_refused_by_line(
     assert line in refusal("import_codes", product.pk, file)
 
     assert own_shelf(product).available_stock == 0
-    assert not VoucherCode.objects.exists()
+    assert not ours(VoucherCode).exists()
 
 
 def test_all_bad_lines_are_counted_and_the_first_are_named(product: Product, file: Path) -> None:
@@ -188,7 +189,7 @@ def test_repeats_are_named_by_line_and_never_shown(product: Product, file: Path)
         " line 6 is already in stock or sold; line 7 repeats line 2"
     )
     assert own_shelf(product).available_stock == 1
-    assert VoucherCode.objects.count() == 2
+    assert ours(VoucherCode).count() == 2
 
 
 @commits
@@ -314,7 +315,7 @@ def test_a_file_that_breaks_off_leaves_nothing(product: Product, file: Path) -> 
 
     assert "line 5002" in refusal("import_codes", product.pk, file)
 
-    assert not VoucherCode.objects.exists()
+    assert not ours(VoucherCode).exists()
     file.write_text(file.read_text().replace("\x00\n", ""))
     assert run("import_codes", product.pk, file)["imported"] == 5000
 
@@ -336,7 +337,7 @@ def test_stored_codes_and_digests_hold_no_clear_text(product: Product, file: Pat
     file.write_text("code,serial_number,pin_code\nSECRETCODE,SECRETSERIAL,SECRETPIN\n")
     run("import_codes", product.pk, file)
 
-    row = VoucherCode.objects.get()
+    row = ours(VoucherCode).get()
     assert b"SECRET" not in bytes(row.sealed)
     assert len(bytes(row.digest)) == 32
 

@@ -5,6 +5,7 @@ import pytest
 from catalogue.models import ReferenceLink
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_merchant, make_product, make_variation
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -33,10 +34,10 @@ def test_a_linked_name_buys(merchant: Merchant) -> None:
 def test_the_same_link_again_changes_nothing(merchant: Merchant) -> None:
     product = make_product()
     first = run("link_reference", merchant.client.account_id, "steam", product.pk)
-    link = ReferenceLink.objects.get()
+    link = ours(ReferenceLink).get()
 
     assert run("link_reference", merchant.client.account_id, "steam", product.pk) == first
-    assert ReferenceLink.objects.get() == link
+    assert ours(ReferenceLink).get() == link
 
 
 def test_a_variation_is_linked_separately(merchant: Merchant) -> None:
@@ -101,7 +102,7 @@ def test_a_name_outside_the_rules_is_refused(merchant: Merchant, reference: str,
     words = ["link_reference", merchant.client.account_id, "--", reference, make_product().pk]
 
     assert rule in refusal(*words)
-    assert not ReferenceLink.objects.exists()
+    assert not ours(ReferenceLink).exists()
 
 
 def test_what_does_not_exist_is_named(merchant: Merchant) -> None:
@@ -113,4 +114,4 @@ def test_what_does_not_exist_is_named(merchant: Merchant) -> None:
     assert "variation" in refusal(
         "link_reference", account, "a", product.pk, "--variation", other.pk
     )
-    assert not ReferenceLink.objects.exists()
+    assert not ours(ReferenceLink).exists()

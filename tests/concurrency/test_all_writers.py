@@ -54,7 +54,7 @@ from topups.models import TopUpProduct
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 PURCHASES = 20
 EXPECTED = {

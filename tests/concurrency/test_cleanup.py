@@ -27,7 +27,7 @@ from tests.concurrency.racing import (
 from tests.concurrency.test_takeover import Attempt
 from tests.factories import make_merchant, make_product
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 DAY = 86_400
 UNFINISHED = settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS * DAY + 1

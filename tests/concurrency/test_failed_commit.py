@@ -11,7 +11,7 @@ from tests.concurrency.racing import age_records, execute, outcome, scalar, with
 from tests.concurrency.test_takeover import PAST_THE_WINDOW
 from tests.factories import make_merchant, make_product
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 
 def test_a_failed_commit_buys_nothing_and_leaves_the_key_in_progress() -> None:

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from tests.concurrency.racing import holding_locks, in_background, race, wait_for_waiting
 from tests.factories import buy_topup, make_merchant, make_operator, move_now
+from tests.neighbour import ours
 from topups import fulfilments
 from topups.fulfilments import MoveRefused, Overtaken, move_fulfilment
 from topups.models import Fulfilment
@@ -44,7 +45,7 @@ def test_an_order_sent_to_review_meanwhile_is_not_refunded(
     senior = make_operator(senior=True)
     reference = buy_topup(make_merchant())
     move_now(reference=reference, move=Move.CLAIM, operator=make_operator(username="anna"))
-    fulfilment = Fulfilment.objects.get()
+    fulfilment = ours(Fulfilment).get()
     version = version_of(fulfilment)
 
     def reject() -> str:
@@ -80,7 +81,7 @@ def test_an_order_sent_to_review_meanwhile_is_not_refunded(
 
 def test_operators_who_press_together_make_one_move() -> None:
     reference = buy_topup(make_merchant())
-    version = version_of(Fulfilment.objects.get())
+    version = version_of(ours(Fulfilment).get())
     operators = [make_operator() for _ in range(6)]
     moves = [Move.CLAIM, Move.COMPLETE, Move.REJECT] * 2
 
@@ -99,4 +100,4 @@ def test_operators_who_press_together_make_one_move() -> None:
     moved = race([lambda number=number: press(number) for number in range(6)])  # type: ignore[misc]
 
     assert moved.count(True) == 1
-    assert Fulfilment.objects.get().events.count() == 2
+    assert ours(Fulfilment).get().events.count() == 2

@@ -13,7 +13,7 @@ from tests.concurrency.racing import execute, outcome, race, scalar, weakened_sq
 from tests.factories import Merchant, make_client, make_merchant, make_product
 from tests.live import live_server
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 REQUESTS = 48
 

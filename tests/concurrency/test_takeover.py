@@ -30,7 +30,7 @@ from tests.concurrency.racing import (
 )
 from tests.factories import Merchant, make_merchant, make_product
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 PAST_THE_WINDOW = settings.IDEMPOTENCY_IN_PROGRESS_SECONDS + 1
 

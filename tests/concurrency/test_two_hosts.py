@@ -35,7 +35,7 @@ from tests.concurrency.racing import (
 from tests.factories import Merchant, add_codes, make_merchant, make_product, own_shelf
 from tests.live import LiveServer, database_url, live_server
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 IMPORTED = 5000
 NEW = "2:" + base64.urlsafe_b64encode(os.urandom(32)).decode()

@@ -15,7 +15,7 @@ from config.database.key_ring import WrongKeys, check_keys, key_ring
 from config.models import EncryptionKey
 from tests.factories import Merchant, make_product, make_topup_product
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 
 def new_key(key_id: int) -> str:

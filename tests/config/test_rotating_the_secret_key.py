@@ -18,6 +18,7 @@ from merchants.people.invitations import invite_person
 from operators.telegram import webhook
 from operators.telegram.buttons import Action, Forged, Press, decode, encode
 from tests.merchants.people import PASSWORD, end_of, make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +37,7 @@ def member_session() -> Works:
         is_in = browser.get("/merchant/account/").status_code == 200
         if is_in:
             assert end_of(browser) == ends
-            assert MemberSession.objects.get().session_id == browser.session.session_key
+            assert ours(MemberSession).get().session_id == browser.session.session_key
         return is_in
 
     return works

@@ -10,6 +10,7 @@ from config.command_line import acting_from_shell, shell_actor
 from tests.audited import recorded
 from tests.commands import run
 from tests.factories import Merchant, make_account
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in
 from wallets.models import LedgerEntry
 
@@ -52,7 +53,7 @@ def test_a_booking_names_who_ran_the_command(monkeypatch: pytest.MonkeyPatch) ->
 
     run("deposit", make_account(balance="0").pk, "5", "--reference", "bank 1")
 
-    assert LedgerEntry.objects.get().actor == "shell:anna"
+    assert ours(LedgerEntry).get().actor == "shell:anna"
 
 
 @pytest.mark.django_db

@@ -9,14 +9,15 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from catalogue.models import Product, Shelf, VoucherCode
 from config.database.sealing import sealing_key_id
 from idempotency.models import IdempotencyRecord
 from orders.models import Order
 from tests.answers import read_json
-from tests.factories import Merchant, make_merchant, make_product
+from tests.factories import NEIGHBOUR, Merchant, make_merchant, make_product
+from tests.neighbour import ours
 from wallets.models import LedgerEntry, Wallet
 
 WINDOW = timedelta(minutes=5)
@@ -67,8 +68,10 @@ def message(answer: Any) -> tuple[int, list[str]]:
 
 @dataclass(frozen=True)
 class Money:
-    """Everything a purchase may change, summed over the whole database."""
+    """Everything a purchase may change, summed over all that the test made. `elsewhere` is the
+    balance of the neighbour, which no purchase may change."""
 
+    elsewhere: Decimal
     balance: Decimal
     entries: int
     orders: int
@@ -80,13 +83,18 @@ class Money:
 def money() -> Money:
     """The current sums. Two of them are equal when nothing was bought in between."""
     return Money(
-        balance=sum(Wallet.objects.values_list("balance", flat=True), Decimal()),
-        entries=LedgerEntry.objects.count(),
-        orders=Order.objects.count(),
-        stock=sum(Shelf.objects.values_list("available_stock", flat=True)),
-        unsold=VoucherCode.objects.filter(order_id=None).count(),
-        records=IdempotencyRecord.objects.count(),
+        elsewhere=_sum(Wallet.objects.filter(account__name=NEIGHBOUR)),
+        balance=_sum(ours(Wallet)),
+        entries=ours(LedgerEntry).count(),
+        orders=ours(Order).count(),
+        stock=sum(ours(Shelf).values_list("available_stock", flat=True)),
+        unsold=ours(VoucherCode).filter(order_id=None).count(),
+        records=ours(IdempotencyRecord).count(),
     )
+
+
+def _sum(wallets: QuerySet[Wallet]) -> Decimal:
+    return sum(wallets.values_list("balance", flat=True), Decimal())
 
 
 @contextmanager
@@ -133,8 +141,8 @@ def fail_before_commit(shop: Shop, key: str, **body: Any) -> None:
 
 
 def age_records(age: timedelta) -> None:
-    """Makes every idempotency record older by `age`."""
-    IdempotencyRecord.objects.update(
+    """Makes every idempotency record of the test older by `age`."""
+    ours(IdempotencyRecord).update(
         created_at=F("created_at") - age,
         started_at=F("started_at") - age,
         bought_at=F("bought_at") - age,

@@ -19,6 +19,7 @@ from tests.contract.situations import (
     refusal,
 )
 from tests.factories import Merchant, deposit, link, make_client, own_shelf
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,7 +97,7 @@ def a_replay_is_the_original_answer() -> None:
     link(account, "mine", own_shelf(shop.product))
     body: dict[str, Any] = {"product_id": ..., "merchant_reference": "mine"}
     first = shop.buy("one", **body)
-    ReferenceLink.objects.all().delete()
+    ours(ReferenceLink).delete()
     Product.objects.update(active=False)
     Shelf.objects.update(price=None, quantity_step=7, available_stock=0)
     VoucherCode.objects.update(sealed=b"damaged")

@@ -11,6 +11,7 @@ from idempotency import cleanup
 from idempotency.models import IdempotencyRecord
 from tests.commands import run
 from tests.factories import make_client
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -45,7 +46,7 @@ def make_record(
 
 
 def kept_keys() -> set[str]:
-    return set(IdempotencyRecord.objects.values_list("key", flat=True))
+    return set(ours(IdempotencyRecord).values_list("key", flat=True))
 
 
 def test_successes_are_deleted_after_seven_days_and_others_after_one(shop: ApiClient) -> None:

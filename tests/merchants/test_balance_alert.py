@@ -20,6 +20,7 @@ from merchants.money.balance_alerts import set_balance_alert, sweep_balance_aler
 from tests.concurrency.racing import race
 from tests.factories import adjust, deposit, make_account
 from tests.merchants.people import browser_of, make_member
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -182,7 +183,7 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
 
     assert "Level in USD" in page
     assert "25.50 USD" in answer.content.decode()
-    assert BalanceAlert.objects.get().level == Decimal("25.5")
+    assert ours(BalanceAlert).get().level == Decimal("25.5")
     entry = AuditEntry.objects.get(action=AuditAction.ALERT_CHANGED)
     assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
     told = Email.objects.get(kind=EmailKind.CHANGE)
@@ -204,7 +205,7 @@ def test_an_empty_level_removes_the_alert() -> None:
 
     browser_of(owner).post(ALERT, {"level": ""})
 
-    assert not BalanceAlert.objects.exists()
+    assert not ours(BalanceAlert).exists()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_a_bad_level_is_explained(level: str) -> None:
 
     assert answer.status_code == 422
     assert 'aria-invalid="true"' in answer.content.decode()
-    assert not BalanceAlert.objects.exists()
+    assert not ours(BalanceAlert).exists()
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
@@ -246,7 +247,7 @@ def test_only_owners_can_set_the_level(role: Role) -> None:
     assert ALERT not in page
     assert browser.get(ALERT).status_code == 403
     assert browser.post(ALERT, {"level": "1"}).status_code == 403
-    assert BalanceAlert.objects.get().level == 50
+    assert ours(BalanceAlert).get().level == 50
 
 
 def test_the_page_says_when_it_is_low() -> None:
@@ -272,4 +273,4 @@ def test_two_owners_who_set_a_level_at_once_both_succeed() -> None:
         ]
     )
 
-    assert BalanceAlert.objects.get().level in {10, 11, 12, 13}
+    assert ours(BalanceAlert).get().level in {10, 11, 12, 13}

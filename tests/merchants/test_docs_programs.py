@@ -30,6 +30,7 @@ from tests.factories import (
 )
 from tests.live import LiveServer
 from tests.merchants.bad_network import BadNetwork, bad_network
+from tests.neighbour import ours
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
@@ -86,7 +87,7 @@ def buy(program: list[str], network: BadNetwork, merchant: Merchant, **body: Any
 
 
 def debits() -> list[str | None]:
-    purchases = LedgerEntry.objects.filter(kind=EntryKind.PURCHASE).order_by("pk")
+    purchases = ours(LedgerEntry).filter(kind=EntryKind.PURCHASE).order_by("pk")
     return list(purchases.values_list("order_reference", flat=True))
 
 

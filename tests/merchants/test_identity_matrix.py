@@ -13,13 +13,22 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import reverse
 
-from accounts.models import Account, ApiClient, SecondFactor
+from accounts.models import Account, ApiClient, ApiKey, SecondFactor
 from merchants.models import Email, MemberSession, Membership, Role
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
 from tests.audited import recorded
-from tests.factories import Merchant, buy_topup, make_account, make_client, make_key, make_product
+from tests.factories import (
+    NEIGHBOUR,
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_key,
+    make_product,
+)
 from tests.merchants.people import browser_of, make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff
 
 pytestmark = pytest.mark.django_db
@@ -235,7 +244,7 @@ def undone() -> Iterator[None]:
 
 def traces() -> tuple[int, int]:
     """How many audit entries and emails there are. Every change adds one; sign-ins do not count."""
-    return recorded().count(), Email.objects.count()
+    return recorded().count(), ours(Email).count()
 
 
 def test_every_path_has_a_row() -> None:
@@ -273,12 +282,43 @@ def test_another_accounts_row_is_a_404_like_an_unknown_one(world: World) -> None
             assert foreign.content == unknown.content, name
 
 
+def test_each_id_of_a_path_is_checked_by_itself(world: World) -> None:
+    """Among ids of one's own account, one id of another account is a 404."""
+    other = make_world()
+    owner = make_member(world.account).user
+    ids = {**world.ids, "session_id": session_of(owner)}
+    for name, row in ROWS.items():
+        for foreign in row.names:
+            for method in ("GET", "POST"):
+                if (method == "GET" and row.how == DO) or (method == "POST" and row.how == READ):
+                    continue
+                answer = ask(owner, method, name, {**ids, foreign: other.ids[foreign]})
+                assert answer.status_code == 404, (name, foreign)
+
+
+def test_no_page_shows_anything_of_the_neighbour(world: World) -> None:
+    theirs = Account.objects.get(name=NEIGHBOUR)
+    secrets = [
+        NEIGHBOUR,
+        "@neighbour.example",
+        "spare-",
+        *theirs.fulfilments.values_list("order_reference", flat=True),
+        *ApiKey.objects.filter(client__account=theirs).values_list("prefix", flat=True),
+    ]
+    owner = make_member(world.account).user
+    ids = {**world.ids, "session_id": session_of(owner)}
+    for name, row in ROWS.items():
+        if row.how != DO:
+            page = text(ask(owner, "GET", name, ids))
+            assert [secret for secret in secrets if secret in page] == [], name
+
+
 def test_pages_without_ids_show_nothing_of_another_account(world: World) -> None:
     stranger = make_member().user
     secrets = [
         world.account.name,
         "new@b.example",
-        ApiClient.objects.get().name,
+        ours(ApiClient).get().name,
         world.ids["reference"],
     ]
     for name, row in ROWS.items():

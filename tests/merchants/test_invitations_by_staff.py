@@ -25,6 +25,7 @@ from merchants.people.invitations import (
 from tests.concurrency.racing import holding_locks, start, wait_for_waiting
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,7 +56,7 @@ def test_one_member_of_staff_is_not_enough(role: Role, owner: Membership) -> Non
     )
 
     assert "another member of staff" in answer.content.decode()
-    invitation = Invitation.objects.get()
+    invitation = ours(Invitation).get()
     assert invitation.state == "waiting"
     assert sent_to(NEW) == []
     assert find_invitation(sign_invitation(invitation.pk)) is None

@@ -28,6 +28,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import browser_of, make_member
+from tests.neighbour import ours
 from topups.models import Fulfilment
 from topups.transitions import Move
 
@@ -283,7 +284,7 @@ def test_many_orders_take_no_more_queries_than_one() -> None:
     buy_some(9)
 
     assert queries() == few
-    assert Order.objects.count() == 30
+    assert ours(Order).count() == 30
 
 
 def test_the_selector_refuses_another_accounts_client() -> None:

@@ -16,6 +16,7 @@ from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import invite_person, withdraw_invitation
 from tests.factories import make_account
 from tests.merchants.people import PASSWORD, browser_of, make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff
 
 pytestmark = pytest.mark.django_db
@@ -229,7 +230,7 @@ def test_a_reset_link_is_not_stored_and_expires(settings: pytest.FixtureRequest)
     member = make_member()
     Client().post("/merchant/password/forgotten/", {"email": member.user.email})
     (message,) = emails()
-    row = Email.objects.get()
+    row = ours(Email).get()
     assert (row.facts, row.about) == ({}, member.user.pk)
     settings.PASSWORD_RESET_TIMEOUT = -1  # type: ignore[attr-defined]
     assert Client().get(link_in(message), follow=True).status_code == 410

@@ -5,6 +5,7 @@ from django.test import Client
 
 from merchants.models import MemberSession
 from tests.merchants.people import PASSWORD, make_member
+from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
@@ -20,4 +21,4 @@ def test_a_zoned_address_can_sign_in() -> None:
     browser.post("/merchant/sign-in/", {"username": email, "password": PASSWORD})
 
     assert browser.get("/merchant/").status_code == 200
-    assert MemberSession.objects.get().address == LINK_LOCAL
+    assert ours(MemberSession).get().address == LINK_LOCAL

@@ -10,6 +10,7 @@ from merchants.email.sending import sweep_emails
 from merchants.models import Email, Invitation, Membership, Role
 from tests.factories import make_account
 from tests.merchants.people import make_member
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +24,7 @@ def test_staff_invite_an_owner() -> None:
         ADD, {"account": account.pk, "email": "Boss@Shop.example", "role": "owner"}
     )
     assert answer.status_code == 302
-    invitation = Invitation.objects.get()
+    invitation = ours(Invitation).get()
     assert (invitation.email, invitation.role, invitation.state) == (
         "boss@shop.example",
         Role.OWNER,
@@ -48,7 +49,7 @@ def test_a_bad_invitation_is_refused_with_an_error() -> None:
             ADD, {"account": member.account_id, "email": email, "role": "owner"}
         )
         assert said in answer.content.decode()
-    assert not Email.objects.exists()
+    assert not ours(Email).exists()
 
 
 def test_inviting_needs_the_permission() -> None:
@@ -57,7 +58,7 @@ def test_inviting_needs_the_permission() -> None:
     browser.force_login(make_staff("merchants.view_invitation"), "accounts.sign_in.PasswordBackend")
     answer = browser.post(ADD, {"account": account.pk, "email": "a@b.example", "role": "owner"})
     assert answer.status_code == 403
-    assert not Invitation.objects.exists()
+    assert not ours(Invitation).exists()
 
 
 def test_the_database_keeps_staff_and_members_apart() -> None:

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient
 from tests.factories import Merchant, make_account
+from tests.neighbour import ours
 from tests.operators.back_office import form_of, make_staff, signed_in, url
 from wallets.models import Wallet
 
@@ -35,18 +36,18 @@ def test_an_account_opens_with_an_empty_wallet(browser: Client) -> None:
     data = {"name": "Shop", "currency": "EUR", "enabled": "on", "open_wallet": "on"}
 
     assert browser.post(NEW_ACCOUNT, data).status_code == 302
-    wallet = Wallet.objects.get()
+    wallet = ours(Wallet).get()
     assert (wallet.account.name, wallet.account.currency) == ("Shop", "EUR")
     assert wallet.balance == 0
 
 
 def test_an_account_can_get_its_wallet_later(browser: Client) -> None:
     browser.post(NEW_ACCOUNT, {"name": "Shop", "currency": "EUR", "enabled": "on"})
-    account = Account.objects.get()
-    assert not Wallet.objects.exists()
+    account = ours(Account).get()
+    assert not ours(Wallet).exists()
 
     assert save(browser, account, open_wallet="on").status_code == 302
-    assert Wallet.objects.get().account == account
+    assert ours(Wallet).get().account == account
 
 
 @pytest.mark.parametrize("currency", ["", "usd", "US", "USDT", "U$D", "USD\n"])
@@ -55,7 +56,7 @@ def test_a_currency_is_three_capital_letters(browser: Client, currency: str) -> 
 
     if currency.strip() != "USD":
         assert "currency" in errors(answer)
-    assert set(Account.objects.values_list("currency", flat=True)) <= {"USD"}
+    assert set(ours(Account).values_list("currency", flat=True)) <= {"USD"}
 
 
 def test_the_currency_cannot_be_changed(browser: Client) -> None:
@@ -136,7 +137,7 @@ def test_a_rate_limit_is_above_zero(browser: Client, merchant: Merchant, limit: 
 def test_a_client_may_lack_an_account_but_keeps_its_first_one(browser: Client) -> None:
     first, second = make_account(), make_account()
     browser.post(NEW_CLIENT, {**form_of(browser, NEW_CLIENT), "name": "App"})
-    client = ApiClient.objects.get()
+    client = ours(ApiClient).get()
     assert client.account is None
 
     save(browser, client, account=first.pk)
@@ -162,5 +163,5 @@ def test_opening_a_wallet_needs_the_permission(db: None) -> None:
 
     browser.post(NEW_ACCOUNT, data)
 
-    assert Account.objects.exists()
-    assert not Wallet.objects.exists()
+    assert ours(Account).exists()
+    assert not ours(Wallet).exists()

@@ -19,6 +19,7 @@ from tests.factories import (
     make_variation,
     own_shelf,
 )
+from tests.neighbour import ours
 from tests.operators.back_office import form_of, list_url, signed_in, url
 
 NEW_PRODUCT = reverse("admin:catalogue_product_add")
@@ -53,7 +54,7 @@ def test_a_product_is_created_and_priced(browser: Client) -> None:
 
     answer = browser.post(NEW_PRODUCT, {**data, **empty, **variation}, follow=True)
 
-    product = Product.objects.get()
+    product = ours(Product).get()
     assert answer.redirect_chain[-1][0] == url(product)
     assert "is not for sale without one" in answer.content.decode()
     priced = {"shelves-0-price": "9.99", "shelves-1-price": "8.5", "shelves-1-quantity_step": "3"}
@@ -128,6 +129,7 @@ def test_stock_cannot_be_edited(browser: Client) -> None:
     assert own_shelf(product).available_stock == 5
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("choice", "names"),
     [("none", ["none"]), ("low", ["none", "low"]), ("some", ["low", "some"])],
@@ -144,7 +146,7 @@ def test_stock_levels_are_filtered(browser: Client, choice: str, names: list[str
 def test_the_currency_of_a_sold_product_is_fixed(browser: Client) -> None:
     product = make_product(codes=1)
     save(browser, product, currency="EUR")
-    assert Product.objects.get().currency == "EUR"
+    assert ours(Product).get().currency == "EUR"
     save(browser, product, currency="USD")
     assert make_merchant().buy(product_id=product.pk, quantity=1).status_code == 201
 
@@ -163,8 +165,8 @@ def test_an_unused_product_can_be_deleted(browser: Client) -> None:
     assert "Variation" in browser.get(url(product, "delete")).content.decode()
     assert browser.post(url(product, "delete"), {"post": "yes"}).status_code == 302
 
-    assert list(Product.objects.all()) == [kept]
-    assert Variation.objects.get().product == kept
+    assert list(ours(Product).all()) == [kept]
+    assert ours(Variation).get().product == kept
 
 
 @pytest.mark.parametrize("held", ["codes", "orders", "reference links", "codes of a variation"])

@@ -16,6 +16,7 @@ from merchants.models import Email, Membership
 from operators.admin.base import CappedPaginator
 from operators.models import Announcement
 from orders.models import Order
+from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry, Wallet
@@ -129,6 +130,7 @@ def test_an_order_is_found_by_reference_and_by_name(browser: Client) -> None:
     assert {row.client for row in by_name.context["cl"].result_list} == {order.client}
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(("kind", "delivered"), [("voucher", "Code "), ("top_up", "Top-up for")])
 def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str) -> None:
     (order,) = browser.get(list_url(Order, kind=kind)).context["cl"].result_list
@@ -140,7 +142,7 @@ def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str)
 
 
 def test_a_code_is_found_by_its_order(browser: Client) -> None:
-    order = Order.objects.latest("pk")
+    order = ours(Order).latest("pk")
 
     found = browser.get(list_url(VoucherCode, q=order.reference)).context["cl"].result_list
 
@@ -150,7 +152,7 @@ def test_a_code_is_found_by_its_order(browser: Client) -> None:
 
 def test_a_ledger_entry_is_found_by_its_order(browser: Client) -> None:
     World().grow(1)
-    order = Order.objects.latest("pk")
+    order = ours(Order).latest("pk")
 
     found = browser.get(list_url(LedgerEntry, q=order.reference)).context["cl"].result_list
 

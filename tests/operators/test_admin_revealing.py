@@ -12,6 +12,7 @@ from catalogue.models import VoucherCode
 from orders.models import Order
 from tests.audited import recorded
 from tests.factories import add_codes, make_merchant, make_product, own_shelf
+from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in, url
 
 SEE_CODES = ("catalogue.view_vouchercode", "orders.view_order")
@@ -24,14 +25,14 @@ def sold(db: None) -> tuple[Order, list[str]]:
     product = make_product()
     codes = add_codes(own_shelf(product), 2)
     make_merchant().buy(product_id=product.pk, quantity=2)
-    return Order.objects.get(), codes
+    return ours(Order).get(), codes
 
 
 def test_a_code_is_shown_after_a_confirmation(sold: tuple[Order, list[str]]) -> None:
     order, codes = sold
     user = make_staff(*SEE_CODES, REVEAL)
     browser = signed_in(user)
-    code = VoucherCode.objects.earliest("position")
+    code = ours(VoucherCode).earliest("position")
 
     asked = browser.get(url(code, "reveal"))
     assert codes[0] not in asked.content.decode()
@@ -54,14 +55,14 @@ def test_each_revealed_code_has_an_audit_entry(sold: tuple[Order, list[str]]) ->
 
     assert all(code in shown.content.decode() for code in codes)
     entries = recorded().values_list("object_id", flat=True)
-    ids = VoucherCode.objects.values_list("pk", flat=True)
+    ids = ours(VoucherCode).values_list("pk", flat=True)
     assert sorted(entries) == sorted(map(str, ids))
 
 
 @pytest.mark.parametrize("page", ["order", "code"])
 def test_revealing_needs_the_permission(sold: tuple[Order, list[str]], page: str) -> None:
     order, _ = sold
-    target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
+    target: Any = order if page == "order" else ours(VoucherCode).earliest("position")
     browser = signed_in(make_staff(*SEE_CODES))
 
     answers = [browser.get(url(target, "reveal")), browser.post(url(target, "reveal"))]
@@ -74,7 +75,7 @@ def test_revealing_needs_the_permission(sold: tuple[Order, list[str]], page: str
 @pytest.mark.parametrize("page", ["order", "code"])
 def test_revealing_also_needs_the_view_permission(sold: tuple[Order, list[str]], page: str) -> None:
     order, _ = sold
-    target: Any = order if page == "order" else VoucherCode.objects.earliest("position")
+    target: Any = order if page == "order" else ours(VoucherCode).earliest("position")
     browser = signed_in(make_staff(REVEAL))
 
     assert browser.post(url(target, "reveal")).status_code == 403
@@ -111,7 +112,7 @@ def test_a_code_appears_only_on_its_page(
         caplog.text,
         later.content.decode(),
         str(dict(browser.session)),
-        *(str(session.get_decoded()) for session in Session.objects.all()),
+        *(str(session.get_decoded()) for session in ours(Session).all()),
         str(list(recorded().values())),
         str(shown.headers),
         str(browser.cookies),
@@ -134,6 +135,6 @@ def test_a_code_that_cannot_be_opened_is_reported(sold: tuple[Order, list[str]])
 def test_an_unsold_code_has_a_warning(db: None) -> None:
     add_codes(own_shelf(make_product()), 1)
 
-    asked = signed_in().get(url(VoucherCode.objects.get(), "reveal"))
+    asked = signed_in().get(url(ours(VoucherCode).get(), "reveal"))
 
     assert "This code is not sold yet" in asked.content.decode()

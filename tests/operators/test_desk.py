@@ -25,7 +25,7 @@ from topups.models import Channel, Fulfilment
 from topups.transitions import Move
 from topups.versions import version_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 QUEUE = "/admin/topups/fulfilment/"
 CONFIRMED = {"confirmed": "1", "reason": "other"}

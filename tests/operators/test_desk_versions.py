@@ -14,7 +14,7 @@ from topups.fulfilments import Operator
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 QUEUE = "/admin/topups/fulfilment/"
 REJECTED = {"confirmed": "1", "reason": "other", "note": ""}

@@ -24,7 +24,7 @@ from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.telegram.announcing import Place, operators_chat
 from tests.telegram.fake_bot_api.faults import ERROR
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 FINDING = {"check": "a rule", "finding": "order <X> breaks it"}
 

@@ -35,6 +35,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
+from tests.neighbour import ours
 from tests.operators.back_office import World, form_of, list_url, make_staff, signed_in, url
 from tests.operators.records import Watch, failed_order
 from topups.models import Fulfilment
@@ -256,16 +257,16 @@ def credit(browser: Client) -> None:
 
 
 def reveal_order(browser: Client) -> None:
-    browser.post(url(Order.objects.latest("pk"), "reveal"))
+    browser.post(url(ours(Order).latest("pk"), "reveal"))
 
 
 def reveal_code(browser: Client) -> None:
     make_product(codes=1)
-    browser.post(url(VoucherCode.objects.latest("pk"), "reveal"))
+    browser.post(url(ours(VoucherCode).latest("pk"), "reveal"))
 
 
 def announce_again(browser: Client) -> None:
-    row = Announcement.objects.latest("pk")
+    row = ours(Announcement).latest("pk")
     Announcement.objects.filter(pk=row.pk).update(
         state=AnnouncementState.GIVEN_UP, message_id=None, announced_at=None, last_error="gone"
     )
@@ -279,7 +280,7 @@ def remove_factor(browser: Client) -> None:
 
 
 def withdraw(browser: Client) -> None:
-    press(browser, Invitation.objects.latest("pk"), "withdraw")
+    press(browser, ours(Invitation).latest("pk"), "withdraw")
 
 
 def approve(browser: Client) -> None:

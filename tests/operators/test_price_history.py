@@ -79,7 +79,7 @@ def test_the_history_names_an_import_and_a_change_by_sql(db: None, tmp_path: Pat
 @pytest.mark.django_db(transaction=True)
 def test_the_history_is_kept_while_its_shelf_exists() -> None:
     shelf, topup = own_shelf(make_product()), make_topup_product()
-    TopUpProduct.objects.update(price=Decimal("3.21"))
+    TopUpProduct.objects.filter(pk=topup.pk).update(price=Decimal("3.21"))
 
     for history in (PriceChange, TopUpPriceChange):
         rows: Any = history.objects.all()

@@ -22,7 +22,7 @@ from tests.factories import (
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from operators.reconcile import reconcile
 from operators.reseal import reseal_all, retire_keys
 from tests.factories import Merchant, add_codes, make_operator, make_product, own_shelf
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 
 def new_key(key_id: int) -> str:

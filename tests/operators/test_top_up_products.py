@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import Merchant, buy_topup, make_field, make_topup_product
+from tests.neighbour import ours
 from tests.operators.back_office import form_of, signed_in, url
 from topups.models import TopUpField, TopUpProduct
 
@@ -75,7 +76,7 @@ def test_a_mistake_in_a_product_is_explained_and_changes_nothing(
 
     assert save(product, **change).status_code == 200
 
-    kept = TopUpProduct.objects.get()
+    kept = ours(TopUpProduct).get()
     assert (kept.price, kept.available_stock) == (product.price, 5)
 
 
@@ -96,7 +97,7 @@ def test_saving_an_old_form_keeps_sold_stock_sold(merchant: Merchant) -> None:
 
     browser.post(url(product), {**data, "name": "Renamed"})
 
-    kept = TopUpProduct.objects.get()
+    kept = ours(TopUpProduct).get()
     assert (kept.name, kept.available_stock) == ("Renamed", 4)
 
 

@@ -18,6 +18,7 @@ from tests.factories import (
     move_now,
     new_booking_reference,
 )
+from tests.neighbour import ours
 from topups.models import Channel, Fulfilment, FulfilmentEvent
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
@@ -85,7 +86,7 @@ def test_a_full_credit_of_a_failed_topup_makes_it_refunded(merchant: Merchant) -
     assert (entry.note, entry.actor, entry.counterpart) == ("We are sorry.", "admin:anna", "sales")
     assert refunded(merchant, reference) is True
     assert balance(merchant) == 100
-    event = FulfilmentEvent.objects.latest("pk")
+    event = ours(FulfilmentEvent).latest("pk")
     assert (event.move, event.actor, event.channel, event.note) == (
         "refund",
         "admin:anna",
@@ -139,7 +140,7 @@ def test_the_refund_of_a_rejection_pays_nothing_after_a_full_credit(merchant: Me
     assert carry_out_refund(fulfilment) is True
     assert carry_out_refund(fulfilment) is False
 
-    assert not LedgerEntry.objects.filter(kind="refund").exists()
+    assert not ours(LedgerEntry).filter(kind="refund").exists()
     assert refunded(merchant, reference) is True
     assert balance(merchant) == 100
     assert healthy()
@@ -183,7 +184,7 @@ def test_a_credit_of_a_delivered_topup_is_no_refund(merchant: Merchant) -> None:
     credit(reference)
 
     assert refunded(merchant, reference) is False
-    assert Fulfilment.objects.get().refunded_at is None
+    assert ours(Fulfilment).get().refunded_at is None
     assert healthy()
 
 
@@ -238,7 +239,7 @@ def test_a_bad_credit_books_nothing(merchant: Merchant, changes: dict[str, Any],
     with pytest.raises(BadBooking, match=why):
         credit(**{"reference": reference, **changes})
 
-    assert not LedgerEntry.objects.filter(kind="credit").exists()
+    assert not ours(LedgerEntry).filter(kind="credit").exists()
 
 
 def test_the_command_credits_once_per_reference(merchant: Merchant) -> None:
@@ -251,7 +252,7 @@ def test_the_command_credits_once_per_reference(merchant: Merchant) -> None:
 
     assert (first["kind"], first["amount"], first["already_booked"]) == ("credit", PRICE, False)
     assert again == {**first, "already_booked": True}
-    assert FulfilmentEvent.objects.latest("pk").channel == "command"
+    assert ours(FulfilmentEvent).latest("pk").channel == "command"
     assert "used before" in refusal(*words[:2], "1", *words[3:])
     assert refusal(*words[:-1], "case 13") == (
         "Nothing was booked: refunds and credits of this order would be more than it cost."

@@ -26,7 +26,7 @@ from tests.performance.plans import (
     sequential_scans,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 SOLD, IN_STOCK = 100_000, 5_000
 LARGE = {

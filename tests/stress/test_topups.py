@@ -29,6 +29,7 @@ from tests.factories import (
     move_now,
 )
 from tests.live import LiveServer, live_server
+from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
 from topups.fulfilments import MoveRefused, Operator, RejectReason
 from topups.models import Channel, Fulfilment, TopUpProduct
@@ -130,7 +131,7 @@ class Stress:
         """A senior operator ends every order that is still open, at random."""
         chance = random.Random(SEED + 300)
         senior = next(operator for operator in self.operators if operator.is_senior)
-        for row in Fulfilment.objects.filter(status__in=OPEN):
+        for row in ours(Fulfilment).filter(status__in=OPEN):
             ways = [Move.COMPLETE, Move.REJECT]
             if row.status == "pending_review":
                 ways.append(Move.REJECT_UNREFUNDED)
@@ -262,20 +263,20 @@ def check_orders(stress: Stress) -> None:
         assert inconsistency(order, None, price) is None, order
         assert order["status"] == ("completed" if move == Move.COMPLETE else "failed")
         assert order["refunded"] is (move == Move.REJECT)
-        credits_ = LedgerEntry.objects.filter(kind="refund", order_reference=reference)
+        credits_ = ours(LedgerEntry).filter(kind="refund", order_reference=reference)
         assert [entry.amount for entry in credits_] == ([price] if move == Move.REJECT else [])
 
 
 def check_money_and_stock(stress: Stress) -> None:
     kept: Counter[int] = Counter()
     spent: dict[int, Decimal] = {}
-    for row in Fulfilment.objects.all():
+    for row in ours(Fulfilment).all():
         [(move, reason)] = stress.ended[row.order_reference]
         if move != Move.REJECT:
             spent[row.account_id] = spent.get(row.account_id, Decimal(0)) + row.amount
         if move != Move.REJECT or reason == RejectReason.NO_STOCK:
             kept[row.product_id] += 1
-    for wallet in Wallet.objects.all():
+    for wallet in ours(Wallet).all():
         assert wallet.balance == BALANCE - spent.get(wallet.pk, Decimal(0))
     for product, stock in zip(stress.products, (STOCK, STOCK, 5, None), strict=True):
         product.refresh_from_db()

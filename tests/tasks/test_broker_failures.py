@@ -24,7 +24,7 @@ from tests.tasks.test_refunds_by_workers import STATEMENTS, stopping, wait_for_s
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 MAX_SECONDS = 5.0  # three timeouts of half a second, with room for a busy machine
 

@@ -13,7 +13,7 @@ from tests.tasks.running import Broker, Crew, wait_until
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 # Celery's signal handler writes these lines to stderr without any logger.
 SHUTDOWN_LINES = ("", "worker: Warm shutdown (MainProcess)")

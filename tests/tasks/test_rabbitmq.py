@@ -22,7 +22,11 @@ from tests.tasks.test_refunds_by_workers import (
     wait_until_refunded,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.rabbitmq]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.rabbitmq,
+    pytest.mark.usefixtures("alone"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,13 +19,14 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
+from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
 from topups.models import Fulfilment
 from topups.refunds import sweep_refunds
 from topups.tasks import refund_fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 STOP_LOCK = 7_001  # the advisory lock that a task waits for
 
@@ -120,7 +121,7 @@ def test_a_top_up_in_review_is_refunded_only_by_a_senior(broker: Broker, crew: C
     for reference in (refunded, kept):
         for move in (Move.CLAIM, Move.REVIEW):
             move_now(reference=reference, move=move, operator=senior)
-    rows = {row.order_reference: row for row in Fulfilment.objects.all()}
+    rows = {row.order_reference: row for row in ours(Fulfilment).all()}
     crew.worker()
     crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
     for row in rows.values():

@@ -5,6 +5,7 @@ import pytest
 from operators.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from tests.factories import make_category, make_operator, make_topup_product
+from tests.neighbour import ours
 from tests.telegram.announcing import (
     Place,
     later,
@@ -58,7 +59,7 @@ def test_nothing_is_sent_unless_product_and_settings_allow_it(place: Place, reas
     sweep()
 
     assert place.api.calls == []
-    assert not Announcement.objects.exists()
+    assert not ours(Announcement).exists()
 
 
 def test_announcing_can_be_switched_on_at_any_time(place: Place) -> None:

@@ -28,7 +28,7 @@ from tests.telegram.fake_bot_api.faults import SLOW, TOO_MANY
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 WORKERS = 6
 ORDERS = 5

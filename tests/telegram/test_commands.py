@@ -8,7 +8,7 @@ from operators.telegram.staff_links import issue_code, unlink_user
 from tests.factories import make_operator
 from tests.telegram.running import Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 
 def test_queue_lists_the_oldest_order_first(desk: Desk) -> None:

@@ -13,6 +13,7 @@ import pytest
 from operators.models import Announcement
 from tests.commands import run
 from tests.factories import buy_topup, make_merchant, make_topup_product
+from tests.neighbour import ours
 from tests.tasks.running import wait_until
 from tests.telegram.fake_bot_api.faults import Disorder
 from tests.telegram.fake_bot_api.objects import Message, Person, Press
@@ -20,7 +21,7 @@ from tests.telegram.running import Desk
 from topups.models import Fulfilment, FulfilmentEvent
 from wallets.models import EntryKind, LedgerEntry, Wallet
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 ORDERS = int(os.environ.get("STRESS_TELEGRAM_ORDERS", "100"))
 PRICE = Decimal("4.99")
@@ -94,7 +95,7 @@ def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
     print(f"bought in {bought - begun:.0f} s, ended in {ended - begun:.0f} s")  # noqa: T201
     print(desk.api.disorder.seen, Counter(call.method for call in desk.api.calls))  # noqa: T201
 
-    orders = list(Fulfilment.objects.all())
+    orders = list(ours(Fulfilment).all())
     assert sorted(one.order_reference for one in orders) == sorted(references)
     assert {one.status for one in orders} == {"completed", "failed"}
     final = FulfilmentEvent.objects.filter(to_status__in=["completed", "failed"])
@@ -103,12 +104,12 @@ def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
     assert len(last_moves) == ORDERS
     failed = [one for one in orders if one.status == "failed"]
     wait_until(
-        lambda: LedgerEntry.objects.filter(kind=EntryKind.REFUND).count() == len(failed),
+        lambda: ours(LedgerEntry).filter(kind=EntryKind.REFUND).count() == len(failed),
         "the refunds",
     )
     account = merchant.client.account
     assert Wallet.objects.get(account=account).balance == PRICE * len(failed)
-    refunded = LedgerEntry.objects.filter(kind=EntryKind.REFUND)
+    refunded = ours(LedgerEntry).filter(kind=EntryKind.REFUND)
     assert len(set(refunded.values_list("order_reference", flat=True))) == len(failed)
     for one in orders:
         message = messages[one.order_reference]

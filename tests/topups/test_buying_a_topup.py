@@ -7,6 +7,7 @@ import pytest
 
 from orders.models import Order
 from tests.factories import Merchant, make_category, make_field, make_merchant, make_topup_product
+from tests.neighbour import ours
 from topups.models import Fulfilment, TopUpProduct
 from wallets.models import Wallet
 
@@ -22,9 +23,9 @@ def assert_refused(merchant: Merchant, answer: Any, status: int, **error: Any) -
     """The answer is this error, and nothing happened."""
     assert answer.status_code == status, answer.content
     assert error.items() <= answer.json()["error"].items()
-    assert not Order.objects.exists()
-    assert not Fulfilment.objects.exists()
-    assert Wallet.objects.get().balance == 100
+    assert not ours(Order).exists()
+    assert not ours(Fulfilment).exists()
+    assert ours(Wallet).get().balance == 100
 
 
 def test_the_answer_is_a_pending_order_with_every_field(merchant: Merchant) -> None:
@@ -65,13 +66,13 @@ def test_the_same_key_replays_and_debits_once(merchant: Merchant) -> None:
 
     assert again["Idempotent-Replay"] == "true"
     assert again.content == first.content
-    assert Fulfilment.objects.count() == Order.objects.count() == 1
+    assert ours(Fulfilment).count() == ours(Order).count() == 1
 
 
 def test_the_history_starts_with_the_purchase(merchant: Merchant) -> None:
     buy(merchant, make_topup_product())
 
-    event = Fulfilment.objects.get().events.get()
+    event = ours(Fulfilment).get().events.get()
     assert (event.move, event.from_status, event.to_status) == ("open", None, "pending")
     assert (event.actor, event.channel) == (f"client:{merchant.client.pk}", "api")
 
@@ -83,7 +84,7 @@ def test_field_values_reach_the_operators_with_their_labels(merchant: Merchant) 
 
     buy(merchant, product, fields={str(server.number): "eu"})
 
-    (shown,) = Fulfilment.objects.get().fields
+    (shown,) = ours(Fulfilment).get().fields
     assert (shown["label"], shown["value"]) == ("Server", "eu")
 
 
@@ -127,7 +128,7 @@ def test_a_blank_optional_field_counts_as_not_sent(
     answer = buy(merchant, product, fields={str(field.number): blank})
 
     assert answer.status_code == 201, answer.content
-    assert Fulfilment.objects.get().fields == []
+    assert ours(Fulfilment).get().fields == []
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\u200b"], ids=ascii)
@@ -149,7 +150,7 @@ def test_a_value_is_kept_as_sent(merchant: Merchant) -> None:
 
     buy(merchant, product, fields={str(field.number): " \u200bab "})
 
-    (shown,) = Fulfilment.objects.get().fields
+    (shown,) = ours(Fulfilment).get().fields
     assert shown["value"] == " \u200bab "
 
 
@@ -245,4 +246,4 @@ def test_stock_that_is_not_counted_never_runs_out(merchant: Merchant) -> None:
 
     product.refresh_from_db()
     assert product.available_stock is None
-    assert Fulfilment.objects.get().takes_stock is False
+    assert ours(Fulfilment).get().takes_stock is False

@@ -12,7 +12,7 @@ from tests.factories import buy_topup, make_merchant, make_operator, make_topup_
 from topups.fulfilments import Operator, claim_next
 from topups.models import Fulfilment, FulfilmentEvent
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
 OPERATORS = 8
 

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.factories import Merchant, buy_topup, make_operator, move_now
+from tests.neighbour import ours
 from topups.models import TopUpProduct
 from topups.transitions import Move
 
@@ -137,9 +138,10 @@ def test_import_names_the_place_of_a_mistake_and_changes_nothing(
     with pytest.raises(CommandError, match=place):
         load(tmp_path, {**GEMS, **change})
 
-    assert not TopUpProduct.objects.exists()
+    assert not ours(TopUpProduct).exists()
 
 
+@pytest.mark.usefixtures("alone")
 def test_command_delivers_an_order(merchant: Merchant) -> None:
     operator = make_operator()
     reference = buy_topup(merchant)

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
+from tests.neighbour import ours
 from topups.fulfilments import MoveRefused, Operator, RejectReason
 from topups.models import Channel, Fulfilment, FulfilmentStatus
 from topups.transitions import RULES, Move
@@ -49,15 +50,15 @@ def bring(merchant: Merchant, status: str, operator: Operator, **product: Any) -
 def test_each_move_from_each_state(merchant: Merchant, start: str, move: str) -> None:
     senior = make_operator(senior=True)
     reference = bring(merchant, start, senior)
-    before = Fulfilment.objects.values().get()
-    events = list(Fulfilment.objects.get().events.values())
+    before = ours(Fulfilment).values().get()
+    events = list(ours(Fulfilment).get().events.values())
     target = LEGAL.get((start, move))
 
     if target is None:
         with pytest.raises(MoveRefused, match=FulfilmentStatus(start).label.lower()):
             move_now(reference=reference, move=Move(move), operator=senior)
-        assert Fulfilment.objects.values().get() == before
-        assert list(Fulfilment.objects.get().events.values()) == events
+        assert ours(Fulfilment).values().get() == before
+        assert list(ours(Fulfilment).get().events.values()) == events
     else:
         moved = move_now(reference=reference, move=Move(move), operator=senior, note="because")
         event = moved.events.last()
@@ -150,7 +151,7 @@ def test_only_a_senior_can_fail_an_order_in_review(merchant: Merchant, move: Mov
     with pytest.raises(MoveRefused, match="senior"):
         move_now(reference=reference, move=move, operator=operator)
 
-    assert Fulfilment.objects.get().refund_due_at is None
+    assert ours(Fulfilment).get().refund_due_at is None
 
 
 @pytest.mark.parametrize("lacking", ["is_staff", "is_active"])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.factories import Merchant, buy_topup, make_topup_product
+from tests.neighbour import ours
 from topups.models import TopUpProduct
 from topups.topup_product_import import save_topup_products
 
@@ -16,8 +17,8 @@ def test_saving_a_stale_product_keeps_the_stock(merchant: Merchant) -> None:
     product.name = "Another name"
     product.save()
 
-    assert TopUpProduct.objects.get().available_stock == 4
-    assert TopUpProduct.objects.get().name == "Another name"
+    assert ours(TopUpProduct).get().available_stock == 4
+    assert ours(TopUpProduct).get().name == "Another name"
 
 
 def test_set_stock_sets_the_stock(merchant: Merchant) -> None:
@@ -25,7 +26,7 @@ def test_set_stock_sets_the_stock(merchant: Merchant) -> None:
 
     product.set_stock(None)
 
-    assert TopUpProduct.objects.get().available_stock is None
+    assert ours(TopUpProduct).get().available_stock is None
 
 
 def test_import_sets_the_stock_only_if_the_file_has_it(merchant: Merchant) -> None:
@@ -33,7 +34,7 @@ def test_import_sets_the_stock_only_if_the_file_has_it(merchant: Merchant) -> No
     row = {"id": product.pk, "name": "New", "currency": "USD", "price": product.price}
 
     save_topup_products(products=[row])
-    assert TopUpProduct.objects.get().available_stock == 5
+    assert ours(TopUpProduct).get().available_stock == 5
 
     save_topup_products(products=[{**row, "available_stock": 9}])
-    assert TopUpProduct.objects.get().available_stock == 9
+    assert ours(TopUpProduct).get().available_stock == 9

@@ -16,6 +16,7 @@ from hypothesis.extra.django import TestCase
 from tests.commands import refusal, run
 from tests.concurrency.racing import execute, holding_locks, race, start, wait_for_waiting
 from tests.factories import make_account
+from tests.neighbour import ours
 from wallets.booking_commands import book_deposit, book_payout
 from wallets.models import LedgerEntry, Wallet
 
@@ -34,7 +35,7 @@ def test_a_deposit_credits_the_wallet() -> None:
     words = "--reference", "bank transfer 4711", "--note", "paid in May"
     printed = run("deposit", account.pk, "250.5", *words)
 
-    entry = LedgerEntry.objects.latest("pk")
+    entry = ours(LedgerEntry).latest("pk")
     assert printed == {
         "account_id": account.pk,
         "entry_id": entry.pk,
@@ -77,7 +78,7 @@ def test_a_reference_that_was_used_for_something_else_is_refused() -> None:
         ("payout", account.pk, "20"),
     ):
         assert refusal(*words, "--reference", "bank 4711") == why
-    assert list(Wallet.objects.order_by("pk").values_list("balance", flat=True)) == [30, 10]
+    assert list(ours(Wallet).order_by("pk").values_list("balance", flat=True)) == [30, 10]
 
 
 @pytest.mark.django_db
@@ -98,7 +99,7 @@ def test_a_deposit_needs_a_reference() -> None:
     assert "booking reference is empty" in refusal("deposit", account.pk, "5", "--reference", " ")
     for bad in ("x" * 101, "a\nb", "a\x00b"):
         assert "booking reference" in refusal("deposit", account.pk, "5", "--reference", bad)
-    assert Wallet.objects.get().balance == 10
+    assert ours(Wallet).get().balance == 10
 
 
 @pytest.mark.django_db(transaction=True)
@@ -116,7 +117,7 @@ def test_one_of_many_simultaneous_deposits_is_booked() -> None:
 
     assert sorted(one["already_booked"] for one in printed) == [False] + [True] * 5
     assert len({one["entry_id"] for one in printed}) == 1
-    assert Wallet.objects.get().balance == 15
+    assert ours(Wallet).get().balance == 15
 
 
 @pytest.mark.django_db(transaction=True)
@@ -134,7 +135,7 @@ def test_a_payout_that_waited_for_the_same_payout_reports_it() -> None:
     printed = both_after_the_check(account.pk, book)
 
     assert sorted(one["already_booked"] for one in printed) == [False, True]
-    assert Wallet.objects.get().balance == 0
+    assert ours(Wallet).get().balance == 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -151,7 +152,7 @@ def test_control_without_the_unique_reference_two_deposits_are_booked() -> None:
     execute("DROP INDEX wallets_entry_once_per_booking")
     try:
         both_after_the_check(account.pk, book)
-        balance = Wallet.objects.get().balance
+        balance = ours(Wallet).get().balance
     finally:
         execute("SET session_replication_role = replica")
         execute("DELETE FROM wallets_ledgerentry")
@@ -196,10 +197,10 @@ def test_a_payout_takes_money_from_the_wallet() -> None:
         Decimal("-4.50"),
         Decimal("5.50"),
     )
-    assert LedgerEntry.objects.latest("pk").counterpart == "bank"
+    assert ours(LedgerEntry).latest("pk").counterpart == "bank"
     for bad, line in {"5.51": "below zero", "0": "more than zero", "-1": "more than zero"}.items():
         assert line in refusal("payout", account.pk, bad, reference())
-    assert Wallet.objects.get().balance == Decimal("5.50")
+    assert ours(Wallet).get().balance == Decimal("5.50")
 
 
 @pytest.mark.django_db
@@ -225,7 +226,7 @@ def test_a_bad_amount_is_refused(amount: str, line: str) -> None:
 
     assert line in refusal("deposit", account.pk, amount, reference())
 
-    assert Wallet.objects.get().balance == Decimal("10.00")
+    assert ours(Wallet).get().balance == Decimal("10.00")
 
 
 @pytest.mark.django_db
@@ -256,4 +257,4 @@ class AnyAmounts(TestCase):
                 printed = run("deposit", account.pk, f"{amount:f}", reference())
                 assert printed["balance_after"] == booked
 
-        assert Wallet.objects.get().balance == booked
+        assert ours(Wallet).get().balance == booked

@@ -10,6 +10,7 @@ from accounts.models import Account
 from config.inputs import InputProblem
 from tests.commands import refusal, run
 from tests.concurrency.racing import race
+from tests.neighbour import ours
 from wallets.models import LedgerEntry, Wallet
 from wallets.provisioning import create_account
 
@@ -24,7 +25,7 @@ def test_a_first_balance_is_a_deposit() -> None:
         "currency": "USD",
         "balance": Decimal("100.00"),
     }
-    entry = LedgerEntry.objects.get()
+    entry = ours(LedgerEntry).get()
     assert (entry.kind, entry.amount, entry.actor) == (
         "deposit",
         Decimal("100"),
@@ -38,8 +39,8 @@ def test_the_second_run_credits_nothing_and_reports_the_first() -> None:
     run("payout", first["account_id"], "30", "--reference", "bank 1")
 
     assert run(*words) == {**first, "balance": Decimal("70.00")}
-    assert Account.objects.count() == 1
-    assert LedgerEntry.objects.filter(kind="deposit").count() == 1
+    assert ours(Account).count() == 1
+    assert ours(LedgerEntry).filter(kind="deposit").count() == 1
 
 
 @pytest.mark.parametrize("words", [[], ["--no-wallet"], ["--currency", "EUR"]])
@@ -47,7 +48,7 @@ def test_the_second_run_without_a_balance_reports_the_first(words: list[str]) ->
     first = run("create_account", "Acme", *words)
 
     assert run("create_account", " Acme ", *words) == first
-    assert Account.objects.count() == 1
+    assert ours(Account).count() == 1
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_another_account_of_the_same_name_is_refused(words: list[str], line: str
     run("create_account", "Acme", "--balance", "100.00")
 
     assert line in refusal("create_account", "Acme", *words)
-    assert Wallet.objects.get().balance == 100
+    assert ours(Wallet).get().balance == 100
 
 
 def test_money_booked_later_does_not_change_what_the_second_run_says() -> None:
@@ -88,17 +89,17 @@ def test_simultaneous_runs_book_one_opening_balance() -> None:
     told = race([create] * 4)
 
     assert told.count("created") >= 1
-    assert Account.objects.count() == Wallet.objects.count() == LedgerEntry.objects.count() == 1
+    assert ours(Account).count() == ours(Wallet).count() == ours(LedgerEntry).count() == 1
 
 
 def test_a_wallet_starts_empty() -> None:
     assert run("create_account", "Acme", "--currency", "EUR")["balance"] == 0
-    assert not LedgerEntry.objects.exists()
+    assert not ours(LedgerEntry).exists()
 
 
 def test_an_account_may_have_no_wallet() -> None:
     assert run("create_account", "Acme", "--no-wallet")["balance"] is None
-    assert not Wallet.objects.exists()
+    assert not ours(Wallet).exists()
 
 
 @pytest.mark.parametrize(
@@ -126,5 +127,5 @@ def test_an_account_may_have_no_wallet() -> None:
 )
 def test_a_bad_account_is_refused_whole(words: list[str], line: str) -> None:
     assert line in refusal("create_account", *words)
-    assert not Account.objects.exists()
-    assert not LedgerEntry.objects.exists()
+    assert not ours(Account).exists()
+    assert not ours(LedgerEntry).exists()
