@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.keys import revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiKey
@@ -166,6 +167,28 @@ def test_x_forwarded_for_does_not_bypass_the_allowlist() -> None:
     assert refusal(answer)[:2] == (403, "ip_not_allowed")
 
 
+@pytest.mark.parametrize(
+    ("forwarded", "status"),
+    [
+        ("192.0.2.7", 200),
+        ("192.0.2.7, 10.0.0.5", 200),
+        ("203.0.113.1, 192.0.2.7", 200),
+        ("192.0.2.7, 203.0.113.1", 403),
+        ("192.0.2.7, 203.0.113.1, 10.0.0.5", 403),
+        ("10.0.0.5", 403),
+        ("", 403),
+    ],
+)
+def test_behind_a_trusted_proxy_the_nearest_untrusted_hop_counts(
+    forwarded: str, status: int, settings: Settings
+) -> None:
+    """A caller can write any hops before the one that the proxy adds."""
+    settings.TRUSTED_PROXIES = ["127.0.0.1", "10.0.0.0/8"]
+    merchant = make_merchant(allowed_networks=["192.0.2.7"])
+    headers = {"Authorization": _bearer(merchant), "X-Forwarded-For": forwarded}
+    assert CheckedClient().get("/api/v1/ping", headers=headers).status_code == status
+
+
 def test_both_keys_read_the_same_orders_during_rotation() -> None:
     shop = make_shop()
     reference = data(shop.buy())["reference"]
@@ -205,6 +228,18 @@ def test_a_refused_request_does_not_count_for_the_rate_limit() -> None:
         merchant.get("/ping")
     ApiClient.objects.update(enabled=True)
     assert merchant.get("/ping").status_code == 200
+
+
+def test_a_foreign_order_is_unknown_to_clients_who_have_orders() -> None:
+    """Each client numbers its orders from 1: a stranger's order has the same number."""
+    shop = make_shop(codes=3)
+    strangers = [Merchant(make_client(shop.merchant.client.account)), make_merchant()]
+    foreign = data(shop.buy())["reference"]
+    for stranger in strangers:
+        own = data(Shop(stranger, shop.product).buy())["reference"]
+        assert refusal(stranger.get(f"/orders/{foreign}"))[:2] == (404, "order_not_found")
+        assert data(stranger.get(f"/orders/{own}"))["reference"] == own
+        assert [order["reference"] for order in data(stranger.get("/orders"))["items"]] == [own]
 
 
 def test_a_foreign_order_looks_like_an_unknown_order() -> None:
