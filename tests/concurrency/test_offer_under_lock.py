@@ -24,6 +24,7 @@ from tests.factories import (
     make_merchant,
     make_product,
     make_topup_product,
+    make_variation,
     own_shelf,
 )
 
@@ -52,19 +53,22 @@ TOP_UP_CHANGES = {
 
 
 @pytest.mark.parametrize("guarded", [GUARDED, CONTROL])
-@pytest.mark.parametrize("by_reference", [False, True], ids=["by_id", "by_reference"])
+@pytest.mark.parametrize("named_by", ["id", "variation", "reference"])
 @pytest.mark.parametrize(("change", "ends"), SHELF_CHANGES.values(), ids=SHELF_CHANGES)
 def test_a_voucher_purchase_uses_the_state_under_the_shelf_lock(
-    change: str, ends: tuple[str, Decimal | None], by_reference: bool, guarded: bool
+    change: str, ends: tuple[str, Decimal | None], named_by: str, guarded: bool
 ) -> None:
     merchant = make_merchant()
     product = make_product(price="9.99", codes=3, category=make_category())
     shelf = own_shelf(product)
-    assert merchant.client.account
-    link(merchant.client.account, "mine", shelf)
-    name: dict[str, Any] = (
-        {"merchant_reference": "mine"} if by_reference else {"product_id": product.pk}
-    )
+    name: dict[str, Any] = {"product_id": product.pk}
+    if named_by == "variation":
+        shelf = make_variation(product, price="9.99", codes=3).shelf
+        name["variation_id"] = shelf.variation_id
+    if named_by == "reference":
+        assert merchant.client.account
+        link(merchant.client.account, "mine", shelf)
+        name = {"merchant_reference": "mine"}
     guard = nullcontext() if guarded else unlocked_shelves()
 
     with guard:

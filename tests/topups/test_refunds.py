@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError, connection
@@ -19,7 +20,7 @@ from tests.factories import (
     move_now,
 )
 from topups import refunds
-from topups.models import Fulfilment
+from topups.models import Fulfilment, TopUpProduct
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
 from wallets.models import LedgerEntry
@@ -58,6 +59,16 @@ def test_repeated_task_does_not_credit_again(merchant: Merchant) -> None:
 
     assert [carry_out_refund(fulfilment.pk) for _ in range(3)] == [True, False, False]
     assert refunds_of(fulfilment) == 1
+
+
+def test_a_refund_credits_what_was_paid_and_not_the_present_price(merchant: Merchant) -> None:
+    fulfilment = failed_topup(merchant)
+    TopUpProduct.objects.filter(pk=fulfilment.product_id).update(price=Decimal("1.23"))
+
+    carry_out_refund(fulfilment.pk)
+
+    entry = LedgerEntry.objects.get(kind="refund", order_reference=fulfilment.order_reference)
+    assert (entry.amount, entry.balance_after) == (Decimal("4.99"), Decimal("100.00"))
 
 
 @pytest.mark.parametrize("move", [Move.COMPLETE, Move.CLAIM])
