@@ -14,6 +14,7 @@ from django.urls import reverse_lazy
 from config.api.openapi_settings import OPENAPI_SETTINGS
 from config.env import StrictEnv
 from config.logs import logging_config
+from config.schedule import beat_schedule
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -187,41 +188,7 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
-# After an outage, workers drop periodic tasks that were queued more than five minutes ago.
-_EXPIRES = {"expires": 300}
-CELERY_BEAT_SCHEDULE = {
-    "cleanup-idempotency": {
-        "task": "idempotency.tasks.cleanup_idempotency",
-        "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
-        "options": _EXPIRES,
-    },
-    "sweep-balance-alerts": {
-        "task": "merchants.tasks.sweep_balance_alerts",
-        "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
-        "options": _EXPIRES,
-    },
-    "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
-    "sweep-emails": {
-        "task": "merchants.tasks.sweep_emails",
-        "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
-        "options": _EXPIRES,
-    },
-    "reconcile-nightly": {
-        "task": "operators.tasks.reconcile_nightly",
-        "schedule": env.int("RECONCILE_CHECK_EVERY_SECONDS", 600),
-        "options": _EXPIRES,
-    },
-    "sweep-announcements": {
-        "task": "operators.tasks.sweep_announcements",
-        "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
-        "options": _EXPIRES,
-    },
-    "sweep-refunds": {
-        "task": "topups.tasks.sweep_refunds",
-        "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
-        "options": _EXPIRES,
-    },
-}
+CELERY_BEAT_SCHEDULE = beat_schedule(env)
 
 # Idempotency (contract, "Idempotency record"). Only tests change these values.
 IDEMPOTENCY_IN_PROGRESS_SECONDS = env.int("IDEMPOTENCY_IN_PROGRESS_SECONDS", 300)

@@ -49,7 +49,7 @@ BEGIN
     IF cardinality(sealed_codes) IS DISTINCT FROM p_quantity THEN
         RAISE EXCEPTION 'shelf % counts more codes than it holds; run reconcile', p_shelf;
     END IF;
-    IF NOT can_open THEN
+    IF can_open IS NOT TRUE THEN  -- also if p_keys is null
         RAISE EXCEPTION 'shelf % holds codes sealed with a key that this process does not have',
             p_shelf;
     END IF;

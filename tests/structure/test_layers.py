@@ -28,7 +28,8 @@ APART = {"embedded", "bench"}  # beside the service: no layer of it
 
 # What puts the service together names every app.
 COMPOSITION_ROOT = {
-    "config/settings.py": "names apps, middleware, tasks and callbacks by their dotted paths",
+    "config/schedule.py": "names the periodic tasks by their dotted paths",
+    "config/settings.py": "names apps, middleware and callbacks by their dotted paths",
     "config/urls.py": "includes the paths of every app",
     "config/http/error_pages.py": "answers errors with the templates of the site that was asked",
 }

@@ -1,0 +1,46 @@
+"""What beat queues, and how often."""
+
+from typing import Any
+
+from config.env import StrictEnv
+
+# After an outage, workers drop periodic tasks that were queued more than five minutes ago.
+_EXPIRES = {"expires": 300}
+
+
+def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
+    """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds. Raises what `env`
+    raises for a variable that is not a positive number."""
+    return {
+        "cleanup-idempotency": {
+            "task": "idempotency.tasks.cleanup_idempotency",
+            "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+            "options": _EXPIRES,
+        },
+        "sweep-balance-alerts": {
+            "task": "merchants.tasks.sweep_balance_alerts",
+            "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
+            "options": _EXPIRES,
+        },
+        "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
+        "sweep-emails": {
+            "task": "merchants.tasks.sweep_emails",
+            "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
+            "options": _EXPIRES,
+        },
+        "reconcile-nightly": {
+            "task": "operators.tasks.reconcile_nightly",
+            "schedule": env.int("RECONCILE_CHECK_EVERY_SECONDS", 600),
+            "options": _EXPIRES,
+        },
+        "sweep-announcements": {
+            "task": "operators.tasks.sweep_announcements",
+            "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
+            "options": _EXPIRES,
+        },
+        "sweep-refunds": {
+            "task": "topups.tasks.sweep_refunds",
+            "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
+            "options": _EXPIRES,
+        },
+    }
