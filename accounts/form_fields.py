@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest, QueryDict
@@ -28,6 +29,16 @@ class SecondFactorCodeField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         return str(super().clean(value)).replace(" ", "").lower()
+
+
+class FormIdField(forms.UUIDField):
+    """Identifies one form as it was shown, so that sending it twice has one effect.
+
+    Not required: a page that was open during a deployment may lack it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=forms.HiddenInput, initial=uuid4)
 
 
 class NetworksField(forms.CharField):

@@ -16,9 +16,10 @@ import re
 import secrets
 from datetime import timedelta
 from hmac import compare_digest
+from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -35,21 +36,43 @@ PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
 KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
 
 
-def issue_key(*, client: ApiClient, actor: User | None, note: str = "") -> str:
-    """Adds a key to the client and returns it. The key cannot be shown again."""
+class AlreadyIssued(InputProblem):
+    """The form was sent before, and its key was shown then."""
+
+    def __init__(self, key: ApiKey) -> None:
+        super().__init__(
+            f"No other key was issued: this form has already issued the key {key.prefix}. A key is"
+            " shown only once. If you did not copy it, revoke it and issue another."
+        )
+
+
+def issue_key(
+    *, client: ApiClient, actor: User | None, note: str = "", form: UUID | None = None
+) -> str:
+    """Adds a key to the client and returns it. The key cannot be shown again.
+
+    `form` is the id of the form that asked. Raises AlreadyIssued if it has issued a key before.
+    """
     with transaction.atomic():
-        key = _add_key(client)
+        key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
         _tell(client, "API key issued", prefix_of(key), actor=actor)
     return key
 
 
-def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User | None, note: str = "") -> str:
+def rotate_key(
+    *,
+    client: ApiClient,
+    overlap_hours: int,
+    actor: User | None,
+    note: str = "",
+    form: UUID | None = None,
+) -> str:
     """Adds a key to the client and returns it. The client's other keys expire after the overlap.
 
     A key that expires sooner keeps its expiry; an overlap of 0 ends the other keys at once. The
     audit note begins with the overlap. Raises InputProblem for an overlap that is negative or
-    longer than MAX_OVERLAP_HOURS.
+    longer than MAX_OVERLAP_HOURS, and AlreadyIssued if `form` has issued a key before.
     """
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
@@ -59,7 +82,7 @@ def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User | None, not
         ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
         end = timezone.now() + timedelta(hours=overlap_hours)
         client.keys.live().filter(Q(expires_at=None) | Q(expires_at__gt=end)).update(expires_at=end)
-        key = _add_key(client)
+        key = _add_key(client, form)
         note = f"{overlap_hours} h overlap. {note}".strip()
         _record(AuditAction.KEY_ROTATED, client, prefix_of(key), actor=actor, note=note)
         overlap = f"{overlap_hours} h"
@@ -138,10 +161,23 @@ def find_client(key: str) -> ApiClient | None:
     return client
 
 
-def _add_key(client: ApiClient) -> str:
+def refuse_repeated_form(form: UUID | None) -> None:
+    """Raises AlreadyIssued if this form has issued a key before."""
+    earlier = ApiKey.objects.filter(form=form).first() if form else None
+    if earlier is not None:
+        raise AlreadyIssued(earlier)
+
+
+def _add_key(client: ApiClient, form: UUID | None) -> str:
     prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
     key = f"vk_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
-    ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key))
+    refuse_repeated_form(form)
+    try:
+        with transaction.atomic():
+            ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key), form=form)
+    except IntegrityError:
+        refuse_repeated_form(form)  # the same form, sent twice at once
+        raise
     return key
 
 

@@ -129,7 +129,8 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(models.Model):
     """A secret of a client, stored as a lookup prefix and a digest of the whole key.
 
-    A client may have several live keys, for example while a merchant rotates them.
+    A client may have several live keys, for example while a merchant rotates them. `form` is the id
+    of the form that asked for the key: a form that is sent twice issues one key.
     """
 
     client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, related_name="keys")
@@ -138,6 +139,7 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    form = models.UUIDField(null=True, unique=True, editable=False)
     # Written a few seconds late, by accounts/usage.py.
     last_used_at = models.DateTimeField(null=True, editable=False)
 

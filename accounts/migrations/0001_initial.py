@@ -142,6 +142,7 @@ class Migration(migrations.Migration):
                 ),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ("form", models.UUIDField(editable=False, null=True, unique=True)),
                 ("last_used_at", models.DateTimeField(editable=False, null=True)),
                 (
                     "client",

@@ -4,6 +4,8 @@ Each change is one transaction with its audit entry and the emails to the owners
 are durable, so a key is returned only after all of it is committed.
 """
 
+from uuid import UUID
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
@@ -93,24 +95,30 @@ def change_allowlist(
 
 
 @transaction.atomic(durable=True)
-def issue_key(*, client: ApiClient, actor: User) -> str:
+def issue_key(*, client: ApiClient, actor: User, form: UUID | None = None) -> str:
     """Adds a key to the client and returns it. The key cannot be shown again.
 
-    Raises InputProblem if the client has MAX_LIVE_KEYS.
+    Raises AlreadyIssued if `form` has issued a key before, or InputProblem if the client has
+    MAX_LIVE_KEYS.
     """
+    keys.refuse_repeated_form(form)
     _check_live_keys(client)
-    return keys.issue_key(client=client, actor=actor)
+    return keys.issue_key(client=client, actor=actor, form=form)
 
 
 @transaction.atomic(durable=True)
-def rotate_key(*, client: ApiClient, overlap_hours: int, actor: User) -> str:
+def rotate_key(
+    *, client: ApiClient, overlap_hours: int, actor: User, form: UUID | None = None
+) -> str:
     """Adds a key to the client and returns it. The client's other keys expire after the overlap.
 
-    Raises InputProblem for a bad overlap, or if the client has MAX_LIVE_KEYS and they stay live.
+    Raises AlreadyIssued if `form` has issued a key before, or InputProblem for a bad overlap, or if
+    the client has MAX_LIVE_KEYS and they stay live.
     """
+    keys.refuse_repeated_form(form)
     if overlap_hours:
         _check_live_keys(client)
-    return keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor)
+    return keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor, form=form)
 
 
 @transaction.atomic(durable=True)

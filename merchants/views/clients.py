@@ -13,7 +13,7 @@ from config.inputs import InputProblem
 from merchants.api_access import clients
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.views.forms import AllowlistForm, NameForm, RotateForm
+from merchants.views.forms import AllowlistForm, IssueForm, NameForm, RotateForm
 from merchants.views.pages import confirm, show
 
 ENDED_KEYS_SHOWN = 20
@@ -129,9 +129,10 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """Issues a key and shows it once."""
     client = _client(member, client_id)
-    if request.method == "POST":
+    form = IssueForm(posted(request))
+    if form.is_valid():
         try:
-            key = clients.issue_key(client=client, actor=member.user)
+            key = clients.issue_key(client=client, actor=member.user, **form.cleaned_data)
         except InputProblem as problem:
             messages.error(request, str(problem))
             return _to(client)
@@ -145,6 +146,7 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
             "The key is shown once, on the next page. Have a safe place for it ready.",
             f"Keys that work now and keep working: {client.keys.live().count()}.",
         ],
+        form=form,
         button="Issue key",
         back=_url(client),
     )
@@ -158,9 +160,7 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
     form = RotateForm(posted(request))
     if form.is_valid():
         try:
-            key = clients.rotate_key(
-                client=client, overlap_hours=form.cleaned_data["overlap_hours"], actor=member.user
-            )
+            key = clients.rotate_key(client=client, actor=member.user, **form.cleaned_data)
         except InputProblem as problem:
             messages.error(request, str(problem))
             return _to(client)

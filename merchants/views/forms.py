@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 
-from accounts.form_fields import NetworksField, SecondFactorCodeField
+from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
 from config.api.serializer_fields import MAX_ID
 from config.database.columns import NAME_LENGTH
@@ -67,7 +67,11 @@ class NameForm(forms.Form):
     name = forms.CharField(max_length=NAME_LENGTH)
 
 
-class RotateForm(forms.Form):
+class IssueForm(forms.Form):
+    form = FormIdField()
+
+
+class RotateForm(IssueForm):
     overlap_hours = forms.IntegerField(
         label="Overlap in hours",
         min_value=0,

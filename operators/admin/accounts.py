@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -23,8 +24,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.form_fields import NetworksField, posted
-from accounts.keys import MAX_OVERLAP_HOURS, issue_key, revoke_key, rotate_key
+from accounts.form_fields import FormIdField, NetworksField, posted
+from accounts.keys import MAX_OVERLAP_HOURS, AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
 from audit.models import AuditAction
 from operators.admin.base import (
@@ -163,7 +164,11 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
 
 
-class RotateForm(ConfirmForm):
+class IssueForm(ConfirmForm):
+    form = FormIdField()
+
+
+class RotateForm(IssueForm):
     overlap_hours = forms.IntegerField(
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,
@@ -243,12 +248,9 @@ class ApiClientAdmin(KeptAdmin):
     @action(description="Issue key", icon="add", permissions=["issue"], url_path="issue-key")
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
-        form = ConfirmForm(posted(request))
+        form = IssueForm(posted(request))
         if form.is_valid():
-            note = form.cleaned_data["note"]
-            with transaction.atomic(durable=True):  # committed before anybody sees the key
-                key = issue_key(client=client, actor=staff_of(request), note=note)
-            return self._show(request, client, key)
+            return self._issue(request, client, issue_key, **form.cleaned_data)
         return page(
             self,
             request,
@@ -273,14 +275,7 @@ class ApiClientAdmin(KeptAdmin):
         client = self._client(request, object_id)
         form = RotateForm(posted(request))
         if form.is_valid():
-            with transaction.atomic(durable=True):  # committed before anybody sees the key
-                key = rotate_key(
-                    client=client,
-                    overlap_hours=form.cleaned_data["overlap_hours"],
-                    actor=staff_of(request),
-                    note=form.cleaned_data["note"],
-                )
-            return self._show(request, client, key)
+            return self._issue(request, client, rotate_key, **form.cleaned_data)
         prefixes = ", ".join(client.keys.live().order_by("id").values_list("prefix", flat=True))
         return page(
             self,
@@ -332,7 +327,16 @@ class ApiClientAdmin(KeptAdmin):
             raise PermissionDenied
         return client
 
-    def _show(self, request: HttpRequest, client: ApiClient, key: str) -> HttpResponse:
+    def _issue(
+        self, request: HttpRequest, client: ApiClient, service: Callable[..., str], **asked: Any
+    ) -> HttpResponse:
+        """Calls `issue_key` or `rotate_key`, and shows the key once."""
+        try:
+            with transaction.atomic(durable=True):  # committed before anybody sees the key
+                key = service(client=client, actor=staff_of(request), **asked)
+        except AlreadyIssued as repeated:
+            messages.warning(request, str(repeated))
+            return HttpResponseRedirect(url_of(client))
         return page(
             self,
             request,

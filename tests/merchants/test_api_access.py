@@ -74,6 +74,40 @@ def test_a_new_client_gets_a_working_key(owner: Membership) -> None:
         assert key.split("_")[2] not in str(one.message())
 
 
+@pytest.mark.parametrize("name", ["issue", "rotate"])
+def test_reloading_the_page_of_a_new_key_issues_no_other(
+    owner: Membership, shop: ApiClient, name: str
+) -> None:
+    browser, path = browser_of(owner), f"/merchant/clients/{shop.pk}/keys/{name}/"
+
+    def form() -> dict[str, str]:
+        page = browser.get(path).content.decode()
+        return dict(re.findall(r'name="(form)" value="([^"]+)"', page)) | {"overlap_hours": "2"}
+
+    sent = form()
+    key = issued(browser.post(path, sent))
+    again = browser.post(path, sent, follow=True).content.decode()
+
+    assert f"this form has already issued the key {key.split('_')[1]}" in again
+    assert not re.search("vk_[0-9a-f]{12}_", again)
+    assert shop.keys.count() == 1
+    assert len(told()) == 1
+    assert issued(browser.post(path, form())) != key
+
+
+def test_the_last_key_is_not_reported_as_one_too_many(owner: Membership, shop: ApiClient) -> None:
+    browser, path = browser_of(owner), f"/merchant/clients/{shop.pk}/keys/issue/"
+    for _ in range(MAX_LIVE_KEYS):
+        page = browser.get(path).content.decode()
+        sent = dict(re.findall(r'name="(form)" value="([^"]+)"', page))
+        issued(browser.post(path, sent))
+
+    again = browser.post(path, sent, follow=True).content.decode()
+
+    assert "has already issued the key" in again
+    assert "revoke one first" not in again
+
+
 def test_the_old_key_works_during_the_overlap(owner: Membership, shop: ApiClient) -> None:
     browser = browser_of(owner)
     old = issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))

@@ -53,6 +53,28 @@ def test_a_new_key_is_shown_once_and_works(merchant: Merchant) -> None:
     assert key not in browser.get(url(merchant.client)).content.decode()
 
 
+@pytest.mark.parametrize("name", ["issue", "rotate"])
+def test_reloading_the_page_of_a_new_key_issues_no_other(merchant: Merchant, name: str) -> None:
+    browser, address = signed_in(), url(merchant.client, name)
+    form = hidden(browser.get(address)) | {"overlap_hours": "2", "note": "once"}
+
+    key = key_on(browser.post(address, form))
+    live = merchant.client.keys.live().count()
+    again = browser.post(address, form, follow=True)
+
+    text = html.unescape(again.content.decode())
+    assert f"this form has already issued the key {key.split('_')[1]}" in text
+    assert not KEY.search(text)
+    assert merchant.client.keys.live().count() == live == 2
+    assert recorded().count() == 1
+    assert key_on(browser.post(address, {**form, **hidden(browser.get(address))})) != key
+
+
+def hidden(page: object) -> dict[str, str]:
+    """The id of the form that a page shows."""
+    return dict(re.findall(r'name="(form)" value="([^"]+)"', page.content.decode()))  # type: ignore[attr-defined]
+
+
 def test_rotation_ends_the_old_keys_after_the_overlap(merchant: Merchant) -> None:
     shown = signed_in().post(url(merchant.client, "rotate"), {"overlap_hours": "2"})
 

@@ -1,4 +1,5 @@
-// Shows the "Copy" buttons, which do not work without a script, and makes them work.
+// Shows the "Copy" buttons, which do not work without a script, and makes them work. Sends each form
+// once: the response to the first click may show a key, and a second click would replace it.
 
 for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
@@ -9,4 +10,14 @@ for (const button of document.querySelectorAll("[data-copy]")) {
         button.textContent = "Copied";
         setTimeout(() => { button.textContent = before; }, 2000);
     });
+}
+
+for (const form of document.querySelectorAll("form[method=post]")) {
+    let sent = false;
+    form.addEventListener("submit", (event) => {
+        if (sent) event.preventDefault();
+        sent = true;
+    });
+    // The page came back from the browser's history.
+    addEventListener("pageshow", () => { sent = false; });
 }
