@@ -22,7 +22,7 @@ from config.database.key_ring import key_ring
 from idempotency.services import Claim
 from orders.codes import order_secret
 from orders.models import OrderStatus
-from topups.fields import read_fields, unknown_product
+from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
 
@@ -153,5 +153,7 @@ def _topup_refusal(word: str) -> ApiError:
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "product_unknown":
             return unknown_product()
+        case "options_missing":  # read_fields says it with the field's id, unless it just changed
+            return ValidationFailed({"fields": [NO_OPTIONS]})
         case _:
             return order_refused(word)

@@ -74,6 +74,20 @@ CHECKS = [
                           AND from_status IS DISTINCT FROM came_to)
         """,
     ),
+    Check(
+        "each field of a top-up product has its own id, and no product has more than 30 fields",
+        """
+        SELECT format('field %s (%s) of top-up product %s has the id of another field',
+                      field.number, field.name, field.product_id)
+          FROM topups_topupfield AS field
+         WHERE NOT EXISTS (SELECT FROM topups_fieldid AS known
+                            WHERE (known.product_id, known.number, known.name)
+                                = (field.product_id, field.number, field.name))
+         UNION ALL
+        SELECT format('top-up product %s has %s fields', product_id, count(*))
+          FROM topups_topupfield GROUP BY product_id HAVING count(*) > 30
+        """,
+    ),
 ]
 
 WARNINGS = [
@@ -97,6 +111,10 @@ BACK_OFFICE = BackOffice(
     warnings=WARNINGS,
     triggers=[
         "topups_ended_stays_ended",
+        "topups_field_id_is_kept",
+        "topups_field_ids_are_append_only",
+        "topups_field_ids_are_kept",
+        "topups_field_keeps_its_id",
         "topups_fulfilment_is_kept",
         "topups_history_is_append_only",
         "topups_price_history_is_append_only",

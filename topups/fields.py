@@ -9,6 +9,7 @@ from config.database.functions import query
 from config.inputs import is_blank
 from topups.models import FieldType
 
+NO_OPTIONS = "No value is valid, so this product cannot be bought: contact support."
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -63,6 +64,8 @@ def unknown_product() -> ValidationFailed:
 
 def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | None:
     """A sentence on the rule that the value breaks, or None. A value of None was not sent."""
+    if field["required"] and field["type"] == FieldType.DROPDOWN and not field["options"]:
+        return NO_OPTIONS
     if value is None:
         return "This field is required." if field["required"] else None
     if field["type"] == FieldType.DROPDOWN:

@@ -120,7 +120,8 @@ class FieldType(models.TextChoices):
 class TopUpField(models.Model):
     """What the game asks for besides the player id (contract, "Top-up field").
 
-    `number` is the id that merchants send in `fields`. It is unique within the product and stable.
+    `number` is the id that merchants send in `fields`. It is unique within the product. Neither
+    `number` nor `name` ever changes (topups/sql/field_ids.sql).
     """
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
@@ -143,6 +144,26 @@ class TopUpField(models.Model):
 
     def __str__(self) -> str:
         return self.label
+
+
+class FieldId(models.Model):
+    """An id that a field of a top-up product has, or had before it was removed.
+
+    Written by topups/sql/field_ids.sql. The field with this name may come back; no other field gets
+    the id.
+    """
+
+    product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="field_ids")
+    number = models.PositiveIntegerField()
+    name = models.CharField(max_length=FIELD_NAME_LENGTH)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="topups_field_id_once", fields=["product", "number"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} ({self.name})"
 
 
 class TopUpFieldOption(models.Model):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import BooleanField, Func, QuerySet
+from django.db.models import BigIntegerField, BooleanField, CharField, Func, QuerySet, Value
 
 from accounts.models import Account
 from catalogue.selectors import named_like
@@ -19,20 +19,31 @@ def list_topup_products(
     products = topup_products_on_sale()
     if search:
         products = named_like(products, search)
-    rows = products.order_by("pk").prefetch_related("fields__options")
+    rows = _to_show(products.order_by("pk"), account)
     shown = rows[page.offset : page.offset + page.per_page]
-    return [_show(product, account) for product in shown], products.count()
+    return [_show(product) for product in shown], products.count()
 
 
 def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, Any]:
     """One top-up product on sale. Raises `product_not_found`."""
     product = None
     if product_id <= MAX_ID:
-        found = topup_products_on_sale().prefetch_related("fields__options")
-        product = found.filter(pk=product_id).first()
+        product = _to_show(topup_products_on_sale(), account).filter(pk=product_id).first()
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
-    return _show(product, account)
+    return _show(product)
+
+
+class Obstacle(Func):
+    """The reason, known in advance, for which every purchase of a top-up product by an account is
+    refused, from the product's id and currency and the account's id; null if there is none.
+
+    The rule is in topups/sql/obstacle.sql, where purchases use it too.
+    """
+
+    function = "topups_obstacle"
+    arity = 3
+    output_field = CharField()
 
 
 class OnSale(Func):
@@ -54,7 +65,13 @@ def topup_products_on_sale() -> QuerySet[TopUpProduct]:
     ).select_related("category")
 
 
-def _show(product: TopUpProduct, account: Account | None) -> dict[str, Any]:
+def _to_show(products: QuerySet[TopUpProduct], account: Account | None) -> QuerySet[TopUpProduct]:
+    payer = Value(account.pk if account else None, BigIntegerField())
+    obstacle = Obstacle("pk", "currency", payer)
+    return products.annotate(obstacle=obstacle).prefetch_related("fields__options")
+
+
+def _show(product: Any) -> dict[str, Any]:
     return {
         "id": product.pk,
         "name": product.name,
@@ -63,7 +80,7 @@ def _show(product: TopUpProduct, account: Account | None) -> dict[str, Any]:
         "price": product.price,
         "currency": product.currency,
         "available_stock": product.available_stock,
-        "sellable": account is None or account.currency == product.currency,
+        "sellable": product.obstacle is None,
         "quantity_step": 1,
         "max_quantity": 1,
         "fields": [_show_field(field) for field in product.fields.all()],

@@ -25,8 +25,10 @@ from topups.models import (
     FIELD_LABEL_LENGTH,
     FIELD_NAME_LENGTH,
     MAX_FIELD_VALUE_LENGTH,
+    MAX_FIELDS,
     MAX_STOCK,
     PROVIDER_LENGTH,
+    FieldId,
     FieldType,
     Fulfilment,
     TopUpField,
@@ -77,7 +79,10 @@ class TopUpProductRow(FileRow):
     )
     announce = StrictBooleanField(required=False)
     fields = serializers.ListField(  # type: ignore[assignment]  # the contract's own word
-        child=FieldRow(), required=False
+        child=FieldRow(),
+        required=False,
+        max_length=MAX_FIELDS,
+        error_messages={"max_length": "A top-up product has at most {max_length} fields."},
     )
 
 
@@ -131,6 +136,7 @@ def _find_problems(products: Sequence[Values]) -> Iterator[str]:
         if currency != row["currency"] and sold.exists():
             yield f"{path}.currency: the product was sold in {currency}"
         yield from _find_field_problems(path, row.get("fields", []))
+        yield from _find_reused_ids(path, row["id"], row.get("fields", []))
 
 
 def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
@@ -143,6 +149,17 @@ def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
             (f"{path}.fields[{place}].options[{number}].value", option["value"])
             for number, option in enumerate(field.get("options", []))
         )
+
+
+def _find_reused_ids(path: str, product_id: int, fields: Sequence[Values]) -> Iterator[str]:
+    known = dict(FieldId.objects.filter(product=product_id).values_list("number", "name"))
+    for place, field in enumerate(fields):
+        name = known.get(field["id"], field["name"])
+        if name != field["name"]:
+            yield (
+                f"{path}.fields[{place}].id: {field['id']} is the id of the field {name!r} and is"
+                f" never reused. Give the field {field['name']!r} an id above {max(known)}"
+            )
 
 
 def _set_stock(product_id: int, stock: int | None) -> bool:

@@ -19,6 +19,7 @@ from operators.admin.form_fields import PriceField
 from topups.models import (
     FIELD_LABEL_LENGTH,
     MAX_FIELD_VALUE_LENGTH,
+    MAX_FIELDS,
     MAX_STOCK,
     FieldType,
     PriceChange,
@@ -64,6 +65,7 @@ class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
+            self.fields["name"].disabled = True
             self.initial["options"] = "\n".join(
                 f"{option.value} | {option.label}" if option.label else option.value
                 for option in self.instance.options.all()
@@ -82,13 +84,30 @@ class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
 
+class FieldFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
+    """The fields of a product together."""
+
+    def clean(self) -> None:
+        super().clean()
+        filled = [form for form in self.forms if form.has_changed() or form.instance.pk]
+        kept = [form for form in filled if not form.cleaned_data.get("DELETE")]
+        if len(kept) > MAX_FIELDS:
+            raise ValidationError(f"A top-up product has at most {MAX_FIELDS} fields.")
+
+
 class FieldInline(TabularInline):
-    """The fields of a product. A field can be removed: orders keep the values they were sent."""
+    """The fields of a product. A field can be removed: orders keep the values they were sent.
+
+    Merchants' programs know a field by its id and name, which never change.
+    """
 
     model = TopUpField
     form = FieldForm
+    formset = FieldFormSet
+    max_num = MAX_FIELDS
     verbose_name_plural = "fields that the game asks for, besides the player ID"
-    fields = ("name", "label", "type", "required", "options", "position")
+    fields = ("number", "name", "label", "type", "required", "options", "position")
+    readonly_fields = ("number",)
     extra = 0
     hide_title = True
 
@@ -182,9 +201,8 @@ class TopUpProductAdmin(KeptAdmin):
 
 
 def _next_number(product: TopUpProduct) -> int:
-    """The next field number. Merchants refer to fields by number, so old numbers are not reused
-    while the product has a higher one."""
-    last: int | None = product.fields.aggregate(last=Max("number"))["last"]
+    """A field number that the product has never used."""
+    last: int | None = product.field_ids.aggregate(last=Max("number"))["last"]
     return (last or 0) + 1
 
 

@@ -51,6 +51,7 @@ CREDIT = (
     " SELECT account_id, 'credit', 'sales', order_reference, 'b', 0, 'test', {}"
 )
 # Each check by name, and the damage that it finds.
+OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
     "each entry continues from the balance of the one before": (
@@ -105,6 +106,10 @@ DAMAGE = {
     "the history of a fulfilment leads to its status": (
         "UPDATE topups_fulfilmentevent SET to_status = 'failed' WHERE move = 'complete'"
     ),
+    OWN_ID: (
+        "INSERT INTO topups_topupfield (product_id, number, name, label, type, required, position)"
+        " SELECT id, 1, 'server', 'Server', 'text', true, 0 FROM topups_topupproduct"
+    ),
     "an ended announcement belongs to an ended order": (
         f"{ANNOUNCEMENT} 'ended', -1, id, now() FROM topups_fulfilment WHERE status = 'processing'"
     ),
@@ -123,6 +128,14 @@ LEADS = "the history of a fulfilment leads to its status"
 DUE = "each due refund has one rejection, and each refund one event, in the history"
 DUE_RULE = "topups_fulfilment_refund_only_after_failure"
 MORE_DAMAGE = {
+    "a top-up product with 31 fields": (
+        OWN_ID,
+        "INSERT INTO topups_topupfield (product_id, number, name, label, type, required, position)"
+        " SELECT min(id), n, 'field' || n, 'Field', 'text', true, n"
+        " FROM topups_topupproduct, generate_series(1000, 1030) AS n GROUP BY n;"
+        " INSERT INTO topups_fieldid (product_id, number, name)"
+        " SELECT product_id, number, name FROM topups_topupfield WHERE number >= 1000",
+    ),
     "a fulfilment of another order": (
         AGREES,
         "UPDATE topups_fulfilment SET order_reference = 'X' || id",

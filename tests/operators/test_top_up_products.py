@@ -114,3 +114,49 @@ def test_a_field_keeps_its_number_and_can_be_removed(merchant: Merchant) -> None
     assert save(product, **{"fields-0-DELETE": "on"}).status_code == 302
     assert not TopUpField.objects.exists()
     assert merchant.get(f"/orders/{reference}").status_code == 200
+
+
+def test_a_new_field_gets_an_id_that_no_field_had(db: None) -> None:
+    product = make_topup_product()
+    save(product, **inline(required="on", options="eu"))
+    save(product, **{"fields-0-DELETE": "on"})
+
+    save(product, **inline(required="on", options="eu", name="zone"))
+    assert [field.number for field in TopUpField.objects.all()] == [2]
+
+    both = {"fields-0-DELETE": "on", **more_inlines(1, name="clan", type="text")}
+    save(product, **both)
+    assert [field.number for field in TopUpField.objects.all()] == [3]
+
+
+def more_inlines(first: int, number: int = 1, **values: Any) -> dict[str, Any]:
+    """The form data of further new fields, after the present ones."""
+    data: dict[str, Any] = {"fields-TOTAL_FORMS": first + number}
+    for place in range(first, first + number):
+        row = {"name": f"field{place}", "label": "Field", "type": "text", "position": place}
+        data |= {f"fields-{place}-{name}": value for name, value in {**row, **values}.items()}
+    return data
+
+
+def test_the_name_of_a_field_stays(db: None) -> None:
+    product = make_topup_product()
+    make_field(product, name="server", label="Server")
+
+    save(product, **{"fields-0-name": "zone", "fields-0-label": "Zone"})
+
+    field = TopUpField.objects.get()
+    assert (field.name, field.label) == ("server", "Zone")
+
+
+def test_a_product_has_at_most_thirty_fields(db: None) -> None:
+    product = make_topup_product()
+
+    answer = save(product, **more_inlines(0, 31))
+    assert "A top-up product has at most 30 fields." in answer.content.decode()
+    assert not TopUpField.objects.exists()
+
+    assert save(product, **more_inlines(0, 30)).status_code == 302
+    assert TopUpField.objects.count() == 30
+    exchanged = {"fields-0-DELETE": "on", **more_inlines(30)}
+    assert save(product, **exchanged).status_code == 302
+    assert TopUpField.objects.count() == 30

@@ -34,6 +34,8 @@ GEMS: dict[str, Any] = {
     ],
 }
 
+TEXT = {"name": "clan", "label": "Clan", "type": "text"}
+
 
 def run(*words: str) -> dict[str, Any]:
     out = io.StringIO()
@@ -129,6 +131,10 @@ def test_fields_take_the_order_of_the_file(merchant: Merchant, tmp_path: Path) -
             {"fields": [GEMS["fields"][1], GEMS["fields"][1]]},
             r"topup_products\[0\].fields\[1\].id: repeats",
         ),
+        (
+            {"fields": [{**TEXT, "id": n, "name": f"field{n}"} for n in range(1, 32)]},
+            r"topup_products\[0\].fields: A top-up product has at most 30 fields",
+        ),
     ],
     ids=str,
 )
@@ -139,6 +145,29 @@ def test_import_names_the_place_of_a_mistake_and_changes_nothing(
         load(tmp_path, {**GEMS, **change})
 
     assert not ours(TopUpProduct).exists()
+
+
+@pytest.mark.parametrize("between", [[GEMS["fields"][1]], [], GEMS["fields"]])
+def test_an_import_never_gives_the_id_of_a_field_to_another(
+    db: None, tmp_path: Path, between: list[dict[str, Any]]
+) -> None:
+    load(tmp_path, GEMS)
+    load(tmp_path, {**GEMS, "fields": between})
+
+    with pytest.raises(CommandError, match=r"fields\[0\].id: 1 is the id of the field 'server'"):
+        load(tmp_path, {**GEMS, "fields": [{**TEXT, "id": 1}]})
+
+    kept = TopUpProduct.objects.get(pk=500).fields.values_list("name", flat=True)
+    assert set(kept) == {field["name"] for field in between}
+
+
+def test_a_removed_field_can_come_back_under_its_id(merchant: Merchant, tmp_path: Path) -> None:
+    load(tmp_path, GEMS)
+    load(tmp_path, {**GEMS, "fields": []})
+    load(tmp_path, GEMS)
+
+    fields = merchant.get("/topup-products/500").json()["data"]["fields"]
+    assert [(field["id"], field["name"]) for field in fields] == [(1, "server"), (7, "zone")]
 
 
 @pytest.mark.usefixtures("alone")

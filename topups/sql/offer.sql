@@ -1,5 +1,6 @@
 -- Returns the price of a top-up product.
--- Refuses with VT001, in this order: product_unknown, product_inactive, price_unavailable.
+-- Refuses with VT001, in this order: product_unknown, product_inactive, then the reasons of
+-- topups_obstacle.
 --
 -- A product whose stock is counted is locked before it is read: its purchases run one at a time
 -- anyway. A purchase that waited uses the price and state that were committed in the meantime
@@ -11,19 +12,19 @@ CREATE OR REPLACE FUNCTION topups_offer(
 #variable_conflict use_column
 DECLARE
     on_sale boolean;
-    account_currency text;
+    obstacle text;
 BEGIN
     PERFORM 1 FROM topups_topupproduct
       WHERE id = p_product AND available_stock IS NOT NULL
         FOR NO KEY UPDATE;
 
-    SELECT product.price, product.currency, account.currency,
+    SELECT product.price, product.currency,
+           topups_obstacle(product.id, product.currency, p_account),
            topups_is_on_sale(
                product.active, product.published, product.external_provider, category.active)
-      INTO price, currency, account_currency, on_sale
+      INTO price, currency, obstacle, on_sale
       FROM topups_topupproduct product
       LEFT JOIN catalogue_category category ON category.id = product.category_id
-      LEFT JOIN accounts_account account ON account.id = p_account
      WHERE product.id = p_product;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_unknown';
@@ -31,7 +32,7 @@ BEGIN
     IF NOT on_sale THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'product_inactive';
     END IF;
-    IF account_currency <> currency THEN
-        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'price_unavailable';
+    IF obstacle IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = obstacle;
     END IF;
 END $$;
