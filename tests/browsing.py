@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from django.contrib.auth.models import User
 from django_otp.oath import totp
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -37,7 +38,9 @@ def find_browser() -> str | None:
 @contextmanager
 def open_browser() -> Iterator[Browser]:
     """Opens a browser with a new profile."""
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         yield browser
         browser.close()

@@ -20,14 +20,12 @@ SECTIONS = shown_models()
 
 
 @pytest.fixture
-def page(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+def page(live: LiveServer) -> Iterator[Page]:
     """A page of a superuser, in a service with one object of every kind."""
     World().grow(1)
     staff = make_staff(superuser=True)
     staff.set_password(PASSWORD)
     staff.save()
-    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         page = browser.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
         page.on("console", record_error)

@@ -28,7 +28,11 @@ from tests.live import LiveServer, database_url, live_server
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
 from topups.transitions import Move
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("alone"),
+]
 
 QUEUE = "/admin/topups/fulfilment/"
 
@@ -72,9 +76,7 @@ def product(transactional_db: None) -> TopUpProduct:
 
 
 @pytest.fixture
-def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+def browser() -> Iterator[Browser]:
     with open_browser() as browser:
         yield browser
         connections.close_all()  # closes the connections of the ORM in this thread

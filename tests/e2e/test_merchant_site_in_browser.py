@@ -49,9 +49,7 @@ PAGES = [
 
 
 @pytest.fixture
-def chromium(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+def chromium() -> Iterator[Browser]:
     with open_browser() as browser:
         yield browser
         connections.close_all()  # closes the connections of the ORM in this thread

@@ -32,12 +32,8 @@ axe = Axe()
 
 
 @pytest.fixture(params=LOOKS)
-def page(
-    request: pytest.FixtureRequest, live: LiveServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Page]:
+def page(request: pytest.FixtureRequest, live: LiveServer) -> Iterator[Page]:
     """A page in one theme and size. Errors and warnings of the browser go to COMPLAINTS."""
-    # Playwright runs an event loop in this thread, so the ORM believes that the code is async.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with open_browser() as browser:
         page = browser.new_page(base_url=live.base_url, **LOOKS[request.param])
         page.on("console", complain)
