@@ -182,6 +182,35 @@ def test_one_of_two_concurrent_claims_wins(
     assert FulfilmentEvent.objects.filter(move="claim").count() == 1
 
 
+def test_a_double_click_delivers_once_and_a_late_form_moves_nothing(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    first, second = (buy_topup(merchant, product, fields={"1": "eu"}) for _ in range(2))
+    page.goto(QUEUE)
+    page.get_by_role("link", name=first).click()
+    page.get_by_role("link", name="Mark delivered…").click()
+    page.get_by_role("button", name="Mark delivered").dblclick()
+    expect(page.locator("body")).to_contain_text("1 done")
+    page.go_back()
+    page.get_by_role("button", name="Mark delivered").click()
+    expect(page.locator("body")).to_contain_text("You have already done this")
+
+    page.goto(QUEUE)
+    page.get_by_role("link", name=second).click()
+    page.get_by_role("link", name="Reject and refund…").click()
+    anna = make_operator(username="anna")
+    for move in (Move.CLAIM, Move.REVIEW):
+        move_now(reference=second, move=move, operator=anna)
+    page.get_by_role("button", name="Reject and refund").click()
+    expect(page.locator("body")).to_contain_text("claim by anna, review by anna")
+    save_screenshot(page, "desk-late")
+    page.set_viewport_size({"width": 390, "height": 844})
+    save_screenshot(page, "desk-late-phone")
+
+    moves = FulfilmentEvent.objects.exclude(move="open").order_by("pk")
+    assert list(moves.values_list("move", flat=True)) == ["complete", "claim", "review"]
+
+
 def test_the_queue_announces_new_orders_and_keeps_the_operators_input(
     merchant: Merchant, product: TopUpProduct, page: Page
 ) -> None:

@@ -280,3 +280,31 @@ def test_the_pages_of_a_list_have_links(
     page.get_by_role("link", name="Newer").click()
     expect(page.locator("tbody tr")).to_have_count(50)
     assert visitor.errors == []
+
+
+def test_a_new_key_survives_a_double_click_and_a_reload_issues_no_other(
+    live: LiveServer, chromium: Browser
+) -> None:
+    member = make_member()
+    client = make_client(member.account)
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(member.user.email)
+    page = visitor.page
+
+    page.goto(f"/merchant/clients/{client.pk}/keys/issue/")
+    page.get_by_role("button", name="Issue key").dblclick()
+    key = shown_key(page)
+    assert ApiKey.objects.get().prefix == key.split("_")[1]
+
+    page.reload()  # the browser sends the form again
+
+    expect(page.locator("main")).to_contain_text("this form has already issued the key")
+    assert ApiKey.objects.count() == 1
+    assert Program(live, key).ping() == (200, "")
+
+    # The page of the form works again after "back".
+    page.goto(f"/merchant/clients/{client.pk}/keys/issue/")
+    page.get_by_role("button", name="Issue key").click()
+    page.go_back()
+    page.get_by_role("button", name="Issue key").click()
+    expect(page.locator("body")).to_contain_text(re.compile("already issued|shown only this once"))
