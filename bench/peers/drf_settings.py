@@ -7,6 +7,9 @@ ROOT_URLCONF = "bench.peers.drf_peer"
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "axes",
+    "audit",
     "rest_framework",
     "accounts",
     "catalogue",

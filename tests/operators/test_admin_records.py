@@ -14,7 +14,7 @@ from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
 from operators.admin.base import CappedPaginator
-from operators.models import Announcement
+from operators.models import Announcement, ReconcileRun
 from orders.models import Order
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
@@ -31,6 +31,7 @@ NEWEST_FIRST: list[Any] = [
     Announcement,
     Membership,
     Email,
+    ReconcileRun,
 ]
 # The desk has buttons of its own, and shows the oldest first.
 ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]
