@@ -186,7 +186,7 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
     assert ours(BalanceAlert).get().level == Decimal("25.5")
     entry = AuditEntry.objects.get(action=AuditAction.ALERT_CHANGED)
     assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
-    told = Email.objects.get(kind=EmailKind.CHANGE)
+    told = ours(Email).get(kind=EmailKind.CHANGE)
     assert told.to == owner.email
     assert told.facts["facts"] == {"Before": "none", "Now": "25.50 USD"}
 
