@@ -68,7 +68,13 @@ class SessionUseMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
         session = getattr(request, "session", None)  # none on a request to the API
-        if session is not None and session.session_key and RELOAD_HEADER not in request.headers:
+        if (
+            session is not None
+            and session.accessed  # /healthz and files do not load the session
+            and session.session_key
+            and RELOAD_HEADER not in request.headers
+        ):
             session.note_use()
-        return self.get_response(request)
+        return response

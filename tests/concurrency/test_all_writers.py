@@ -121,7 +121,10 @@ def test_all_writers_at_once(settings: Settings) -> None:
 def test_a_purchase_and_reseal_lock_codes_in_the_same_order(settings: Settings) -> None:
     before = deadlocks()
 
-    assert _purchase_meets_reseal(settings) == ("bought", {"codes": 2, "replays": 0})
+    assert _purchase_meets_reseal(settings) == (
+        "bought",
+        {"second_factors": 0, "codes": 2, "replays": 0},
+    )
 
     assert deadlocks() == before
     assert_books_balance()

@@ -20,10 +20,12 @@ import pytest
 from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
+from orders.models import Order
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import scalar, start
+from tests.concurrency.racing import start
 from tests.factories import Merchant, make_account, make_client, make_product
 from tests.live import HOST, database_url
+from tests.neighbour import ours
 
 STOPS = 20
 GRACE = 30.0  # seconds: --workers-kill-timeout kills what is left then, so no stop may need it
@@ -118,7 +120,7 @@ def test_twenty_stops_cut_off_no_request() -> None:
     cut_off = {name: count for name, count in load.outcomes.items() if "cut off" in name}
     assert not cut_off, load.outcomes
     assert load.outcomes.keys() <= {"201", "refused"}
-    assert load.bought == scalar("SELECT count(*) FROM orders_order") > STOPS
+    assert load.bought == ours(Order).count() > STOPS
     assert_books_balance()
 
 

@@ -157,9 +157,9 @@ def test_a_program_waits_while_the_first_request_runs(live: LiveServer, program:
     merchant = make_merchant(balance="100.00")
     product = make_product(price="9.99", codes=5)
     merchant.buy("order-4711", product_id=product.pk, quantity=1)
-    IdempotencyRecord.objects.update(
-        response=None, order_reference=None
-    )  # as if it had not committed yet
+    ours(IdempotencyRecord).update(  # as if it had not committed yet
+        response=None, order_reference=None, bought_at=None
+    )
 
     with bad_network(live.port) as network:
         done = buy(program, network, merchant, product_id=product.pk, quantity=1)
