@@ -193,7 +193,7 @@ class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp
     2, 4, 8, … seconds.
     """
 
-    # The key is sealed, because whoever reads it can compute every code.
+    # The key is sealed, because anybody who reads it can compute every code.
     sealed_key = models.BinaryField()
     drift = models.SmallIntegerField(default=0)  # how many steps the person's clock is off
     last_step = models.BigIntegerField(default=-1)  # of the last code: each works once

@@ -4,7 +4,6 @@ This module is Django's SESSION_ENGINE. Both limits are the session row's `expir
 Django checks whenever it loads a session. The browser's cookie limits nothing.
 """
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,8 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+
+from config.http import outside_api
 
 IDLE = "idle_minutes"  # the key in the session
 WRITTEN_EVERY = timedelta(minutes=1)
@@ -61,20 +62,15 @@ def limit_session(sender: object, request: HttpRequest, user: User, **kwargs: An
     request.session[IDLE] = idle
 
 
-class SessionUseMiddleware:
-    """Prolongs the session of somebody who uses it. Comes after the session middleware."""
+class SessionMiddleware(outside_api.SessionMiddleware):
+    """Django's, which also prolongs the session of somebody who uses it."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        session = getattr(request, "session", None)  # none on a request to the API
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> Any:
+        session: Any = request.session  # a SessionStore
         if (
-            session is not None
-            and session.accessed  # /healthz and files do not load the session
+            session.accessed  # /healthz and files do not load the session
             and session.session_key
             and RELOAD_HEADER not in request.headers
         ):
             session.note_use()
-        return response
+        return super().process_response(request, response)

@@ -92,7 +92,7 @@ class ImpatientPool(redis.ConnectionPool):
 
 class JSONSerializer:
     """Stores values as JSON. Django's default unpickles what it reads, and a pickle can run code:
-    whoever can write to the cache could take over every process."""
+    anybody who can write to the cache could take over every process."""
 
     def dumps(self, value: Any) -> str:
         return json.dumps(value, default=_as_json)

@@ -31,7 +31,7 @@ from merchants.people.password_resets import MAX_RESETS_PER_HOUR, ask_for_reset,
 from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "accounts.sign_in.PasswordBackend"
-RESETS_PER_MINUTE = 10  # asked for from one address, whoever they are for
+RESETS_PER_MINUTE = 10  # from one address, for all names together
 JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 
 

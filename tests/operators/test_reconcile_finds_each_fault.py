@@ -133,7 +133,7 @@ DAMAGE = {
         "UPDATE topups_fulfilmentevent SET from_status = 'pending_review' WHERE move = 'complete'",
     ),
 }
-# Damage to the schema, what mends it, and a part of the sentence.
+# Damage to the schema, what repairs it, and a part of the sentence.
 SCHEMA = {
     "a trigger is off": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record",

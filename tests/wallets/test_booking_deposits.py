@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from tests.commands import refusal, run
-from tests.concurrency.racing import execute, holding_locks, race, start, wait_for_waiting
+from tests.concurrency.racing import execute, holding_locks, race, scalar, start, wait_for_waiting
 from tests.factories import make_account
 from tests.neighbour import ours
 from wallets.booking_commands import book_deposit, book_payout
@@ -105,13 +105,7 @@ def test_a_deposit_needs_a_reference() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_one_of_many_simultaneous_deposits_is_booked() -> None:
     account = make_account(balance="10.00")
-    book = partial(
-        book_deposit,
-        account_id=account.pk,
-        amount=Decimal(5),
-        booking_reference="bank 4711",
-        actor="test",
-    )
+    book = booking(book_deposit, account.pk, "5")
 
     printed = race([book] * 6)
 
@@ -124,13 +118,7 @@ def test_one_of_many_simultaneous_deposits_is_booked() -> None:
 def test_a_payout_that_waited_for_the_same_payout_reports_it() -> None:
     """The first one takes all the money: the second must not say that there is not enough."""
     account = make_account(balance="10.00")
-    book = partial(
-        book_payout,
-        account_id=account.pk,
-        amount=Decimal(10),
-        booking_reference="bank 4711",
-        actor="test",
-    )
+    book = booking(book_payout, account.pk, "10")
 
     printed = both_after_the_check(account.pk, book)
 
@@ -141,14 +129,9 @@ def test_a_payout_that_waited_for_the_same_payout_reports_it() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_control_without_the_unique_reference_two_deposits_are_booked() -> None:
     account = make_account(balance="10.00")
-    book = partial(
-        book_deposit,
-        account_id=account.pk,
-        amount=Decimal(5),
-        booking_reference="bank 4711",
-        actor="test",
-    )
+    book = booking(book_deposit, account.pk, "5")
 
+    definition = scalar("SELECT pg_get_indexdef('wallets_entry_once_per_booking'::regclass)")
     execute("DROP INDEX wallets_entry_once_per_booking")
     try:
         both_after_the_check(account.pk, book)
@@ -157,12 +140,20 @@ def test_control_without_the_unique_reference_two_deposits_are_booked() -> None:
         execute("SET session_replication_role = replica")
         execute("DELETE FROM wallets_ledgerentry")
         execute("SET session_replication_role = origin")
-        execute(
-            "CREATE UNIQUE INDEX wallets_entry_once_per_booking ON wallets_ledgerentry"
-            " (booking_reference) WHERE booking_reference IS NOT NULL"
-        )
+        execute(definition)
 
     assert balance == 20
+
+
+def booking(book: Any, account_id: int, amount: str) -> Any:
+    """A booking of this amount under one reference, to run several times."""
+    return partial(
+        book,
+        account_id=account_id,
+        amount=Decimal(amount),
+        booking_reference="bank 4711",
+        actor="test",
+    )
 
 
 def both_after_the_check(wallet: int, book: Any) -> list[Any]:
