@@ -59,7 +59,7 @@ openapi: $(VENV)/dev.stamp ## write docs/openapi.yaml from the code
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -c requirements/run.txt -o requirements/embedded.txt $(ARGS) --quiet
-	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group dev -c requirements/embedded.txt -o requirements/dev.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --extra sentry --extra tracing --group dev -c requirements/embedded.txt -o requirements/dev.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot
