@@ -1,6 +1,6 @@
 """Every setting of the service, read once from the environment.
 
-Production sets `DATABASE_URL` and the other variables (docs/production.md). Without
+Production sets `DATABASE_URL` and the other variables (docs/operate/configure.md). Without
 `DATABASE_URL`, the settings come from `var/embedded.env`, which `make run` writes, so a command in
 another shell uses the same embedded database.
 """
@@ -25,7 +25,7 @@ if "DATABASE_URL" not in os.environ:
 
 # Secrets. The system checks refuse to start with an empty one (config/checks.py).
 SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
-# Other keys whose signatures are accepted (docs/production.md, "Secret key").
+# Other keys whose signatures are accepted (docs/operate/rotate-keys.md).
 SECRET_KEY_FALLBACKS = env.list("DJANGO_SECRET_KEY_FALLBACKS", default=[])
 CODE_ENCRYPTION_KEYS = env.list("CODE_ENCRYPTION_KEYS", default=[])
 

@@ -1,6 +1,7 @@
 """The commands that start the processes of the service, for `make run` and for production.
 
-docs/production.md shows these commands; tests/structure/test_documented_commands.py compares them.
+docs/operate/install.md shows these commands; tests/structure/test_documented_commands.py compares
+them.
 """
 
 import sys

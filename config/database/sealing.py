@@ -1,7 +1,7 @@
 """Encryption at rest (AES-256-GCM) of voucher codes, pins and stored replay bodies.
 
 The keys come from `CODE_ENCRYPTION_KEYS`, a list of `id:base64url` pairs. The first key seals and
-every key opens. docs/production.md ("Encryption keys") says how to rotate them.
+every key opens. docs/operate/rotate-keys.md says how to rotate them.
 
 A sealed value is `key id (1 byte) + nonce (12 bytes) + ciphertext and tag`. Two things are
 authenticated with it: the context, which says what the value is, and the row that it belongs to.

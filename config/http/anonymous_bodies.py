@@ -3,7 +3,7 @@
 Granian has no timeout for request bodies. Reading one holds a thread that could sell, and the read
 cannot be cancelled: a response that is sent while another thread still reads blocks the whole
 process. So a slow body may hold one thread. The forms of other visitors are then refused, and all
-other threads go on selling (docs/production.md, "Proxy").
+other threads go on selling (docs/operate/proxies.md).
 """
 
 import time

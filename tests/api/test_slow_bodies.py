@@ -174,7 +174,7 @@ def test_a_visitor_who_disconnects_makes_room_for_the_next(server: LiveServer) -
 
 
 def test_control_two_slow_merchants_hold_both_threads(server: LiveServer) -> None:
-    """Who has a key is read at once, so a proxy must buffer bodies (docs/production.md)."""
+    """Who has a key is read at once, so a proxy must buffer bodies (docs/operate/proxies.md)."""
     shop = make_shop(codes=10)
     shop.merchant.http = server.http
     begun = start_of(

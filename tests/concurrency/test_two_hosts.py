@@ -1,5 +1,5 @@
 """Two hosts on one database while the encryption keys are rotated: no purchase is debited for codes
-that the host cannot open, and the rotation of docs/production.md loses nothing."""
+that the host cannot open, and the rotation of docs/operate/rotate-keys.md loses nothing."""
 
 import base64
 import http.client
@@ -137,7 +137,7 @@ def test_a_host_with_another_key_of_the_same_id_does_not_start(old: str) -> None
 def test_rotation_of_two_hosts_while_codes_are_imported(
     old: str, settings: Settings, tmp_path: Path
 ) -> None:
-    """Every step of docs/production.md, "Encryption keys"; both hosts work after each."""
+    """Every step of docs/operate/rotate-keys.md; both hosts work after each."""
     merchant, product = make_merchant(), make_product(price="1.00", codes=20)
     bought: dict[str, bytes] = {}
 

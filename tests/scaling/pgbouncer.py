@@ -1,4 +1,4 @@
-"""Runs PgBouncer in transaction mode before the test's database, configured as in docs/scaling.md.
+"""Runs PgBouncer in transaction mode before the test's database, as docs/operate/scale.md says.
 
 Tests that use it have the marker `pgbouncer` and are skipped when it is not installed. CI installs
 it: `apt-get install pgbouncer`.

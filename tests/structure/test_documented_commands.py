@@ -9,8 +9,8 @@ import pytest
 from embedded.commands import services
 from embedded.environment import PROJECT
 
-DOCUMENTS = [PROJECT / "README.md", *PROJECT.glob("docs/*.md")]
-PRODUCTION = PROJECT / "docs" / "production.md"
+DOCUMENTS = [PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")]
+PRODUCTION = PROJECT / "docs" / "operate" / "install.md"
 PROGRAMS = {"granian", "celery"}
 
 
