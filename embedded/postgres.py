@@ -22,9 +22,9 @@ from embedded.binaries import (
     postgres_major_version,
     postgres_runner,
 )
-from embedded.errors import EmbeddedError
+from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
-from embedded.processes import Process, describe_exit
+from embedded.processes import Process, describe_exit, listen_error
 
 USER = "postgres"
 FIRST_WITH_BUILTIN_LOCALES = 17
@@ -49,7 +49,7 @@ def running_postgres(
     The caller holds `lock`, and every process of the server inherits it. The caller's lock proves
     that no process of an earlier server is left. A `postmaster.pid` left by a kill -9 is therefore
     stale, even when another process now has its process id. Raises EmbeddedError when the server
-    does not start.
+    does not start, PortTakenError when another program has the port.
     """
     runner = postgres_runner()
     _prepare(folder, runner, password=password, durable=durable)
@@ -71,7 +71,7 @@ def running_postgres(
             keep_open=[lock.descriptor],
         )
     try:
-        _wait_until_ready(server, folder, log)
+        _wait_until_ready(server, folder, log, port)
         yield server
     finally:
         server.stop(timeout=STOP_TIMEOUT)
@@ -154,11 +154,13 @@ def _change_owner(folder: Path, owner: int) -> None:
         os.chown(path, owner, owner, follow_symlinks=False)
 
 
-def _wait_until_ready(server: Process, folder: Path, log: Path) -> None:
+def _wait_until_ready(server: Process, folder: Path, log: Path, port: int) -> None:
     """Waits until the server writes to `postmaster.pid` that it accepts connections."""
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         if (code := server.exit_code()) is not None:
+            if taken := listen_error("127.0.0.1", port):
+                raise PortTakenError(f"PostgreSQL did not start on port {port}: {taken}")
             reason = _last_line(log.read_text(errors="replace"))
             raise EmbeddedError(f"PostgreSQL did not start ({describe_exit(code)}): {reason}")
         if _server_status(folder / "postmaster.pid") == "ready":

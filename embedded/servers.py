@@ -15,7 +15,7 @@ from embedded.environment import (
     stored_values,
     write_env_file,
 )
-from embedded.errors import EmbeddedError
+from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
 from embedded.postgres import create_database, running_postgres
 from embedded.processes import Process
@@ -25,6 +25,8 @@ TEMPORARY_MAX_CONNECTIONS = 300  # several test processes with many threads each
 KEPT_MAX_CONNECTIONS = 100
 # Seconds. After a kill -9, the servers of the earlier run may still be stopping.
 LOCK_TIMEOUT = 60.0
+# Another program may take a port between the check that it is free and the start of the server.
+START_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,15 @@ class Servers:
 def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
     """Runs empty servers and deletes their data at the end. Raises EmbeddedError."""
     addresses = Addresses.fresh()
-    values = new_secrets() | addresses.urls()
+    values = new_secrets()
     values["DJANGO_ALLOWED_HOSTS"] += ",testserver"
     with (
         tempfile.TemporaryDirectory(prefix="voucher-", ignore_cleanup_errors=True) as place,
         _running(
             Path(place), addresses, max_connections=TEMPORARY_MAX_CONNECTIONS, durable=durable
-        ) as processes,
+        ) as (addresses, processes),
     ):
-        yield Servers(values, processes)
+        yield Servers(values | addresses.urls(), processes)
 
 
 @contextmanager
@@ -76,39 +78,60 @@ def kept_servers(var: Path) -> Iterator[Servers]:
     stored = stored_values(var)
     addresses = Addresses.from_urls(stored).moved_if_taken() if stored else Addresses.fresh()
     values = new_secrets() | stored | addresses.urls()
-    write_env_file(var / FILE_NAME, values)
-    with _running(var, addresses, max_connections=KEPT_MAX_CONNECTIONS, durable=True) as processes:
+    write_env_file(var / FILE_NAME, values)  # before there is data that needs these secrets
+    with _running(var, addresses, max_connections=KEPT_MAX_CONNECTIONS, durable=True) as (
+        addresses,
+        processes,
+    ):
+        values |= addresses.urls()
+        write_env_file(var / FILE_NAME, values)
         yield Servers(values, processes)
 
 
 @contextmanager
 def _running(
     place: Path, addresses: Addresses, *, max_connections: int, durable: bool
-) -> Iterator[tuple[Process, ...]]:
+) -> Iterator[tuple[Addresses, tuple[Process, ...]]]:
+    """Runs both servers, on other ports where another program takes theirs."""
     with ExitStack() as stack:
         lock = stack.enter_context(FileLock(place / "servers.lock"))
         if not lock.acquire(timeout=LOCK_TIMEOUT):
             raise EmbeddedError(f"The servers of an earlier run are still using {place}.")
-        postgres = stack.enter_context(
-            running_postgres(
-                place / "postgres",
-                port=addresses.postgres_port,
-                password=addresses.postgres_password,
-                lock=lock,
-                max_connections=max_connections,
-                durable=durable,
-            )
-        )
-        valkey = stack.enter_context(
-            running_valkey(
-                place / "valkey",
-                port=addresses.valkey_port,
-                password=addresses.valkey_password,
-                lock=lock,
-                durable=durable,
-            )
-        )
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                processes = stack.enter_context(
+                    _both(place, addresses, lock, max_connections=max_connections, durable=durable)
+                )
+                break
+            except PortTakenError:
+                if attempt == START_ATTEMPTS:
+                    raise
+                addresses = addresses.moved_if_taken()
         create_database(
             DATABASE, port=addresses.postgres_port, password=addresses.postgres_password
         )
+        yield addresses, processes
+
+
+@contextmanager
+def _both(
+    place: Path, addresses: Addresses, lock: FileLock, *, max_connections: int, durable: bool
+) -> Iterator[tuple[Process, ...]]:
+    with (
+        running_postgres(
+            place / "postgres",
+            port=addresses.postgres_port,
+            password=addresses.postgres_password,
+            lock=lock,
+            max_connections=max_connections,
+            durable=durable,
+        ) as postgres,
+        running_valkey(
+            place / "valkey",
+            port=addresses.valkey_port,
+            password=addresses.valkey_password,
+            lock=lock,
+            durable=durable,
+        ) as valkey,
+    ):
         yield postgres, valkey

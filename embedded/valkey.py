@@ -9,9 +9,9 @@ from pathlib import Path
 import redis
 
 from embedded.binaries import valkey_binary
-from embedded.errors import EmbeddedError
+from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
-from embedded.processes import Process, describe_exit
+from embedded.processes import Process, describe_exit, listen_error
 
 START_TIMEOUT = 60.0  # seconds
 
@@ -23,7 +23,8 @@ def running_valkey(
     """Runs the server with its files in `folder`.
 
     A durable server loses at most the last second of writes in a crash. The server inherits `lock`,
-    so two servers never write the same files. Raises EmbeddedError when the server does not start.
+    so two servers never write the same files. Raises EmbeddedError when the server does not start,
+    PortTakenError when another program has the port.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     log = folder.with_name(f"{folder.name}.log")
@@ -63,6 +64,8 @@ def _wait_until_ready(server: Process, log: Path, *, port: int, password: str) -
     with redis.Redis(port=port, password=password, socket_timeout=1) as client:
         while time.monotonic() < deadline:
             if (code := server.exit_code()) is not None:
+                if taken := listen_error("127.0.0.1", port):
+                    raise PortTakenError(f"Valkey did not start on port {port}: {taken}")
                 lines = log.read_text(errors="replace").splitlines() or ["it wrote no message"]
                 raise EmbeddedError(f"Valkey did not start ({describe_exit(code)}): {lines[-1]}")
             if _answers(client):
