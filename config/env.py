@@ -1,20 +1,50 @@
 """Reads settings from environment variables; an invalid value stops the start with one line.
 
-An invalid value is never guessed: `DJANGO_HTTPS=ture` must not switch HTTPS off silently.
+An invalid value is never guessed: `DJANGO_HTTPS=ture` must not switch HTTPS off silently. Any
+variable may come from a file: `DATABASE_URL_FILE=/run/secrets/database_url` gives `DATABASE_URL`.
 """
 
 import logging
+import os
+from pathlib import Path
 from typing import Any, NoReturn
 
 import environ
+from environ.fileaware_mapping import FileAwareMapping
 
 WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
 
 
+class VariablesAndFiles(FileAwareMapping):  # type: ignore[misc]  # untyped
+    """The environment, in which NAME_FILE names a file that holds the value of NAME.
+
+    Secrets then need not be in the environment, which child processes inherit and tools print.
+    """
+
+    def __getitem__(self, name: str) -> str:
+        """The value. A file's last line break does not count. Raises KeyError when it is unset.
+
+        Ends the process when both variables are set or the file cannot be read.
+        """
+        path = os.environ.get(f"{name}_FILE")
+        if path is None:
+            return os.environ[name]
+        if name in os.environ:
+            stop_start(f"{name}_FILE", f"and {name} are both set: remove one of them.")
+        try:
+            return Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        except (OSError, ValueError) as error:
+            stop_start(
+                f"{name}_FILE", f"names a file that cannot be read ({type(error).__name__})."
+            )
+
+
 class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
     """Reads typed variables: an unset one has its default, an invalid one ends the process."""
+
+    ENVIRON = VariablesAndFiles()
 
     def int(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
         """A whole number of at least 1."""

@@ -5,7 +5,6 @@ Production sets `DATABASE_URL` and the other variables (docs/operate/configure.m
 another shell uses the same embedded database.
 """
 
-import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +19,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
 
 env = StrictEnv()
-if "DATABASE_URL" not in os.environ:
+if "DATABASE_URL" not in env:
     env.read_env(VAR_DIR / "embedded.env")
 
 # Secrets. The system checks refuse to start with an empty one (config/checks.py).
@@ -220,7 +219,7 @@ TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
 PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
-if "EMAIL_URL" in os.environ:
+if env.str("EMAIL_URL", ""):
     vars().update(env.email_url("EMAIL_URL"))
 else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

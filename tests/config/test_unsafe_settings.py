@@ -64,6 +64,11 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "long Telegram timeout": ({"TELEGRAM_TIMEOUT_SECONDS": "13"}, "voucher.E010"),
     "public URL without a scheme": ({"PUBLIC_URL": "shop.example"}, "voucher.E011"),
     "unencrypted public URL": ({"PUBLIC_URL": "http://shop.example"}, "voucher.E011"),
+    "secret in a variable and in a file": ({"DJANGO_SECRET_KEY_FILE": "key"}, "voucher.E009"),
+    "secret in a file that is missing": (
+        {"DJANGO_SECRET_KEY": None, "DJANGO_SECRET_KEY_FILE": "missing"},
+        "voucher.E009",
+    ),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 MANAGE = str(PROJECT / "manage.py")
