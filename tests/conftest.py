@@ -20,6 +20,7 @@ from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
 from tests.neighbour import settle_neighbour
 from tests.scaling.pgbouncer import find_pgbouncer
+from tests.shortcuts import shortcuts
 from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
@@ -71,8 +72,8 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _quick_flush() -> Iterator[None]:
-    with quick_flush():
+def _quick() -> Iterator[None]:
+    with quick_flush(), shortcuts():
         yield
 
 
