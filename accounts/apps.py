@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.contrib.auth.signals import user_logged_in
 
 
@@ -6,6 +6,8 @@ class AccountsConfig(AppConfig):
     name = "accounts"
 
     def ready(self) -> None:
+        if not apps.is_installed("django.contrib.sessions"):
+            return  # nobody signs in at an API process
         # These modules import models, which Django has loaded only now.
         from accounts.lockouts import connect  # noqa: PLC0415
         from accounts.sessions import limit_session  # noqa: PLC0415

@@ -1,5 +1,8 @@
 """Every setting of the service, read once from the environment.
 
+They are for one process that serves everything, and for commands and workers. In production,
+`settings_api` and `settings_pages` are for the web processes.
+
 Production sets `DATABASE_URL` and the other variables (docs/operate/configure.md). Without
 `DATABASE_URL`, the settings come from `var/embedded.env`, which `make run` writes, so a command in
 another shell uses the same embedded database.
@@ -63,6 +66,7 @@ INSTALLED_APPS = [
     "orders",
     "merchants",
     "operators",
+    "operators.telegram",
 ]
 
 MIDDLEWARE = [

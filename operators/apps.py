@@ -18,12 +18,7 @@ class OperatorsConfig(AppConfig):
     name = "operators"
 
     def ready(self) -> None:
-        # These modules import models, which Django has loaded only now.
-        from operators.roles import make_roles  # noqa: PLC0415
-        from operators.telegram.announcement_requests import queue_order  # noqa: PLC0415
-        from topups.signals import fulfilment_moved, fulfilment_opened  # noqa: PLC0415
+        from operators.roles import make_roles  # noqa: PLC0415  imports models
 
         register(check_admin_pages, Tags.admin)
         post_migrate.connect(make_roles, dispatch_uid="operators.make_roles")
-        fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
-        fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")

@@ -25,6 +25,7 @@ from rest_framework import serializers
 from config.api.envelope import failure, json_response
 from config.api.errors import ApiError, ErrorCode, RefusalReason
 from config.api.pagination import MAX_PER_PAGE
+from config.api.paths import API_BASE
 from config.api.schemas import (
     SUCCESS,
     FailureSerializer,
@@ -286,9 +287,10 @@ class DocsView(SpectacularSwaggerSplitView):
     """GET /docs/: the document as a Swagger page.
 
     The page loads nothing from another host and has no inline script, because people type a key
-    into it.
+    into it. Its process need not serve the document.
     """
 
+    url = f"{API_BASE}/openapi.json"
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []
     throttle_classes: list[Any] = []

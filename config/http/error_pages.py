@@ -1,7 +1,7 @@
 """Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
 
-The merchant site and the back office respond with pages, every other path with `{message}` JSON
-(contract, "Response envelope"). An unexpected error of the API is a `server_error` failure.
+The merchant site and the back office respond with pages, every other path with JSON
+(`error_messages.py`).
 """
 
 from http import HTTPStatus
@@ -11,13 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import csrf, defaults
 
-from config.api.envelope import failure_response, message_response
-from config.api.errors import ApiError, ErrorCode
-from config.api.paths import API_PREFIX
-
-
-def _is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(API_PREFIX)
+from config.http import error_messages
 
 
 def _is_page(request: HttpRequest) -> bool:
@@ -33,7 +27,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400"""
     if _is_merchant_site(request):
         return defaults.bad_request(request, exception, "merchants/400.html")
-    return message_response(400, "Bad request.")
+    return error_messages.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -42,7 +36,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
         return defaults.permission_denied(request, exception, "merchants/403.html")
     if _is_page(request):
         return defaults.permission_denied(request, exception)
-    return message_response(403, "Forbidden.")
+    return error_messages.permission_denied(request, exception)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -82,15 +76,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         return defaults.page_not_found(request, exception, "merchants/404.html")
     if _is_page(request):
         return defaults.page_not_found(request, exception)
-    return message_response(404, "There is nothing at this path.")
+    return error_messages.not_found(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
-    if _is_api(request):
-        return failure_response(ApiError(ErrorCode.SERVER_ERROR))
     if _is_merchant_site(request):
         return defaults.server_error(request, "merchants/500.html")
     if _is_page(request):
         return defaults.server_error(request)
-    return message_response(500, "Something failed on our side.")
+    return error_messages.server_error(request)

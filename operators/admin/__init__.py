@@ -1,6 +1,6 @@
 """The back office for staff: one module for each area of work.
 
-Importing this package, as config/urls.py does, registers all its pages. No other pages are
+Importing this package, as config/urls_pages.py does, registers all its pages. No other pages are
 registered, so the secrets of second factors have none.
 """
 

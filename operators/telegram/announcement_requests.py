@@ -4,11 +4,9 @@ Each request marks the order's row, so that the sweep finds it, and queues the t
 work at once.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Case, Q, QuerySet, Value, When
@@ -17,24 +15,12 @@ from django.utils import timezone
 
 from audit.models import AuditAction
 from audit.services import record_action
-from config.queue import enqueue
 from operators.models import Announcement, AnnouncementState
+from operators.telegram.order_tasks import queue_order
 from topups.models import FulfilmentStatus
 
 QUESTION_STAYS = timedelta(minutes=2)
 SHOWN = [AnnouncementState.ANNOUNCED, AnnouncementState.ENDED]
-
-# One thread per process, started with its first order.
-_queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
-
-
-def queue_order(*, fulfilment_id: int, **signal: object) -> None:
-    """Receives the signals of new and moved orders, and queues the task from another thread.
-
-    A purchase or a move therefore never waits for the broker, not even for its half second.
-    """
-    if settings.TELEGRAM_BOT_TOKEN:
-        _queueing.submit(enqueue, "operators.tasks.show_order", fulfilment_id)
 
 
 def request_refresh(*, fulfilment_id: int, by: str = "") -> None:

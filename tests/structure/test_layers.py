@@ -30,7 +30,9 @@ APART = {"embedded", "bench"}  # beside the service: no layer of it
 COMPOSITION_ROOT = {
     "config/schedule.py": "names the periodic tasks by their dotted paths",
     "config/settings.py": "names apps, middleware and callbacks by their dotted paths",
-    "config/urls.py": "includes the paths of every app",
+    "config/settings_api.py": "names apps and middleware by their dotted paths",
+    "config/urls_api.py": "includes the paths of every app that the API has",
+    "config/urls_pages.py": "includes the paths of every app",
     "config/http/error_pages.py": "answers errors with the templates of the site that was asked",
 }
 # Codes of the contract that only look like the name of a table.

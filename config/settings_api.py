@@ -1,0 +1,39 @@
+"""The settings of a web process that answers the API and nothing else.
+
+It loads only what a purchase needs. Every response is the same, byte for byte, as that of a process
+that serves everything (tests/api/test_kinds_of_processes.py).
+"""
+
+from config.settings import *  # noqa: F403
+
+# Without the packages that only add pages, static files or commands.
+INSTALLED_APPS = [
+    "django.contrib.auth",  # other models refer to its users
+    "django.contrib.contenttypes",
+    "config.apps.ConfigConfig",
+    "audit",
+    "accounts",
+    "catalogue",
+    "wallets",
+    "idempotency",
+    "topups",
+    "orders",
+    "operators.telegram",  # queues the announcement of a top-up
+]
+
+MIDDLEWARE = [
+    "config.http.request_log.RequestLogMiddleware",
+    "accounts.middleware.TrustedProxyMiddleware",
+    "config.http.middleware.ApiOverHttpsMiddleware",
+    "config.http.body_limits.BodyLimitMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "config.http.middleware.PageHeadersMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+# The CSRF middleware is missing: no request is authenticated by a cookie.
+SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W003"]  # noqa: F405
+
+ROOT_URLCONF = "config.urls_api"
+TEMPLATES = []
+STATIC_ROOT = None  # the files are served by the processes for pages

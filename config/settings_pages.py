@@ -1,0 +1,7 @@
+"""The settings of a web process that serves pages for people, and answers no API request."""
+
+from config.settings import *  # noqa: F403
+
+ROOT_URLCONF = "config.urls_pages"
+# The OpenAPI document cannot be generated here: these paths have no API.
+SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "drf_spectacular.E001"]  # noqa: F405

@@ -1,0 +1,36 @@
+"""The paths of an API process (config/settings_api.py)."""
+
+from django.urls import include, path
+
+from accounts.views import PingViewSet
+from catalogue.views import ProductViewSet
+from config.api.openapi import openapi_json
+from config.api.paths import API_BASE
+from config.http import error_messages
+from config.http.health import healthz, readyz
+from orders.views import OrderViewSet
+from topups.views import TopUpProductViewSet
+from wallets.views import BalanceViewSet
+
+api_v1 = [
+    path("ping", PingViewSet.as_view({"get": "retrieve"})),
+    path("balance", BalanceViewSet.as_view({"get": "retrieve"})),
+    path("products", ProductViewSet.as_view({"get": "list"})),
+    path("products/<int:product>", ProductViewSet.as_view({"get": "retrieve"})),
+    path("topup-products", TopUpProductViewSet.as_view({"get": "list"})),
+    path("topup-products/<int:product>", TopUpProductViewSet.as_view({"get": "retrieve"})),
+    path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
+    path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
+    path("openapi.json", openapi_json),
+]
+
+urlpatterns = [
+    path(f"{API_BASE[1:]}/", include(api_v1)),
+    path("healthz", healthz),
+    path("readyz", readyz),
+]
+
+handler400 = error_messages.bad_request
+handler403 = error_messages.permission_denied
+handler404 = error_messages.not_found
+handler500 = error_messages.server_error

@@ -1,0 +1,38 @@
+"""The paths of a process that serves pages for people (config/settings_pages.py)."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from config.api.openapi import DocsView
+from config.http import error_pages
+from config.http.health import healthz, readyz
+from operators.admin import second_factor
+from operators.admin.desk_pages import entrance
+from operators.admin.password import change_password
+from operators.admin.telegram_link import link as link_telegram
+from operators.telegram.bot_health import readyz_bot
+from operators.worker_health import readyz_worker
+
+urlpatterns = [
+    path("docs/", DocsView.as_view(), name="docs"),
+    path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
+    path(
+        "admin/two-factor/enrol/",
+        admin.site.admin_view(second_factor.enrol),
+        name="two_factor_enrol",
+    ),
+    path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
+    path("admin/password_change/", admin.site.admin_view(change_password)),
+    path("admin/", entrance),  # replaces the admin's own index page
+    path("admin/", admin.site.urls),
+    path("merchant/", include("merchants.urls")),
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("readyz/bot", readyz_bot),
+    path("readyz/worker", readyz_worker),
+]
+
+handler400 = error_pages.bad_request
+handler403 = error_pages.permission_denied
+handler404 = error_pages.not_found
+handler500 = error_pages.server_error

@@ -1,0 +1,63 @@
+"""What the settings of API processes leave out, and that each kind passes Django's checks."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from config import settings, settings_api
+from embedded.environment import PROJECT
+from tests.config.quick_starts import start_program
+from tests.config.test_unsafe_settings import SAFE
+
+MODULES = ["config.settings", "config.settings_api", "config.settings_pages"]
+# An API process never loads these: they take memory, and no request needs them.
+NOT_FOR_THE_API = {
+    *("merchants", "operators.models", "operators.admin", "unfold", "axes", "whitenoise"),
+    *("django.contrib.sessions", "django.contrib.messages.middleware"),
+    *("django.contrib.staticfiles", "telegram", "segno", "drf_spectacular_sidecar"),
+}
+
+
+def started(command: list[str], module: str, folder: Path) -> str:
+    """What the program prints. Fails if it ends with an error."""
+    environment = {
+        **SAFE,
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROJECT),
+        "DJANGO_SETTINGS_MODULE": module,
+    }
+    ended = start_program(command, environment=environment, folder=folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_kind_passes_the_deployment_checks(module: str, tmp_path: Path) -> None:
+    command = [str(PROJECT / "manage.py"), "check", "--deploy", "--fail-level=WARNING"]
+    assert "no issues" in started(command, module, tmp_path)
+
+
+def test_an_api_process_loads_nothing_of_the_pages(tmp_path: Path) -> None:
+    program = "import sys, config.wsgi; print(*sys.modules)"
+    loaded = started(["-c", program], "config.settings_api", tmp_path).split()
+    assert "orders.views" in loaded
+    assert NOT_FOR_THE_API.isdisjoint(loaded)
+
+
+def test_api_middleware_keeps_its_order() -> None:
+    """A middleware that everything needs must be added to both lists."""
+    shared = [name for name in settings.MIDDLEWARE if name in settings_api.MIDDLEWARE]
+    assert shared == settings_api.MIDDLEWARE
+    assert set(settings.MIDDLEWARE) - set(shared) == {
+        "config.http.outside_api.WhiteNoiseMiddleware",
+        "accounts.sessions.SessionMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "config.http.outside_api.AuthenticationMiddleware",
+        "config.http.outside_api.OTPMiddleware",
+        "audit.actor.ActorMiddleware",
+        "operators.middleware.StaffSecondFactorMiddleware",
+        "merchants.middleware.MemberSecondFactorMiddleware",
+        "config.http.outside_api.MessageMiddleware",
+        "axes.middleware.AxesMiddleware",
+    }
