@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test check fast bench lint format openapi lock
+.PHONY: help install install-dev run servers test upgrade-test check fast bench lint format openapi lock
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load
+	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
 
 check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
@@ -60,6 +63,9 @@ lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrad
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded -c requirements/run.txt -o requirements/embedded.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --extra sentry --extra tracing --group dev -c requirements/embedded.txt -o requirements/dev.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra sentry -c requirements/dev.txt -o requirements/sentry.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra tracing -c requirements/dev.txt -o requirements/tracing.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes --group release -c requirements/dev.txt -o requirements/release.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot

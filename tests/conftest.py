@@ -22,6 +22,7 @@ from tests.neighbour import settle_neighbour
 from tests.scaling.pgbouncer import find_pgbouncer
 from tests.shortcuts import shortcuts
 from tests.tasks.rabbitmq import find_rabbitmq
+from tests.upgrade.old_version import has_history
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
@@ -31,6 +32,7 @@ _tests = itertools.count()
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
+    "history": has_history() or None,
     "node": shutil.which("node"),
     "pgbouncer": find_pgbouncer(),
     "rabbitmq": find_rabbitmq(),

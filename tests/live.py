@@ -132,13 +132,24 @@ class LiveHttp:
 
 
 class LiveServer:
-    """One granian, which can be killed and started again on the same port."""
+    """One granian, which can be killed and started again on the same port.
 
-    def __init__(self, environment: Mapping[str, str], *, workers: int, folder: Path) -> None:
+    `project` is the checkout whose code it runs.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        workers: int,
+        folder: Path,
+        project: Path = PROJECT,
+    ) -> None:
         self.port = free_port()
         self.http = LiveHttp(HOST, self.port)
         self._environment = {**os.environ, **environment, "GRANIAN_WORKERS": str(workers)}
         self._folder = folder
+        self._project = project
         self._process: Process | None = None
 
     @property
@@ -162,7 +173,7 @@ class LiveServer:
                 web.name,
                 web.command,
                 environment=self._environment,
-                folder=PROJECT,
+                folder=self._project,
                 output=output,
             )
         deadline = time.monotonic() + START_PATIENCE

@@ -68,7 +68,7 @@ def durable_postgres() -> Iterator[DurablePostgres]:
         try:
             at = urlsplit(server.url)
             create_database(DATABASE, port=at.port or 0, password=at.password or "")
-            with _django_uses(server.url):
+            with django_uses(server.url):
                 call_command("migrate", interactive=False, verbosity=0)
                 yield server
         finally:
@@ -76,7 +76,7 @@ def durable_postgres() -> Iterator[DurablePostgres]:
 
 
 @contextmanager
-def _django_uses(url: str) -> Iterator[None]:
+def django_uses(url: str) -> Iterator[None]:
     """Points Django's connections at this URL; all threads share the settings."""
     at = urlsplit(url)
     settings = connection.settings_dict

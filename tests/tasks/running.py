@@ -105,10 +105,19 @@ class Broker:
 
 
 class Celery:
-    """One worker or scheduler with the command of `make run`, and its log."""
+    """One worker or scheduler with the command of `make run`, and its log.
+
+    `project` is the checkout whose code it runs.
+    """
 
     def __init__(
-        self, name: str, *, folder: Path, environment: Mapping[str, str], app: str = "config"
+        self,
+        name: str,
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        app: str = "config",
+        project: Path = PROJECT,
     ) -> None:
         service = next(one for one in services(host=HOST, port=0, var=folder) if one.name == name)
         self.command = [app if word == "config" else str(word) for word in service.command]
@@ -117,6 +126,7 @@ class Celery:
         self._folder = folder
         self._log = folder / "log"
         self._environment = environment
+        self._project = project
         self._process: Process | None = None
 
     @property
@@ -150,7 +160,7 @@ class Celery:
                 "celery",
                 self.command,
                 environment=self._environment,
-                folder=PROJECT,
+                folder=self._project,
                 output=output,
             )
 

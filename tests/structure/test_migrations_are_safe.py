@@ -1,0 +1,112 @@
+"""Migrations that are not released yet can run while the old version sells (docs/develop.md).
+
+squawk reads the SQL of each migration, and django-migration-linter what would break the old code.
+Released migrations are frozen: they install for ever what they installed at their release.
+"""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db.migrations.loader import MigrationLoader
+from django_migration_linter import MigrationLinter
+
+from embedded.environment import PROJECT
+from tests.upgrade.old_version import has_history, old_migrations, old_text
+
+pytestmark = pytest.mark.history
+
+Name = tuple[str, str]
+
+# Rules that a migration may break, with the reason why it is safe all the same.
+ACCEPTED: dict[Name, dict[str, str]] = {}
+
+OURS = {app.label for app in apps.get_app_configs() if Path(app.path).parent == PROJECT}
+RELEASED = sorted(old_migrations()) if has_history() else []
+ON_DISK = MigrationLoader(None).disk_migrations
+NEW = sorted(name for name in ON_DISK if name[0] in OURS and name not in RELEASED)
+SQUAWK = str(Path(sys.executable).parent / "squawk")
+
+
+def broken_rules(sql: str, *, atomic: bool = True) -> set[str]:
+    """The names of squawk's rules that this SQL breaks."""
+    options = ["--assume-in-transaction"] if atomic else []
+    done = subprocess.run(
+        [SQUAWK, "--reporter=json", f"--config={PROJECT / '.squawk.toml'}", *options],
+        input=sql,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+    return {one["rule_name"] for one in found}
+
+
+def sql_of(name: Name) -> str:
+    printed = io.StringIO()
+    call_command("sqlmigrate", *name, stdout=printed, no_color=True)
+    return re.sub(r"^(BEGIN|COMMIT);$", "", printed.getvalue(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NEW, ids=".".join)
+def test_squawk_finds_nothing(name: Name, db: None) -> None:
+    found = broken_rules(sql_of(name), atomic=ON_DISK[name].atomic)
+
+    assert not found - ACCEPTED.get(name, {}).keys()
+
+
+@pytest.mark.parametrize("name", NEW, ids=".".join)
+def test_the_linter_of_django_migrations_finds_nothing(name: Name, db: None) -> None:
+    linter = MigrationLinter(
+        str(PROJECT),
+        analyser_string="postgresql",
+        no_cache=True,
+        no_output=True,
+        exclude_migration_tests=ACCEPTED.get(name, {}),
+    )
+    linter.lint_migration(ON_DISK[name])
+
+    assert not linter.has_errors, f"run: manage.py sqlmigrate {' '.join(name)}"
+
+
+@pytest.mark.parametrize("name", RELEASED, ids=".".join)
+def test_a_released_migration_is_frozen(name: Name) -> None:
+    """Only the place of the SQL that it installs may change (docs/develop.md)."""
+    path = PROJECT / name[0] / "migrations" / f"{name[1]}.py"
+
+    assert re.sub(r"released/\d{4}_", "", path.read_text()).strip() == old_text(path).strip()
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [
+        ("ALTER TABLE orders_order DROP COLUMN units;", "ban-drop-column"),
+        ("ALTER TABLE orders_order RENAME COLUMN units TO amount;", "renaming-column"),
+        ("ALTER TABLE orders_order ADD COLUMN note text NOT NULL;", "adding-required-field"),
+        ("CREATE INDEX slow ON orders_order (id);", "require-concurrent-index-creation"),
+        (
+            "ALTER TABLE orders_order ADD CONSTRAINT few CHECK (units < 9);",
+            "constraint-missing-not-valid",
+        ),
+    ],
+)
+def test_squawk_knows_what_is_not_safe(sql: str, rule: str) -> None:
+    assert rule in broken_rules(sql)
+
+
+def test_squawk_accepts_what_develop_md_recommends() -> None:
+    assert not broken_rules("ALTER TABLE orders_order ADD COLUMN note text NULL;")
+    assert not broken_rules("CREATE INDEX CONCURRENTLY quick ON orders_order (id);", atomic=False)
+
+
+def test_squawk_is_installed() -> None:
+    assert shutil.which(SQUAWK)
