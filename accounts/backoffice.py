@@ -1,8 +1,49 @@
 """What `accounts` declares for the back office (config/backoffice.py)."""
 
+from django.core.cache import cache
+
 from accounts.models import Account, ApiClient, factor_row, open_factor_key
-from config.backoffice import BackOffice, MenuEntry, Sealed, Section, StaffRole
+from config.backoffice import (
+    BackOffice,
+    Component,
+    Gauges,
+    MenuEntry,
+    Sealed,
+    Section,
+    StaffRole,
+    Unit,
+)
 from config.database.sealing import Context
+
+
+def _cache_answers() -> list[tuple[int]]:
+    try:
+        cache.get("readyz")
+    except Exception:  # of any kind: the gauge says that it failed
+        return [(0,)]
+    return [(1,)]
+
+
+GAUGES = [
+    Gauges(
+        {"voucher_cache_up": "1 if the cache, which counts requests per minute, answered; or 0."},
+        _cache_answers,
+    )
+]
+COMPONENTS = [
+    Component(
+        title="Cache",
+        gauge="voucher_cache_up",
+        unit=Unit.COUNT,
+        amber=1,
+        red=1,
+        low_is_bad=True,
+        advice="Purchases work without it, but nobody's requests are limited. Start Redis or"
+        " Valkey, or correct REDIS_URL.",
+        alert="VoucherCacheDown",
+        model=ApiClient,
+    )
+]
 
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
@@ -22,6 +63,8 @@ BACK_OFFICE = BackOffice(
         StaffRole.FINANCE: ["accounts.view_account", "accounts.view_apiclient"],
         StaffRole.PLATFORM_MANAGER: ["accounts.view_account"],
     },
+    gauges=GAUGES,
+    components=COMPONENTS,
     menu=[
         MenuEntry(Section.MERCHANTS, "Accounts", Account, "storefront"),
         MenuEntry(Section.MERCHANTS, "API clients", ApiClient, "key"),

@@ -5,6 +5,7 @@ from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation,
 from config.backoffice import (
     BackOffice,
     Check,
+    Gauges,
     MenuEntry,
     Sealed,
     Section,
@@ -38,7 +39,27 @@ CHECKS = [
     ),
 ]
 
+GAUGES = [
+    Gauges(
+        {"voucher_shelf_codes": "Unsold codes of each shelf on sale; the 1,000 lowest shelves."},
+        """
+        SELECT shelf.id, product.name || coalesce(' / ' || variation.name, ''), available_stock
+          FROM catalogue_shelf AS shelf
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN catalogue_category AS category ON category.id = product.category_id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
+         WHERE price IS NOT NULL
+           AND catalogue_is_on_sale(product.active, category.active, variation.active)
+         ORDER BY available_stock, shelf.id
+         LIMIT 1000
+        """,
+        labels=["shelf", "product"],
+        seconds=30,
+    )
+]
+
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
     checks=CHECKS,
     triggers=[
         "catalogue_code_is_sold_once",

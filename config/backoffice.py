@@ -4,7 +4,7 @@ An app has a module `backoffice` with one `BACK_OFFICE`. operators/declarations.
 the back office itself names no table, permission or page of another app.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -93,6 +93,57 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Gauges:
+    """Gauges that one read fills, for Prometheus and for the System page.
+
+    meanings: each gauge's name, and what it says.
+    read: a query, or a function for what SQL cannot say. Each row has the values of `labels`, then
+        one value for each gauge. NULL leaves the gauge out.
+    parameters: returns the query's parameters; a query without them may contain `%`.
+    labels: what distinguishes the rows. They must be few, and hold no secret and no personal data.
+    seconds: the result is kept for so long.
+
+    A read may use counters and ranges of an index, never a whole table that grows. It is cancelled
+    after two seconds (operators/gauges.py).
+    """
+
+    meanings: Mapping[str, str]
+    read: str | Callable[[], Iterable[Sequence[Any]]]
+    parameters: Callable[[], dict[str, Any]] | None = None
+    labels: Sequence[str] = ()
+    seconds: int = 5
+
+
+class Unit(StrEnum):
+    """What the value of a gauge is."""
+
+    COUNT = "count"
+    SECONDS = "seconds"
+    DAYS = "days"
+
+
+@dataclass(frozen=True)
+class Component:
+    """A line of the System page: whether all is well with one gauge, and what to do if not.
+
+    The line is amber or red while the worst value of the gauge is above the limit, or below it if
+    `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
+    of the gauge. Whoever may view `model` sees the line.
+    """
+
+    title: str
+    gauge: str
+    unit: Unit
+    amber: float
+    red: float
+    advice: str
+    alert: str
+    model: type[Model]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    low_is_bad: bool = False
+
+
+@dataclass(frozen=True)
 class BackOffice:
     """The declarations of one app. They may name tables of this app and of lower apps.
 
@@ -105,6 +156,8 @@ class BackOffice:
     proofs: what else `reconcile --decrypt` checks.
     permissions: the permissions of each role, as `app.codename`.
     menu: the entries, in the order in which they are shown.
+    gauges: what the exporter of metrics reads from the database.
+    components: the lines of the System page.
     """
 
     checks: Sequence[Check] = ()
@@ -116,6 +169,8 @@ class BackOffice:
     proofs: Sequence[Proof] = ()
     permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
     menu: Sequence[MenuEntry] = ()
+    gauges: Sequence[Gauges] = ()
+    components: Sequence[Component] = ()
 
 
 def full_access(*models: type[Model]) -> list[str]:

@@ -21,6 +21,8 @@ from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import TimeoutError as NoAnswer
 from redis.retry import Retry
 
+from config.metrics import CACHE_SECONDS
+
 logger = structlog.get_logger(__name__)
 
 PAUSE_SECONDS = 5.0  # after a failure
@@ -44,11 +46,14 @@ class Outage:
         """Runs a command of the cache. Raises CacheLost if it fails, and at once during a pause."""
         if self._lost and not self._may_try():
             raise CacheLost("the cache failed a moment ago")
+        since = time.perf_counter()
         try:
             result = command()
         except (ConnectionLost, NoAnswer, OSError) as error:
+            CACHE_SECONDS.add(time.perf_counter() - since, "lost")
             self._begin(error)
             raise CacheLost(str(error)) from error
+        CACHE_SECONDS.add(time.perf_counter() - since, "ok")
         if self._lost:
             self._end()
         return result

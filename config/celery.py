@@ -1,16 +1,26 @@
 """The Celery application: `celery -A config worker` and `celery -A config beat`."""
 
 import os
+import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, celeryd_init, setup_logging
+from celery.signals import (
+    beat_init,
+    celeryd_init,
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_process_init,
+)
+from django.conf import settings
 from django_structlog.celery.receivers import CeleryReceiver
 from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel, Transport
 from redis.exceptions import ConnectionError
 
 from config.checks import refuse_unsafe_start, refuse_wrong_keys
+from config.metrics import TASK_SECONDS, keep_in_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -54,6 +64,24 @@ def check_settings(**kwargs: object) -> None:
 def check_keys(**kwargs: object) -> None:
     """Applies the web server's check of the encryption keys to a worker."""
     refuse_wrong_keys()
+
+
+@worker_process_init.connect
+def keep_metrics(**kwargs: object) -> None:
+    """Keeps the metrics of each child of a worker, which run the tasks."""
+    keep_in_files(settings.METRICS_DIR)
+
+
+@task_prerun.connect
+def begin_task(task: Any, **kwargs: object) -> None:
+    task.request.began = time.perf_counter()
+
+
+@task_postrun.connect
+def count_task(task: Any, state: str | None = None, **kwargs: object) -> None:
+    """Times the task that has ended. Celery knows no state if it was interrupted."""
+    if began := getattr(task.request, "began", None):
+        TASK_SECONDS.add(time.perf_counter() - began, task.name, state or "UNKNOWN")
 
 
 @setup_logging.connect

@@ -70,6 +70,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.http.request_metrics.RequestMetricsMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
@@ -203,6 +204,12 @@ DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
 DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages reload their numbers
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
+
+# Metrics (docs/operate/monitor.md). The processes of a host share the folder; best it is in memory.
+# The exporter (manage.py run_metrics) listens on host and port. They must not be public.
+METRICS_DIR = Path(env.str("METRICS_DIR", str(VAR_DIR / "metrics")))
+METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
+METRICS_PORT = env.int("METRICS_PORT", 9464)
 
 # Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent. The back office
 # configures which orders are announced in which chat. TELEGRAM_API_URL may name your own Bot API

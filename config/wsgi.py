@@ -25,15 +25,18 @@ refuse_wrong_keys()
 # Everything a request needs is loaded before the first one: Celery, which queues tasks, and the
 # URLs with their views. Then every loaded object is frozen: the garbage collector would otherwise
 # scan these permanent objects again and again during requests.
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 import config.celery  # noqa: F401
 from accounts.usage import start_writing
 from config.http.body_limits import lazy_chunked_bodies
+from config.metrics import keep_in_files
 
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
 start_writing()
+keep_in_files(settings.METRICS_DIR)
 _ = get_resolver().url_patterns
 gc.collect()
 gc.freeze()

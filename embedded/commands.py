@@ -48,6 +48,7 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
             ],
         ),
         Service("bot", [*PYTHON, "manage.py", "run_bot"]),
+        Service("metrics", [*PYTHON, "manage.py", "run_metrics"]),
         Service("web", _granian(host, port)),
     ]
 

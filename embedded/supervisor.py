@@ -31,8 +31,9 @@ screen = Screen()
 
 
 def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
-    """Whether to start the process: the bot runs only with a Telegram token."""
-    return service.name != "bot" or bool(environment.get("TELEGRAM_BOT_TOKEN"))
+    """Whether to start the process: the bot and the exporter of metrics must be asked for."""
+    variable = {"bot": "TELEGRAM_BOT_TOKEN", "metrics": "METRICS_PORT"}.get(service.name)
+    return variable is None or bool(environment.get(variable))
 
 
 def run(*, var: Path, host: str, port: int | None) -> None:

@@ -1,11 +1,53 @@
 """What `idempotency` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, MenuEntry, Sealed, Section
+from django.conf import settings
+
+from config.backoffice import BackOffice, Component, Gauges, MenuEntry, Sealed, Section, Unit
 from config.database.sealing import Context
 from idempotency.models import IdempotencyRecord
 from idempotency.services import open_response, response_row
 
+GAUGES = [
+    Gauges(
+        {
+            "voucher_keys_in_progress": "Idempotency keys whose purchase still runs.",
+            "voucher_keys_abandoned": "Keys whose purchase was made while its response was lost.",
+            "voucher_keys_unfinished": "Keys whose purchase ended without a result; a retry buys.",
+        },
+        # An index of unfinished records would cost each purchase two more index entries, so this
+        # looks at the newest records of the last day, which are kept that long.
+        """
+        SELECT count(*) FILTER (WHERE runs),
+               count(*) FILTER (WHERE NOT runs AND order_reference IS NOT NULL),
+               count(*) FILTER (WHERE NOT runs AND order_reference IS NULL)
+          FROM (SELECT started_at > now() - make_interval(secs => %(window)s) AS runs,
+                       order_reference, response IS NULL AS open
+                  FROM idempotency_idempotencyrecord
+                 WHERE created_at > now() - interval '1 day'
+                 ORDER BY created_at DESC LIMIT 20000) AS newest
+         WHERE open
+        """,
+        lambda: {"window": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS},
+        seconds=15,
+    )
+]
+COMPONENTS = [
+    Component(
+        title="Purchases whose response was lost",
+        gauge="voucher_keys_abandoned",
+        unit=Unit.COUNT,
+        amber=0,
+        red=10,
+        advice="The merchants get request_abandoned with the order when they retry. Find out why"
+        " web processes ended, or why responses were not stored.",
+        alert="VoucherKeysAbandoned",
+        model=IdempotencyRecord,
+    )
+]
+
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     counted={"idempotency_records": "idempotency_idempotencyrecord"},
     sealed=[
         Sealed(

@@ -1,9 +1,45 @@
 """What `merchants` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, MenuEntry, Section, StaffRole
+from config.backoffice import (
+    BackOffice,
+    Component,
+    Gauges,
+    MenuEntry,
+    Section,
+    StaffRole,
+    Unit,
+)
 from merchants.models import Email, Invitation, Membership
 
+GAUGES = [
+    Gauges(
+        {
+            "voucher_emails_waiting": "Emails that were not sent yet.",
+            "voucher_emails_oldest_seconds": "Age of the oldest of them; 0 if there is none.",
+        },
+        """
+        SELECT count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)
+          FROM merchants_email WHERE sent_at IS NULL AND given_up_at IS NULL
+        """,
+    )
+]
+COMPONENTS = [
+    Component(
+        title="Oldest email that waits",
+        gauge="voucher_emails_oldest_seconds",
+        unit=Unit.SECONDS,
+        amber=120,
+        red=900,
+        advice="Check that a worker is running, and look for email_not_sent in its log: it names"
+        " what the mail server said.",
+        alert="VoucherEmailsLate",
+        model=Email,
+    )
+]
+
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     triggers=["merchants_members_are_not_staff", "merchants_staff_are_not_members"],
     permissions={
         StaffRole.PLATFORM_MANAGER: [

@@ -2,10 +2,22 @@
 
 from django.contrib.auth.models import Group, User
 
-from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole, full_access
+from config.backoffice import (
+    BackOffice,
+    Check,
+    Component,
+    Gauges,
+    MenuEntry,
+    Section,
+    StaffRole,
+    Unit,
+    full_access,
+)
+from operators.gauge_reads import read_heartbeats, read_waiting_announcements
 from operators.models import (
     Announcement,
     AnnouncementRoute,
+    Heartbeat,
     PlatformSettings,
     ReconcileRun,
     TelegramLink,
@@ -51,10 +63,143 @@ WARNINGS = [
     ),
 ]
 
+HEARTBEAT = "voucher_heartbeat_age_seconds"
+GAUGES = [
+    Gauges(
+        {
+            HEARTBEAT: "Time since the last sign of life of a process of this kind, on any host;"
+            " +Inf if there is none. The bot is missing if no token is set.",
+        },
+        read_heartbeats,
+        labels=["process"],
+    ),
+    Gauges(
+        {
+            "voucher_announcements_waiting": "Orders that wait to be announced in Telegram; 0 in"
+            " quiet hours.",
+            "voucher_announcements_oldest_seconds": "Age of the oldest of them; 0 if none.",
+        },
+        read_waiting_announcements,
+        seconds=15,
+    ),
+    Gauges(
+        {"voucher_announcements_given_up": "Pending orders whose announcement was given up."},
+        """
+        SELECT count(*) FROM topups_fulfilment AS fulfilment
+          JOIN operators_announcement AS announcement ON fulfilment_id = fulfilment.id
+         WHERE fulfilment.status IN ('pending', 'processing', 'pending_review')
+           AND fulfilment.status = 'pending' AND announcement.state = 'given_up'
+        """,
+        seconds=15,
+    ),
+    Gauges(
+        {
+            "voucher_reconcile_age_seconds": "Time since the last complete run of reconcile began,"
+            " or since the installation.",
+            "voucher_reconcile_findings": "Findings of that run.",
+            "voucher_reconcile_warnings": "Warnings of that run.",
+        },
+        """
+        SELECT extract(epoch FROM now() - coalesce(started_at, min(applied), now())),
+               jsonb_array_length(findings), jsonb_array_length(warnings)
+          FROM django_migrations
+          LEFT JOIN (SELECT started_at, findings, warnings FROM operators_reconcilerun
+                      WHERE state IN ('clean', 'findings')
+                      ORDER BY started_at DESC LIMIT 1) AS last ON true
+         GROUP BY started_at, findings, warnings
+        """,
+        seconds=30,
+    ),
+]
+
+
+def _alive(title: str, process: str, alert: str, advice: str) -> Component:
+    return Component(
+        title=title,
+        gauge=HEARTBEAT,
+        labels={"process": process},
+        unit=Unit.SECONDS,
+        amber=30,
+        red=60,
+        advice=advice,
+        alert=alert,
+        model=Heartbeat,
+    )
+
+
+COMPONENTS = [
+    _alive(
+        "Worker",
+        "worker",
+        "VoucherWorkerMissing",
+        "Refunds, emails and announcements wait. Start a worker on one host at least, and check"
+        " that it reaches the broker.",
+    ),
+    _alive(
+        "Scheduler",
+        "beat",
+        "VoucherSchedulerMissing",
+        "Nothing is swept or reconciled. Start celery beat on exactly one host, and check that it"
+        " reaches the broker.",
+    ),
+    _alive(
+        "Telegram bot",
+        "bot",
+        "VoucherBotMissing",
+        "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
+        " host.",
+    ),
+    Component(
+        title="Oldest order that waits to be announced",
+        gauge="voucher_announcements_oldest_seconds",
+        unit=Unit.SECONDS,
+        amber=60,
+        red=300,
+        advice="Work on the orders at the desk. Look for announcement_failed in the worker's log.",
+        alert="VoucherAnnouncementsLate",
+        model=Announcement,
+    ),
+    Component(
+        title="Pending orders whose announcement was given up",
+        gauge="voucher_announcements_given_up",
+        unit=Unit.COUNT,
+        amber=0,
+        red=0,
+        advice="Work on the orders at the desk. When Telegram accepts messages again, announce them"
+        " again.",
+        alert="VoucherAnnouncementsGivenUp",
+        model=Announcement,
+    ),
+    Component(
+        title="Last complete reconcile",
+        gauge="voucher_reconcile_age_seconds",
+        unit=Unit.SECONDS,
+        amber=26 * 3600,
+        red=28 * 3600,
+        advice="Check that the scheduler and a worker run, and look for reconcile_failed in the"
+        " worker's log.",
+        alert="VoucherReconcileOverdue",
+        model=ReconcileRun,
+    ),
+    Component(
+        title="Findings of the last reconcile",
+        gauge="voucher_reconcile_findings",
+        unit=Unit.COUNT,
+        amber=0,
+        red=0,
+        advice="The books disagree. Read the findings, and correct nothing before you know the"
+        " cause.",
+        alert="VoucherReconcileFindings",
+        model=ReconcileRun,
+    ),
+]
+
 ANNOUNCEMENTS = ["operators.announce_again", "operators.view_announcement"]
 RUNS = ["operators.view_reconcilerun"]
 
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     checks=CHECKS,
     warnings=WARNINGS,
     permissions={
@@ -65,6 +210,7 @@ BACK_OFFICE = BackOffice(
             *RUNS,
             "operators.change_platformsettings",
             "operators.delete_telegramlink",
+            "operators.view_heartbeat",
             "operators.view_platformsettings",
             "operators.view_telegramlink",
             *full_access(AnnouncementRoute),

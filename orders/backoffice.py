@@ -1,6 +1,17 @@
 """What `orders` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Proof, Section, StaffRole
+from catalogue.models import Shelf, VoucherCode
+from config.backoffice import (
+    BackOffice,
+    Check,
+    Component,
+    Gauges,
+    MenuEntry,
+    Proof,
+    Section,
+    StaffRole,
+    Unit,
+)
 from config.database import sealing
 from orders.codes import has_codes
 from orders.models import Order
@@ -143,7 +154,111 @@ PROOFS = [
     ),
 ]
 
+
+def first_order_since(moment: str) -> str:
+    """SQL of the lowest id from which on all orders are not before `moment`, an SQL expression.
+
+    A binary search over ids: about thirty reads of the primary key. An index on `created_at` would
+    cost every purchase. Ids and times may disagree by the length of a transaction.
+    """
+    return f"""
+        (WITH RECURSIVE search (low, high) AS (
+             SELECT min(id), max(id) + 1 FROM orders_order
+             UNION ALL
+             SELECT CASE WHEN early THEN found.id + 1 ELSE low END,
+                    CASE WHEN early THEN high ELSE middle END
+               FROM (SELECT low, high, low + (high - low) / 2 AS middle
+                       FROM search WHERE low < high) AS step
+               JOIN LATERAL (SELECT id, created_at FROM orders_order
+                              WHERE id >= middle ORDER BY id LIMIT 1) AS found ON true
+               JOIN LATERAL (SELECT found.id < high AND found.created_at < {moment} AS early)
+                    AS comparison ON true
+         )
+         SELECT max(low) FROM search)
+    """  # noqa: S608  expressions of ours
+
+
+GAUGES = [
+    Gauges(
+        {
+            "voucher_shelf_days_left": "Days until the shelf is sold out, at the pace of the last"
+            " seven days; for shelves on sale that sold something."
+        },
+        # At most 10,000 orders, evenly spaced by id, stand for all orders of the week. The pace of
+        # a service that is younger than a day counts as a day's.
+        f"""
+        WITH week AS MATERIALIZED (
+            SELECT {first_order_since("now() - interval '7 days'")} AS low,
+                   (SELECT max(id) FROM orders_order) AS high
+        ), sample AS MATERIALIZED (
+            SELECT low, high, greatest(1, (high - low + 1) / 10000) AS step,
+                   greatest(1, extract(epoch FROM now() - created_at) / 86400) AS days
+              FROM week JOIN LATERAL (SELECT created_at FROM orders_order
+                                       WHERE id >= low ORDER BY id LIMIT 1) AS first ON true
+        ), sold AS (
+            SELECT shelf_id, sum(quantity) * step / days AS a_day
+              FROM sample, generate_series(low, high, step) AS wanted
+              JOIN orders_order AS sale ON sale.id = wanted
+             WHERE shelf_id IS NOT NULL
+             GROUP BY shelf_id, step, days
+        )
+        SELECT shelf.id, product.name || coalesce(' / ' || variation.name, ''),
+               available_stock / a_day
+          FROM sold
+          JOIN catalogue_shelf AS shelf ON shelf.id = sold.shelf_id
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN catalogue_category AS category ON category.id = product.category_id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
+         WHERE price IS NOT NULL
+           AND catalogue_is_on_sale(product.active, category.active, variation.active)
+         ORDER BY 3
+         LIMIT 1000
+        """,  # noqa: S608  expressions of ours
+        labels=["shelf", "product"],
+        seconds=60,
+    ),
+    Gauges(
+        {"voucher_key_sealed_values": "At most so many values were sealed with this key."},
+        # Every order since the key seals, and every code that was ever imported or resealed.
+        f"""
+        SELECT key.key_id,
+               coalesce(pg_sequence_last_value('catalogue_vouchercode_id_seq'), 0)
+               + coalesce(pg_sequence_last_value('orders_order_id_seq') + 1
+                          - {first_order_since("key.sealing_since")}, 0)
+          FROM config_encryptionkey AS key
+         WHERE sealing_since IS NOT NULL
+        """,  # noqa: S608  expressions of ours
+        labels=["key_id"],
+        seconds=60,
+    ),
+]
+COMPONENTS = [
+    Component(
+        title="Days until the first shelf is sold out",
+        gauge="voucher_shelf_days_left",
+        unit=Unit.DAYS,
+        amber=3,
+        red=1,
+        low_is_bad=True,
+        advice="Buy codes for the shelves with the lowest stock, and import them.",
+        alert="VoucherShelfRunsOut",
+        model=Shelf,
+    ),
+    Component(
+        title="Values sealed with one encryption key",
+        gauge="voucher_key_sealed_values",
+        unit=Unit.COUNT,
+        amber=VALUES_OF_A_KEY // 2,
+        red=VALUES_OF_A_KEY,
+        advice="Rotate the encryption keys (docs/operate/rotate-keys.md).",
+        alert="VoucherKeyWornOut",
+        model=VoucherCode,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     checks=CHECKS,
     proofs=PROOFS,
     triggers=["orders_order_is_a_record"],

@@ -26,6 +26,7 @@ from idempotency.services import (
 )
 from orders import selectors
 from orders.examples import CREATED, PURCHASES
+from orders.metrics import CountedPurchase
 from orders.purchase import purchase_topup, purchase_vouchers
 from orders.requests import (
     PurchaseSerializer,
@@ -82,9 +83,14 @@ class OrderViewSet(ApiViewSet):
         The same key with the same content never buys twice: a stored success is replayed. After a
         network failure or a 5xx the outcome is unknown. Send the same request with the same key.
         """
+        with CountedPurchase() as counted:
+            return self._purchase(request, counted)
+
+    def _purchase(self, request: Request, counted: CountedPurchase) -> HttpResponse:
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
         topup = is_topup(body)
+        counted.kind = "top_up" if topup else "voucher"
         asked = read_topup_purchase(body) if topup else read_voucher_purchase(body)
 
         client = caller(request)
@@ -96,6 +102,7 @@ class OrderViewSet(ApiViewSet):
             ),
         )
         if isinstance(claim, Replay):
+            counted.replayed = True
             return _created(claim.body, replay=True)
         with released_on_refusal(claim):
             if topup:

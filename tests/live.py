@@ -147,7 +147,13 @@ class LiveServer:
     ) -> None:
         self.port = free_port()
         self.http = LiveHttp(HOST, self.port)
-        self._environment = {**os.environ, **environment, "GRANIAN_WORKERS": str(workers)}
+        self.metrics = folder / "metrics"
+        self._environment = {
+            **os.environ,
+            "METRICS_DIR": str(self.metrics),
+            **environment,
+            "GRANIAN_WORKERS": str(workers),
+        }
         self._folder = folder
         self._project = project
         self._process: Process | None = None

@@ -2,7 +2,17 @@
 
 from django.conf import settings
 
-from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole, full_access
+from config.backoffice import (
+    BackOffice,
+    Check,
+    Component,
+    Gauges,
+    MenuEntry,
+    Section,
+    StaffRole,
+    Unit,
+    full_access,
+)
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
@@ -104,9 +114,63 @@ WARNINGS = [
     ),
 ]
 
+GAUGES = [
+    Gauges(
+        {
+            "voucher_desk_orders": "Open top-up orders, by fulfilment status.",
+            "voucher_desk_oldest_seconds": "Age of the oldest of them; 0 if there is none.",
+        },
+        """
+        SELECT status, coalesce(orders, 0), coalesce(extract(epoch FROM now() - oldest), 0)
+          FROM unnest(ARRAY['pending', 'processing', 'pending_review']) AS known (status)
+          LEFT JOIN (SELECT status, count(*) AS orders, min(created_at) AS oldest
+                       FROM topups_fulfilment
+                      WHERE status IN ('pending', 'processing', 'pending_review')
+                      GROUP BY status) AS open USING (status)
+        """,
+        labels=["status"],
+    ),
+    Gauges(
+        {
+            "voucher_refunds_due": "Refunds that are due and not carried out.",
+            "voucher_refunds_oldest_seconds": "Time since the oldest of them is due; 0 if none.",
+        },
+        """
+        SELECT count(*), coalesce(extract(epoch FROM now() - min(refund_due_at)), 0)
+          FROM topups_fulfilment WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL
+        """,
+    ),
+]
+COMPONENTS = [
+    Component(
+        title="Oldest top-up that nobody has claimed",
+        gauge="voucher_desk_oldest_seconds",
+        labels={"status": "pending"},
+        unit=Unit.SECONDS,
+        amber=600,
+        red=1800,
+        advice="Claim orders at the desk, the oldest first, or ask more operators to help.",
+        alert="VoucherDeskLate",
+        model=Fulfilment,
+    ),
+    Component(
+        title="Oldest refund that is due",
+        gauge="voucher_refunds_oldest_seconds",
+        unit=Unit.SECONDS,
+        amber=60,
+        red=300,
+        advice="A worker carries refunds out within seconds. Check that one is running, and look"
+        " for refund_failed in its log.",
+        alert="VoucherRefundOverdue",
+        model=Fulfilment,
+    ),
+]
+
 VIEW_FULFILMENT = "topups.view_fulfilment"
 
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     checks=CHECKS,
     warnings=WARNINGS,
     triggers=[

@@ -16,12 +16,16 @@ from config.api.errors import ApiError, ErrorCode, ValidationFailed
 logger = structlog.get_logger(__name__)
 
 
+# These requests are rejected before they reach the API (contract, "Response envelope").
+BEFORE_THE_API = (drf.MethodNotAllowed, Http404, drf.NotFound, SuspiciousOperation)
+
+
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's EXCEPTION_HANDLER: the response to an exception (contract, "Errors").
 
     An exception without an error code is logged and answered with `server_error` (500).
     """
-    if isinstance(error, drf.MethodNotAllowed | Http404 | drf.NotFound | SuspiciousOperation):
+    if isinstance(error, BEFORE_THE_API):
         return _message(error)
     failed = as_api_error(error)
     if failed.code is ErrorCode.SERVER_ERROR:

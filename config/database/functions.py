@@ -4,6 +4,7 @@ A function refuses by raising SQLSTATE VT001 with one stable word as its message
 its transaction. The caller of the function translates the word into an exception.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from config.database.libpq import call_function
+from config.metrics import DATABASE_SECONDS
 
 REFUSED = "VT001"
 CANCELED = "57014"
@@ -92,8 +94,12 @@ def _rows(
         database.ensure_connection()
     if database.queries_logged:  # tests count queries
         database.queries_log.append({"sql": f"{function}(…)", "time": ""})
-    with database.wrap_database_errors:
-        return call_function(database.connection, function, arguments)
+    since = time.perf_counter()
+    try:
+        with database.wrap_database_errors:
+            return call_function(database.connection, function, arguments)
+    finally:
+        DATABASE_SECONDS.add(time.perf_counter() - since, function)
 
 
 class StatementTimeout(Exception):

@@ -190,6 +190,7 @@ class Crew:
             **os.environ,
             "DATABASE_URL": database_url(),
             "CELERY_BROKER_URL": broker_url,
+            "METRICS_DIR": str(folder / "metrics"),
             **environment,
         }
         self.all: list[Celery] = []

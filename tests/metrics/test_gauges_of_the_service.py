@@ -1,0 +1,321 @@
+"""The gauges that the apps declare: right, bounded, and without one that cannot be read."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from math import inf
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from config.backoffice import Gauges
+from idempotency.models import IdempotencyRecord
+from merchants.models import Email, EmailKind
+from operators import gauges
+from operators.gauges import GAUGES, Reader
+from operators.models import (
+    Announcement,
+    AnnouncementState,
+    Heartbeat,
+    HeartbeatKind,
+    PlatformSettings,
+    ReconcileRun,
+    RunState,
+)
+from operators.telegram import bot_health
+from orders.models import Order
+from tests.concurrency.racing import execute
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_operator,
+    make_product,
+    make_topup_product,
+    make_variation,
+    move_now,
+)
+from tests.metrics.scraping import scrape_service, value
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+# Tables that grow with every purchase, upload or email. A gauge reads them by a range of an index.
+GROWING = {
+    "catalogue_vouchercode",
+    "idempotency_idempotencyrecord",
+    "merchants_email",
+    "operators_announcement",
+    "orders_order",
+    "topups_fulfilment",
+}
+# These indexes hold only the rows that are open, so reading all of one is bounded.
+OF_OPEN_ROWS = {
+    "merchants_email_due",
+    "operators_announcement_open",
+    "topups_fulfilment_open",
+    "topups_fulfilment_refund_due",
+}
+
+
+@pytest.fixture(autouse=True)
+def _bot(settings: Any) -> None:
+    settings.TELEGRAM_BOT_TOKEN = "1234567:not-a-secret"
+
+
+def age(table: str, column: str, seconds: int) -> None:
+    """Moves the times of all rows into the past."""
+    execute("SET LOCAL session_replication_role = replica")  # the orders are records
+    execute(f"UPDATE {table} SET {column} = {column} - make_interval(secs => {seconds})")
+    execute("SET LOCAL session_replication_role = origin")
+
+
+def test_desk_and_refunds(merchant: Merchant) -> None:
+    product, operator = make_topup_product(), make_operator()
+    _, claimed, rejected = (buy_topup(merchant, product) for _ in range(3))
+    age("topups_fulfilment", "created_at", 100)
+    buy_topup(merchant, product)
+    for reference in (claimed, rejected):
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=rejected, move=Move.REJECT, operator=operator)
+    age("topups_fulfilment", "refund_due_at", 400)
+
+    samples = scrape_service()
+
+    assert value(samples, "voucher_desk_orders", status="pending") == 2
+    assert value(samples, "voucher_desk_orders", status="processing") == 1
+    assert value(samples, "voucher_desk_orders", status="pending_review") == 0
+    assert value(samples, "voucher_desk_oldest_seconds", status="pending") == pytest.approx(
+        100, abs=20
+    )
+    assert value(samples, "voucher_desk_oldest_seconds", status="pending_review") == 0
+    assert value(samples, "voucher_refunds_due") == 1
+    assert value(samples, "voucher_refunds_oldest_seconds") == pytest.approx(400, abs=20)
+
+
+def test_keys_in_progress_abandoned_and_unfinished(merchant: Merchant) -> None:
+    product = make_product(codes=4, price="1.00")
+    for _ in range(4):
+        merchant.buy(product_id=product.pk, quantity=1)
+    stored, runs, _, unfinished = IdempotencyRecord.objects.order_by("pk")
+    long_ago = timezone.now() - timedelta(minutes=6)
+    open_records = IdempotencyRecord.objects.exclude(pk=stored.pk)
+    open_records.update(response=None)
+    open_records.exclude(pk=runs.pk).update(started_at=long_ago)
+    open_records.filter(pk=unfinished.pk).update(order_reference=None, bought_at=None)
+
+    samples = scrape_service()
+
+    assert value(samples, "voucher_keys_in_progress") == 1
+    assert value(samples, "voucher_keys_abandoned") == 1
+    assert value(samples, "voucher_keys_unfinished") == 1
+
+
+def test_stock_and_days_left(merchant: Merchant) -> None:
+    product = make_product(codes=30, price="0.10", name="Card")
+    variation = make_variation(product, codes=7, name="EU")
+    make_product(codes=5, active=False)
+    make_product(codes=5, price=None)
+    for _ in range(2):
+        merchant.buy(product_id=product.pk, quantity=5)
+    age("orders_order", "created_at", 2 * 86_400)
+    shelf = product.shelves.get(variation=None)
+
+    samples = scrape_service()
+
+    own = {"shelf": str(shelf.pk), "product": "Card"}
+    other = {"shelf": str(variation.shelf.pk), "product": "Card / EU"}
+    assert value(samples, "voucher_shelf_codes", **own) == 20
+    assert value(samples, "voucher_shelf_codes", **other) == 7
+    assert len([name for name, _ in samples if name == "voucher_shelf_codes"]) == 2
+    # Ten codes in two days: twenty last four days.
+    assert value(samples, "voucher_shelf_days_left", **own) == pytest.approx(4, rel=0.01)
+    assert value(samples, "voucher_shelf_days_left", **other) is None
+
+
+def test_days_left_forget_what_is_older_than_a_week(merchant: Merchant) -> None:
+    """Old orders are skipped by a binary search, with any gaps between their ids."""
+    product = make_product(codes=100, price="0.10")
+    merchant.buy(product_id=product.pk, quantity=60)
+    execute("SELECT setval('orders_order_id_seq', currval('orders_order_id_seq') + 12345)")
+    age("orders_order", "created_at", 8 * 86_400)
+    merchant.buy(product_id=product.pk, quantity=20)
+
+    days = [v for (name, _), v in scrape_service().items() if name == "voucher_shelf_days_left"]
+
+    assert days == [pytest.approx(1)]  # twenty in the last day, as far as anybody knows
+
+
+def test_a_sample_stands_for_all_orders_of_the_week(merchant: Merchant) -> None:
+    product = make_product(codes=10, price="0.10")
+    merchant.buy(product_id=product.pk, quantity=1)
+    execute("SET LOCAL session_replication_role = replica")
+    columns = [f.column for f in Order._meta.concrete_fields if f.column not in ("id", "reference")]
+    names = ", ".join(columns)
+    execute(
+        f"INSERT INTO orders_order (reference, {names})"
+        f" SELECT 'R' || n, {names.replace('number', 'n + 10')}"
+        " FROM orders_order, generate_series(1, 25000) AS n"
+    )
+    execute("SET LOCAL session_replication_role = origin")
+
+    days = [v for (name, _), v in scrape_service().items() if name == "voucher_shelf_days_left"]
+
+    assert days == [pytest.approx(9 / 25_001, rel=0.01)]
+
+
+def test_emails_and_announcements(merchant: Merchant) -> None:
+    Email.objects.create(kind=EmailKind.CHANGE, to="a@example.com")
+    age("merchants_email", "created_at", 50)
+    Email.objects.create(kind=EmailKind.CHANGE, to="a@example.com", sent_at=timezone.now())
+    PlatformSettings.objects.create(announcing=True, chat_id=-1001)
+    announced = make_topup_product(announce=True)
+    buy_topup(merchant, make_topup_product(announce=False))
+    given_up = Fulfilment.objects.get(order_reference=buy_topup(merchant, announced))
+    Announcement.objects.create(fulfilment=given_up, state=AnnouncementState.GIVEN_UP)
+    buy_topup(merchant, announced)
+    age("topups_fulfilment", "created_at", 70)
+
+    samples = scrape_service()
+
+    assert value(samples, "voucher_emails_waiting") == 1
+    assert value(samples, "voucher_emails_oldest_seconds") == pytest.approx(50, abs=20)
+    assert value(samples, "voucher_announcements_waiting") == 1
+    assert value(samples, "voucher_announcements_oldest_seconds") == pytest.approx(70, abs=20)
+    assert value(samples, "voucher_announcements_given_up") == 1
+
+
+def test_nothing_waits_to_be_announced_in_quiet_hours(merchant: Merchant) -> None:
+    now = timezone.now()
+    PlatformSettings.objects.create(
+        announcing=True,
+        chat_id=-1001,
+        quiet_from=(now - timedelta(hours=1)).time(),
+        quiet_until=(now + timedelta(hours=1)).time(),
+        time_zone="UTC",
+    )
+    buy_topup(merchant, make_topup_product(announce=True))
+
+    assert value(scrape_service(), "voucher_announcements_waiting") == 0
+
+
+def test_heartbeats_and_reconcile(settings: Any) -> None:
+    samples = scrape_service()
+    for process in ("worker", "beat", "bot"):
+        assert value(samples, "voucher_heartbeat_age_seconds", process=process) == inf
+    assert value(samples, "voucher_reconcile_findings") is None
+    assert value(samples, "voucher_reconcile_age_seconds") is not None
+
+    now = timezone.now()
+    for host, seconds in (("one", 40), ("two", 20)):
+        Heartbeat.objects.create(
+            kind=HeartbeatKind.WORKER, host=host, beat_at=now - timedelta(seconds=seconds)
+        )
+    bot_health.beat("polling")
+    ReconcileRun.objects.create(
+        state=RunState.FINDINGS,
+        started_at=now - timedelta(hours=2),
+        finished_at=now,
+        findings=[{"check": "a", "finding": "b"}],
+    )
+    ReconcileRun.objects.create(state=RunState.RUNNING)
+
+    samples = scrape_service()
+
+    worker = value(samples, "voucher_heartbeat_age_seconds", process="worker")
+    assert worker == pytest.approx(20, abs=15)
+    assert value(samples, "voucher_heartbeat_age_seconds", process="bot") == pytest.approx(
+        0, abs=15
+    )
+    assert value(samples, "voucher_reconcile_age_seconds") == pytest.approx(7200, abs=20)
+    assert value(samples, "voucher_reconcile_findings") == 1
+    assert value(samples, "voucher_reconcile_warnings") == 0
+
+    settings.TELEGRAM_BOT_TOKEN = ""
+    assert value(scrape_service(), "voucher_heartbeat_age_seconds", process="bot") is None
+
+
+def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:
+    (key,) = [dict(labels)["key_id"] for name, labels in scrape_service() if "sealed" in name]
+    before = value(scrape_service(), "voucher_key_sealed_values", key_id=key)
+    assert before is not None
+    product = make_product(codes=3, price="1.00")
+    merchant.buy(product_id=product.pk, quantity=1)
+
+    after = value(scrape_service(), "voucher_key_sealed_values", key_id=key)
+
+    assert after == before + 4
+
+
+def test_cache_and_database_are_up() -> None:
+    samples = scrape_service()
+
+    assert value(samples, "voucher_cache_up") == 1
+    assert value(samples, "voucher_database_up") == 1
+    assert value(samples, "voucher_gauges_failed") == 0
+
+
+def test_what_cannot_be_read_is_missing_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Gauges({"voucher_slow": "Slow."}, "SELECT pg_sleep(60)::text")
+    wrong = Gauges({"voucher_wrong": "Wrong."}, "SELECT 1 FROM a_table_that_does_not_exist")
+    monkeypatch.setattr(gauges, "GAUGES", [slow, wrong, *GAUGES])
+    monkeypatch.setattr(gauges, "TIMEOUT_SECONDS", 1)
+
+    samples = scrape_service()
+
+    assert value(samples, "voucher_gauges_failed") == 2
+    assert value(samples, "voucher_slow") is None
+    assert value(samples, "voucher_refunds_due") == 0
+
+
+def test_a_declaration_is_read_once_in_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+
+    def read() -> Iterator[tuple[int]]:
+        reads.append(1)
+        yield (len(reads),)
+
+    monkeypatch.setattr(gauges, "GAUGES", [Gauges({"voucher_a": "A."}, read)])
+    reader = Reader()
+
+    for _ in range(3):
+        readings, failed = reader.read()
+
+    assert len(reads) == 1
+    assert ([reading.samples for reading in readings], failed) == ([[([], 1.0)]], 0)
+
+
+def nodes(plan: dict[str, Any], parent: str = "") -> Iterator[tuple[dict[str, Any], str]]:
+    """Every node of a plan, with the type of the node above it."""
+    yield plan, parent
+    for child in plan.get("Plans", ()):
+        yield from nodes(child, plan["Node Type"])
+
+
+def is_bounded(node: dict[str, Any], parent: str) -> bool:
+    """Whether a node reads a range of an index, an index of open rows, or the end of an index."""
+    first_rows = parent == "Limit" and "Filter" not in node
+    return "Index Cond" in node or node.get("Index Name") in OF_OPEN_ROWS or first_rows
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [one for one in GAUGES if isinstance(one.read, str)],
+    ids=lambda one: next(iter(one.meanings)),
+)
+def test_no_gauge_reads_a_whole_table_that_grows(declared: Gauges) -> None:
+    assert isinstance(declared.read, str)
+    execute("SET LOCAL enable_seqscan = off")
+    with connection.cursor() as cursor:
+        parameters = declared.parameters() if declared.parameters else None
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {declared.read}", parameters)
+        (plan,) = cursor.fetchone()
+    (root,) = json.loads(plan) if isinstance(plan, str) else plan
+
+    for node, parent in nodes(root["Plan"]):
+        kind = node["Node Type"]
+        if kind == "Bitmap Index Scan" or node.get("Relation Name") in GROWING:
+            assert "Seq" not in kind, node
+            assert kind == "Bitmap Heap Scan" or is_bounded(node, parent), node
