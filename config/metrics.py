@@ -29,6 +29,7 @@ logger = structlog.get_logger(__name__)
 WRITTEN_EVERY_SECONDS = 2.0
 # In seconds. Most requests take milliseconds; a statement may take 20 seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, float("inf"))
+BOUNDS = [floatToGoString(bound) for bound in BUCKETS]  # as Prometheus writes them
 Labels = tuple[Any, ...]
 
 
@@ -87,7 +88,7 @@ class Times(Metric):
 
     @property
     def samples(self) -> list[tuple[str, dict[str, str]]]:
-        buckets = [(f"{self.name}_bucket", {"le": floatToGoString(bound)}) for bound in BUCKETS]
+        buckets = [(f"{self.name}_bucket", {"le": bound}) for bound in BOUNDS]
         return [*buckets, (f"{self.name}_sum", {})]
 
     def add(self, seconds: float, *labels: Any) -> None:
@@ -232,7 +233,7 @@ def _can_be_read(path: Path, size: int) -> bool:
         used = int.from_bytes(path.read_bytes()[:4], sys.byteorder, signed=True)
         if not 0 <= used <= size <= path.stat().st_size:
             return False
-        for _ in MmapedDict.read_all_values_from_file(str(path)):
+        for _ in MmapedDict.read_all_values_from_file(str(path)):  # type: ignore[no-untyped-call]
             pass
     except Exception:  # whatever a missing or torn file makes the library raise
         return False

@@ -207,7 +207,7 @@ REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is
 
 # Metrics (docs/operate/monitor.md). The processes of a host share the folder; best it is in memory.
 # The exporter (manage.py run_metrics) listens on host and port. They must not be public.
-METRICS_DIR = Path(env.str("METRICS_DIR", str(VAR_DIR / "metrics")))
+METRICS_DIR = BASE_DIR / env.str("METRICS_DIR", "var/metrics")
 METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
 METRICS_PORT = env.int("METRICS_PORT", 9464)
 

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.http.request_metrics.RequestMetricsMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",

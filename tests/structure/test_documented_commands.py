@@ -12,6 +12,7 @@ from embedded.environment import PROJECT
 DOCUMENTS = [PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")]
 PRODUCTION = PROJECT / "docs" / "operate" / "install.md"
 PROGRAMS = {"granian", "celery"}
+MANAGED = [["manage.py", "run_bot"], ["manage.py", "run_metrics"]]
 
 
 def documented(document: Path) -> list[list[str]]:
@@ -23,7 +24,7 @@ def documented(document: Path) -> list[list[str]]:
 
 
 def _starts_a_process(words: list[str]) -> bool:
-    return bool(words) and (words[0] in PROGRAMS or words[:2] == ["manage.py", "run_bot"])
+    return bool(words) and (words[0] in PROGRAMS or words[:2] in MANAGED)
 
 
 def used() -> list[list[str]]:

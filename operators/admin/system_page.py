@@ -1,0 +1,111 @@
+"""The System page: how every component is, for people without Grafana."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from config.backoffice import Component
+from operators.admin.base import site_page, staff_of
+from operators.gauges import Reading, reader
+from operators.system_health import COMPONENTS, Health, Line, lines_for, may_see
+
+SEES_FIGURES = "operators.view_heartbeat"
+SAMPLES_SHOWN = 10  # of one gauge
+REFRESH_SECONDS = 15
+COLOURS = {
+    Health.RED: "danger",
+    Health.AMBER: "warning",
+    Health.UNKNOWN: "info",
+    Health.GREEN: "success",
+}
+WORDS = {
+    Health.RED: "act now",
+    Health.AMBER: "look at it",
+    Health.UNKNOWN: "not known",
+    Health.GREEN: "well",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A gauge in the table of figures. Each sample is the text of its labels, and its value."""
+
+    name: str
+    meaning: str
+    samples: list[tuple[str, float]]
+    left_out: int
+
+
+def show_system(request: HttpRequest) -> HttpResponse:
+    """The page. 403 for people who may see none of its lines."""
+    return site_page(request, "admin/system.html", title="System", **_context(staff_of(request)))
+
+
+def show_system_now(request: HttpRequest) -> HttpResponse:
+    """The part of the page that renews itself (live.js)."""
+    return TemplateResponse(request, "admin/system_now.html", _context(staff_of(request)))
+
+
+def may_open(user: User) -> bool:
+    """Whether this person may see a line of the page."""
+    return any(may_see(user, component) for component in COMPONENTS)
+
+
+def _context(user: User) -> dict[str, Any]:
+    if not may_open(user):
+        raise PermissionDenied
+    readings, _ = reader.read()
+    lines = lines_for(user, readings)
+    return {
+        "refresh": REFRESH_SECONDS,
+        "verdict": _verdict(lines),
+        "lines": [
+            {
+                "line": line,
+                "colour": COLOURS[line.health],
+                "word": WORDS[line.health],
+                "well": line.health is Health.GREEN,
+                "url": _list_url(line.component),
+            }
+            for line in lines
+        ],
+        "figures": [_figure(one) for one in readings] if user.has_perm(SEES_FIGURES) else [],
+    }
+
+
+def _verdict(lines: list[Line]) -> dict[str, str]:
+    """One sentence about all lines, and its colour."""
+    bad = [line for line in lines if line.health is not Health.GREEN]
+    if not bad:
+        return {"text": "All is well.", "colour": COLOURS[Health.GREEN]}
+    worst = bad[0].health
+    count = sum(line.health is worst for line in bad)
+    text = {
+        Health.RED: "Red: {} of {}. Act now.",
+        Health.AMBER: "Amber: {} of {}. Look at it.",
+        Health.UNKNOWN: "Not known: {} of {}. Wait for some seconds.",
+    }[worst]
+    return {"text": text.format(count, len(lines)), "colour": COLOURS[worst]}
+
+
+def _figure(reading: Reading) -> Figure:
+    samples = [(", ".join(labels), value) for labels, value in reading.samples[:SAMPLES_SHOWN]]
+    return Figure(
+        reading.name, reading.meaning, samples, max(0, len(reading.samples) - SAMPLES_SHOWN)
+    )
+
+
+def _list_url(component: Component) -> str:
+    """The page where the work is done; empty if the rows have no page."""
+    if component.model not in admin.site._registry:
+        return ""
+    meta = component.model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")

@@ -1,0 +1,97 @@
+"""The lines of the System page: each component that the apps declare, and how it is.
+
+The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+
+from django.contrib.auth.models import User
+
+from config.backoffice import Component, Unit
+from operators.declarations import BACK_OFFICES
+from operators.desk_summary import age_in_words
+from operators.gauges import Reading
+
+COMPONENTS = [component for app in BACK_OFFICES for component in app.components]
+
+
+class Health(IntEnum):
+    """How a component is; the worst first."""
+
+    RED = 0
+    AMBER = 1
+    UNKNOWN = 2
+    GREEN = 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A component with its worst value in words, and the labels of that value."""
+
+    component: Component
+    health: Health
+    value: str
+    where: str = ""
+
+
+def lines_for(user: User, readings: Iterable[Reading]) -> list[Line]:
+    """The lines that this person may see, the worst first. A gauge that is not in use has none."""
+    found = {reading.name: reading for reading in readings}
+    lines = [
+        line
+        for component in COMPONENTS
+        if may_see(user, component)
+        for line in [_line(component, found.get(component.gauge))]
+        if line is not None
+    ]
+    return sorted(lines, key=lambda line: line.health)
+
+
+def may_see(user: User, component: Component) -> bool:
+    """Whether this person may see the line: whoever may view the rows it is about."""
+    meta = component.model._meta
+    return user.has_perm(f"{meta.app_label}.view_{meta.model_name}")
+
+
+def judge(component: Component, value: float) -> Health:
+    """Whether the value is beyond the limits of the component."""
+    sign = -1 if component.low_is_bad else 1
+    if value * sign > component.red * sign:
+        return Health.RED
+    return Health.AMBER if value * sign > component.amber * sign else Health.GREEN
+
+
+def _line(component: Component, reading: Reading | None) -> Line | None:
+    if reading is None:
+        return Line(component, Health.UNKNOWN, "not known")
+    wanted = component.labels.items()
+    values = []
+    for labels, value in reading.samples:
+        named = dict(zip(reading.labels, labels, strict=True))
+        if wanted <= named.items():
+            where = [text for name, text in named.items() if name not in component.labels]
+            values.append((value, where[-1] if where else ""))
+    if not values:
+        return None
+    value, where = min(values) if component.low_is_bad else max(values)
+    return Line(component, judge(component, value), in_words(value, component.unit), where)
+
+
+def in_words(value: float, unit: Unit) -> str:
+    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time."""
+    if value == float("inf"):
+        return "never"
+    match unit:
+        case Unit.SECONDS if value < 60:
+            return f"{value:.0f} s"
+        case Unit.SECONDS:
+            return age_in_words(timedelta(seconds=value))
+        case Unit.UP:
+            return "answers" if value else "does not answer"
+        case Unit.DAYS:
+            return f"{value:.1f} days"
+        case _:
+            return f"{value:,.0f}"

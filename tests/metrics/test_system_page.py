@@ -1,0 +1,123 @@
+"""The System page: what is red, for whom, and what to do next."""
+
+import re
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+
+from config.backoffice import StaffRole
+from operators import gauges
+from operators.admin import system_page
+from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.roles import ROLES
+from tests.factories import Merchant, buy_topup, make_product
+from tests.metrics.test_gauges_of_the_service import age
+from tests.operators.back_office import make_staff, signed_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+PAGE = "/admin/system/"
+LINK = 'href="/admin/system/"'
+
+
+@pytest.fixture(autouse=True)
+def _read_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test reads its own gauges."""
+    monkeypatch.setattr(system_page, "reader", gauges.Reader())
+
+
+@pytest.fixture
+def healthy(settings: Any) -> None:
+    settings.TELEGRAM_BOT_TOKEN = ""
+    for kind in HeartbeatKind:
+        Heartbeat.objects.create(kind=kind, host="one")
+    now = timezone.now()
+    ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
+
+
+def shown(browser: Client, page: str = PAGE) -> str:
+    """The text of the page, without tags."""
+    answer = browser.get(page)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def test_all_is_well(healthy: None) -> None:
+    text = shown(signed_in())
+
+    assert "All is well." in text
+    assert "Telegram bot" not in text  # no token is set, so there is none
+    assert "voucher_refunds_due" in text
+
+
+def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Merchant) -> None:
+    Heartbeat.objects.filter(kind=HeartbeatKind.WORKER).delete()
+    buy_topup(merchant)
+    age("topups_fulfilment", "created_at", 700)
+    browser = signed_in()
+
+    text = shown(browser)
+
+    assert "Red: 1 of" in text
+    worker, desk = text.index("Worker never act now"), text.index("nobody has claimed 11 min")
+    assert worker < desk < text.index("Scheduler")
+    assert "Start a worker on one host at least" in text
+    assert "Claim orders at the desk" in text
+    page = browser.get(f"{PAGE}now/").content.decode()
+    assert 'href="/admin/topups/fulfilment/"' in page
+
+
+def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> None:
+    product = make_product(codes=10, price="0.10", name="Card")
+    merchant.buy(product_id=product.pk, quantity=9)
+
+    assert "first shelf is sold out 0.1 days Card act now" in shown(signed_in())
+
+
+def test_people_see_the_lines_of_what_they_may_view(healthy: None) -> None:
+    operator = shown(signed_in(make_staff(*ROLES[StaffRole.OPERATOR])))
+    manager = shown(signed_in(make_staff(*ROLES[StaffRole.PLATFORM_MANAGER])))
+    nobody = signed_in(make_staff("audit.view_auditentry"))
+
+    assert "nobody has claimed" in operator
+    assert "Worker" not in operator
+    assert "voucher_refunds_due" not in operator
+    assert "Worker" in manager
+    assert "nobody has claimed" not in manager
+    assert "voucher_refunds_due" in manager
+    for page in (PAGE, f"{PAGE}now/"):
+        assert nobody.get(page).status_code == 403
+        assert Client().get(page).status_code == 302
+    assert LINK not in nobody.get("/admin/").content.decode()
+    assert LINK in signed_in().get("/admin/").content.decode()
+
+
+def test_the_part_that_renews_itself_is_a_part(healthy: None) -> None:
+    part = signed_in().get(f"{PAGE}now/").content.decode()
+
+    assert "<html" not in part
+    assert "All is well." in part
+
+
+def test_what_cannot_be_read_is_not_shown_as_well(
+    healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauges, "GAUGES", gauges.GAUGES[:1])
+
+    text = shown(signed_in())
+
+    assert "Not known: " in text
+    assert "Worker not known" in text
+
+
+def test_a_lost_cache_is_red(healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(key: str) -> None:
+        raise ConnectionError
+
+    browser = signed_in()
+    monkeypatch.setattr(cache, "get", fail)
+
+    assert "Cache does not answer act now" in shown(browser, f"{PAGE}now/")
