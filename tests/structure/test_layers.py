@@ -24,7 +24,7 @@ LAYERS = [
     for layer in contract["layers"]
 ]
 PACKAGES = [package for layer in LAYERS for package in layer]
-APART = {"embedded", "bench"}  # beside the service: no layer of it
+APART = {"embedded", "bench", "release"}  # beside the service: no layer of it
 
 # What puts the service together names every app.
 COMPOSITION_ROOT = {

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from config.version import VERSION
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.live import database_url
@@ -43,7 +44,9 @@ def test_workers_and_scheduler_log_json_without_secrets(broker: Broker, crew: Cr
 
     assert Fulfilment.objects.filter(refunded_at=None).count() == 1
     assert worker.events("refund_failed")[0]["order"] == references[1]
-    for celery in (worker, beat):
+    for celery, process in ((worker, "worker"), (beat, "beat")):
+        (started,) = celery.events("process_started")
+        assert (started["process"], started["version"]) == (process, VERSION)
         lines = [line for line in celery.log.splitlines() if line not in SHUTDOWN_LINES]
         assert lines
         for line in lines:

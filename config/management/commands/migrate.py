@@ -24,16 +24,21 @@ class Command(migrate.Command):
         """Raises OperationalError when a migration gets no lock for ten minutes."""
         give_up_at = time.monotonic() + GIVE_UP_AFTER_SECONDS
         with _short_lock_timeout(options["database"]):
-            while True:
-                try:
-                    return super().handle(*args, **options)
-                except OperationalError as error:
-                    if not _is_lock_timeout(error) or time.monotonic() > give_up_at:
-                        raise
-                    self.stderr.write(
-                        "A table is in use. Its migration was rolled back and is tried again."
-                    )
+            while not self._migrate(*args, **options, give_up_at=give_up_at):
                 time.sleep(PAUSE_SECONDS)
+
+    def _migrate(self, *args: Any, give_up_at: float, **options: Any) -> bool:
+        """Applies what is missing; returns False when a table was in use."""
+        try:
+            super().handle(*args, **options)
+        except OperationalError as error:
+            if not _is_lock_timeout(error) or time.monotonic() > give_up_at:
+                raise
+            self.stderr.write(
+                "A table is in use. Its migration was rolled back and is tried again."
+            )
+            return False
+        return True
 
 
 def _is_lock_timeout(error: OperationalError) -> bool:

@@ -6,6 +6,7 @@ from django.core.management import CommandError
 
 from config.api.json import dumps
 from config.command_line import ServiceCommand
+from config.version import log_start
 from operators.telegram.bot_health import SECONDS, read_health
 
 
@@ -32,6 +33,7 @@ class Command(ServiceCommand):
             raise CommandError("TELEGRAM_BOT_TOKEN is not set. Get a token from @BotFather.")
         from operators.telegram import bot  # noqa: PLC0415  45 MB that --check does not need
 
+        log_start("bot")
         try:
             bot.run_bot()
         except (bot.Rejected, OSError) as error:

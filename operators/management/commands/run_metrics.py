@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from config.command_line import ServiceCommand
+from config.version import log_start
 from operators.exporter import run_exporter
 
 
@@ -17,6 +18,7 @@ class Command(ServiceCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        log_start("metrics")
         try:
             run_exporter()
         except KeyboardInterrupt:

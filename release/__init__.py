@@ -1,0 +1,1 @@
+"""Makes a release: version, changelog, list of components, notes and tag (docs/release.md)."""
