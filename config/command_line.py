@@ -15,11 +15,11 @@ from django.db import DataError, OperationalError
 from structlog.contextvars import bound_contextvars
 
 from config.api.errors import ApiError
-from config.api.json import dumps
 from config.checks import TAG
 from config.database.columns import ACTOR_LENGTH
 from config.database.sealing import CannotOpen
 from config.inputs import InputProblem, one_line
+from config.json_output import dumps
 
 
 class ServiceCommand(BaseCommand):

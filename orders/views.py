@@ -10,10 +10,11 @@ from accounts.authentication import caller
 from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ErrorCode
-from config.api.json import JSON_MEDIA_TYPE, dumps
+from config.api.json import JSON_MEDIA_TYPE
 from config.api.openapi import REPLAY_HEADER, answers, page_parameters, page_schema
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
+from config.json_output import dumps
 from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import (
     KEY_HEADER,

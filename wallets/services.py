@@ -12,7 +12,6 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import Account
 from config.api.errors import OrderRefused, order_refused
-from config.api.json import money_text
 from config.database.columns import (
     BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,
@@ -21,6 +20,7 @@ from config.database.columns import (
 )
 from config.database.functions import refusals
 from config.inputs import InputProblem, clean_text
+from config.json_output import money_text
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
 
 # What the ledger says about a refund or credit that it refuses (wallets/sql/paid_back.sql).

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from config.api.errors import ApiError
-from config.api.json import dumps
+from config.json_output import dumps
 
 
 def success(data: Any) -> dict[str, Any]:

@@ -1,49 +1,21 @@
-"""Renders JSON with exact decimals and parses JSON request bodies strictly."""
+"""How Django REST framework renders JSON responses and parses JSON bodies, which is strictly."""
 
 import json
 from decimal import Decimal, InvalidOperation
 from typing import IO, Any, NoReturn
 
-import orjson
-from django.utils.functional import Promise
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from config.api.errors import ValidationFailed
+from config.json_output import dumps
 
 JSON_MEDIA_TYPE = "application/json"
 MAX_DEPTH = 32  # a purchase has two levels
 # Set in the WSGI environment when Content-Length is not the length of the body (chunked bodies).
 LENGTH_IS_A_LIMIT = "voucher.length_is_a_limit"
-
-
-def dumps(value: Any) -> bytes:
-    """Encodes as UTF-8 JSON. A Decimal becomes an exact JSON number; a time in UTC ends with Z.
-
-    Raises TypeError for a value without a JSON form.
-    """
-    return orjson.dumps(value, default=_encode, option=orjson.OPT_UTC_Z)
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return orjson.Fragment(money_text(value))
-    if isinstance(value, Promise | str):  # lazy translations and enum members
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def money_text(amount: Decimal) -> str:
-    """The amount with at least two decimals and no other trailing zeros: `9.99`, `0.0725`, `5.00`.
-
-    The text is exact and has no exponent. Raises ValueError for NaN and infinity.
-    """
-    if not amount.is_finite():
-        raise ValueError("not a finite amount")
-    whole, _, decimals = format(amount, "f").partition(".")
-    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
 
 
 class ExactJSONRenderer(BaseRenderer):

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
-from config.api.json import dumps, money_text
+from config.json_output import dumps, money_text
 from wallets.models import LedgerEntry
 from wallets.selectors import StatementLine, read_in_chunks
 

@@ -13,8 +13,9 @@ from rest_framework.request import Request
 
 from catalogue.reference_format import is_reference
 from config.api.errors import ValidationFailed
-from config.api.json import dumps, money_text, parse_object
+from config.api.json import parse_object
 from config.api.pagination import MAX_PAGE, read_page
+from config.json_output import dumps, money_text
 from idempotency.services import fingerprint
 from tests.answers import read_json
 

@@ -4,8 +4,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandError
 
-from config.api.json import dumps
 from config.command_line import ServiceCommand
+from config.json_output import dumps
 from config.version import log_start
 from operators.telegram.bot_health import SECONDS, read_health
 
