@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections
 from django_otp.oath import totp
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -37,13 +38,16 @@ def find_browser() -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Opens a browser with a new profile."""
+    """Starts a browser. `new_context` of it has its own cookies and cache."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
+            connections.close_all()  # the ORM opened them beside Playwright's event loop
 
 
 def sign_in(page: Page, username: str) -> None:

@@ -10,11 +10,12 @@ import pytest
 import pytest_django
 from django.core.cache import cache, caches
 from django.test import override_settings
+from playwright.sync_api import Browser
 
 from bench.load import find_wrk
 from config.database.key_ring import key_ring
 from tests.answers import CheckedClient
-from tests.browsing import find_browser
+from tests.browsing import find_browser, open_browser
 from tests.factories import Merchant, make_merchant
 from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
@@ -121,6 +122,20 @@ def live(django_db_setup: None) -> Iterator[LiveServer]:
     """A running web server, for tests that commit (`transaction=True`) and do not stop it."""
     with live_server(workers=1) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def _running_chromium(django_db_setup: None) -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def chromium(_running_chromium: Browser) -> Iterator[Browser]:
+    """A browser, started once for each module. Its pages and cookies last for one test."""
+    yield _running_chromium
+    for context in _running_chromium.contexts:
+        context.close()
 
 
 @pytest.fixture

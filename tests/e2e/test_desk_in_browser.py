@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connections
 from playwright.sync_api import Browser, Page, expect
 
 from embedded.commands import CELERY
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.browsing import PASSWORD, sign_in
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
     Merchant,
@@ -37,15 +36,15 @@ pytestmark = [
 QUEUE = "/admin/topups/fulfilment/"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def broker() -> str:
     """The URL of a broker that no other test uses."""
     number = 2 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 14
     return os.environ["CELERY_BROKER_URL"].rpartition("/")[0] + f"/{number}"
 
 
-@pytest.fixture
-def server(broker: str) -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, broker: str) -> Iterator[LiveServer]:
     with live_server({"CELERY_BROKER_URL": broker, "DESK_REFRESH_SECONDS": "1"}) as server:
         yield server
 
@@ -76,15 +75,8 @@ def product(transactional_db: None) -> TopUpProduct:
 
 
 @pytest.fixture
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
-        connections.close_all()  # closes the connections of the ORM in this thread
-
-
-@pytest.fixture
-def page(server: LiveServer, browser: Browser) -> Page:
-    return page_of("olga", server, browser)
+def page(server: LiveServer, chromium: Browser) -> Page:
+    return page_of("olga", server, chromium)
 
 
 @pytest.fixture
@@ -153,10 +145,10 @@ def test_one_order_is_delivered_and_another_refunded(
 
 
 def test_one_of_two_concurrent_claims_wins(
-    server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, browser: Browser
+    server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, chromium: Browser
 ) -> None:
     reference = buy_topup(merchant, product, fields={"1": "eu"})
-    pages = {"olga": page, "ben": page_of("ben", server, browser)}
+    pages = {"olga": page, "ben": page_of("ben", server, chromium)}
     for each in pages.values():
         each.goto(QUEUE)
         each.get_by_role("link", name=reference).click()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -10,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.core import mail
-from django.db import connections
 from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
@@ -19,7 +17,7 @@ from accounts.models import Account, ApiKey
 from merchants.email.sending import sweep_emails
 from merchants.models import Role
 from merchants.people.invitations import invite_person
-from tests.browsing import PASSWORD, open_browser
+from tests.browsing import PASSWORD
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -47,13 +45,6 @@ PAGES = [
     "docs_topups",
     "docs_abandoned",
 ]
-
-
-@pytest.fixture
-def chromium() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
-        connections.close_all()  # closes the connections of the ORM in this thread
 
 
 class Visitor:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
+from playwright.sync_api import Browser
 
 from embedded.environment import PROJECT
-from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.browsing import PASSWORD, sign_in
 from tests.live import LiveServer, live_server
 from tests.operators.back_office import make_staff
 
@@ -83,26 +84,25 @@ def test_without_static_root_names_are_plain(live: LiveServer) -> None:
 
 
 @pytest.mark.browser
-def test_pages_work_in_a_browser(server: LiveServer) -> None:
+def test_pages_work_in_a_browser(server: LiveServer, chromium: Browser) -> None:
     """Every file that the pages, their styles and their scripts load exists."""
     staff = make_staff("catalogue.view_product", "orders.view_order")
     staff.set_password(PASSWORD)
     staff.save()
-    with open_browser() as browser:
-        page = browser.new_page(base_url=server.base_url)
-        failed: list[str] = []
-        loaded: list[str] = []
-        page.on("pageerror", lambda error: failed.append(str(error)))
-        page.on(
-            "response",
-            lambda answer: (failed if answer.status >= 400 else loaded).append(answer.url),
-        )
-        page.goto("/merchant/sign-in/", wait_until="networkidle")
-        page.goto("/docs/", wait_until="networkidle")
-        page.wait_for_selector(".opblock")
-        sign_in(page, staff.username)
-        for path in ("/admin/", "/admin/orders/order/", "/admin/catalogue/product/"):
-            page.goto(path, wait_until="networkidle")
+    page = chromium.new_page(base_url=server.base_url)
+    failed: list[str] = []
+    loaded: list[str] = []
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    page.on(
+        "response",
+        lambda answer: (failed if answer.status >= 400 else loaded).append(answer.url),
+    )
+    page.goto("/merchant/sign-in/", wait_until="networkidle")
+    page.goto("/docs/", wait_until="networkidle")
+    page.wait_for_selector(".opblock")
+    sign_in(page, staff.username)
+    for path in ("/admin/", "/admin/orders/order/", "/admin/catalogue/product/"):
+        page.goto(path, wait_until="networkidle")
     assert failed == []
     assert any(name.endswith(".woff2") for name in loaded)
     assert all(HASHED.search(one) for one in loaded if "/static/" in one)

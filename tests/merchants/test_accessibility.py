@@ -4,16 +4,13 @@ Axe checks the light and the dark theme, because their colours differ.
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from django.db import connections
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from tests.browsing import open_browser
 from tests.live import LiveServer
 from tests.merchants.people import browser_of, make_member
 from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
@@ -32,15 +29,13 @@ axe = Axe()
 
 
 @pytest.fixture(params=LOOKS)
-def page(request: pytest.FixtureRequest, live: LiveServer) -> Iterator[Page]:
+def page(request: pytest.FixtureRequest, live: LiveServer, chromium: Browser) -> Page:
     """A page in one theme and size. Errors and warnings of the browser go to COMPLAINTS."""
-    with open_browser() as browser:
-        page = browser.new_page(base_url=live.base_url, **LOOKS[request.param])
-        page.on("console", complain)
-        page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
-        COMPLAINTS.clear()
-        yield page
-        connections.close_all()  # the ORM opened them beside Playwright's event loop
+    page = chromium.new_page(base_url=live.base_url, **LOOKS[request.param])
+    page.on("console", complain)
+    page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
+    COMPLAINTS.clear()
+    return page
 
 
 COMPLAINTS: list[str] = []
