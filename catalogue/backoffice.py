@@ -18,13 +18,13 @@ CHECKS = [
     Check(
         "a shelf counts the codes it holds",
         """
-        SELECT format('shelf %s counts %s codes and holds %s',
-                      shelf.id, available_stock, coalesce(unsold, 0))
+        SELECT format('shelf %s counts %s codes and has %s in stock',
+                      shelf.id, available_stock, coalesce(in_stock, 0))
           FROM catalogue_shelf AS shelf
-          LEFT JOIN (SELECT shelf_id, count(*) AS unsold FROM catalogue_vouchercode
-                      WHERE order_id IS NULL GROUP BY shelf_id) AS codes
+          LEFT JOIN (SELECT shelf_id, count(*) AS in_stock FROM catalogue_vouchercode
+                      WHERE order_id IS NULL AND hold_id IS NULL GROUP BY shelf_id) AS codes
                  ON shelf_id = shelf.id
-         WHERE available_stock <> coalesce(unsold, 0)
+         WHERE available_stock <> coalesce(in_stock, 0)
         """,
     ),
     Check(
@@ -64,6 +64,7 @@ BACK_OFFICE = BackOffice(
     triggers=[
         "catalogue_code_is_sold_once",
         "catalogue_codes_are_kept",
+        "catalogue_held_code_is_kept",
         "catalogue_price_history_is_append_only",
         "catalogue_price_history_is_kept",
         "catalogue_price_is_remembered",
@@ -71,8 +72,10 @@ BACK_OFFICE = BackOffice(
         "catalogue_shelf_stays",
         "catalogue_sold_code_is_kept",
         "catalogue_variation_has_a_shelf",
+        "catalogue_void_code_stays_void",
+        "catalogue_void_hold_stays_void",
     ],
-    constraints=["catalogue_shelf_variation_of_product"],
+    constraints=["catalogue_shelf_variation_of_product", "catalogue_vouchercode_hold_fk"],
     counted={"codes": "catalogue_vouchercode", "shelves": "catalogue_shelf"},
     sealed=[
         Sealed(

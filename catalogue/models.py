@@ -19,6 +19,7 @@ from config.database.columns import (
     MONEY_DECIMALS,
     MONEY_DIGITS,
     NAME_LENGTH,
+    NOTE_LENGTH,
     validate_currency,
 )
 
@@ -97,8 +98,8 @@ class Variation(models.Model):
 class Shelf(models.Model):
     """What is sold from: a product's own shelf (no variation) or the shelf of a variation.
 
-    `available_stock` counts the unsold codes. Every transaction that adds or takes codes changes it
-    by the same number; `reconcile` compares the two.
+    `available_stock` counts the codes in stock. Every transaction that adds, takes or holds codes
+    changes it by the same number; `reconcile` compares the two.
     """
 
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="shelves")
@@ -164,14 +165,32 @@ class PriceChange(models.Model):
         return f"price change {self.pk}"
 
 
+class CodeHold(models.Model):
+    """Codes that are kept from sale together, for one reason (catalogue/holds.py).
+
+    A held code can be released and sold. The codes of a voided hold are void: never sold.
+    """
+
+    reason = models.CharField(max_length=NOTE_LENGTH)
+    held_at = models.DateTimeField(db_default=Now(), editable=False)
+    held_by = models.CharField(max_length=ACTOR_LENGTH)
+    voided_at = models.DateTimeField(null=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"hold {self.pk}"
+
+
 class VoucherCode(models.Model):
     """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.codes`).
 
     `digest` is unique, so the same code cannot be stored twice. It also names the row to which
     `sealed` is bound.
 
-    Codes of a shelf are sold by ascending `position`, through an index that holds only unsold
-    codes. Ordered by the primary key, a purchase might walk past every code ever sold.
+    A code has one state: in stock (no order, no hold), sold (an order), held (a hold) or void (a
+    voided hold). Only a code in stock can be sold.
+
+    Codes of a shelf are sold by ascending `position`, through an index that holds only codes in
+    stock. Ordered by the primary key, a purchase might walk past every code ever sold.
 
     `order_id` names the order that took the code. A code has one such column, so it cannot be on
     two orders. The app `orders` adds the foreign key (orders/sql/constraints.sql).
@@ -182,15 +201,33 @@ class VoucherCode(models.Model):
     sealed = models.BinaryField()
     digest = models.BinaryField(unique=True)
     order_id = models.BigIntegerField(null=True, editable=False)
+    hold = models.ForeignKey(
+        CodeHold,
+        on_delete=models.PROTECT,
+        null=True,
+        editable=False,
+        related_name="codes",
+        db_index=False,
+    )
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         permissions = [("reveal_vouchercode", "Can see a voucher code in clear text")]
+        constraints = [
+            models.CheckConstraint(
+                name="catalogue_code_sold_is_not_held", condition=Q(order_id=None) | Q(hold=None)
+            ),
+        ]
         indexes = [
             models.Index(
-                name="catalogue_code_unsold",
+                name="catalogue_code_in_stock",
                 fields=["shelf", "position"],
-                condition=Q(order_id=None),
+                condition=Q(order_id=None, hold=None),
+            ),
+            models.Index(
+                name="catalogue_code_of_hold",
+                fields=["hold"],
+                condition=Q(hold__isnull=False),
             ),
             models.Index(
                 name="catalogue_code_of_order",

@@ -96,12 +96,13 @@ def configure(config: dict[str, Any]) -> None:
     )
 
 
-def request_logger(
-    *, level: str, secrets: Sequence[str] = ()
+def direct_logger(
+    name: str, *, level: str, secrets: Sequence[str] = ()
 ) -> structlog.typing.FilteringBoundLogger:
-    """The logger of the request log. It writes to stderr itself, without the standard library.
+    """A logger that writes to stderr itself, without the standard library, for the request log and
+    the purchase log.
 
-    The request log writes one line per request, and a line through the standard library takes twice
+    They write one line per request or purchase, and a line through the standard library takes twice
     as long (docs/decisions/0016-own-request-log.md). The lines quote no database errors and need no
     `drop_details`. Writing raises OSError or ValueError when stderr cannot be written; the caller
     handles both.
@@ -115,5 +116,5 @@ def request_logger(
             RedactingRenderer(secrets),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
-    ).bind(logger="config.requests")
+    ).bind(logger=name)
     return logger

@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from accounts.models import ApiClient
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
@@ -40,6 +41,7 @@ class Claim:
 
     client_id: int
     key: str
+    fingerprint: bytes
     record_id: int
     attempt: int
 
@@ -96,7 +98,7 @@ def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Rep
     )
     match row["outcome"]:
         case "claimed":
-            return Claim(client.pk, key, row["record_id"], row["attempt"])
+            return Claim(client.pk, key, fingerprint, row["record_id"], row["attempt"])
         case "replay":
             return Replay(body=open_response(row["response"], response_row(client.pk, key)))
         case "reused":
@@ -143,3 +145,33 @@ def released_on_refusal(claim: Claim) -> Iterator[None]:
         if refusal.code.status < 500:
             call("idempotency_release", claim.record_id, claim.attempt)
         raise
+
+
+def block_key(
+    *, client_id: int, key: str, fingerprint: bytes, reference: str, bought_at: datetime
+) -> None:
+    """Makes a retry of a purchase that a restore lost answer `request_abandoned` with `reference`,
+    and never buy again. Records of purchases that the database has stay as they are.
+
+    Its attempt is over, so the record shows an early start: nobody waits for it to end.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO idempotency_idempotencyrecord AS record
+                   (client_id, key, fingerprint, attempt, started_at, order_reference, bought_at)
+            VALUES (%(client)s, %(key)s, %(fingerprint)s, 1, 'epoch', %(reference)s,
+                    %(bought_at)s)
+            ON CONFLICT (client_id, key) DO UPDATE
+               SET started_at = 'epoch', order_reference = %(reference)s,
+                   bought_at = %(bought_at)s
+             WHERE record.order_reference IS NULL
+            """,
+            {
+                "client": client_id,
+                "key": key,
+                "fingerprint": fingerprint,
+                "reference": reference,
+                "bought_at": bought_at,
+            },
+        )

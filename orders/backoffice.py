@@ -102,6 +102,16 @@ CHECKS = [
            AND NOT EXISTS (SELECT FROM orders_order AS sale
                             WHERE sale.reference = record.order_reference
                               AND sale.client_id = record.client_id)
+           AND NOT EXISTS (SELECT FROM orders_lostpurchase AS lost
+                            WHERE lost.reference = record.order_reference
+                              AND lost.client_id = record.client_id)
+        """,
+    ),
+    Check(
+        "a lost purchase is not an order",
+        """
+        SELECT format('order %s exists and is recorded as a lost purchase', reference)
+          FROM orders_lostpurchase JOIN orders_order USING (reference)
         """,
     ),
     Check(

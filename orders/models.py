@@ -8,7 +8,7 @@ from django.db.models.functions import Mod, Now
 from django.db.models.lookups import Exact
 
 from accounts.models import ApiClient
-from catalogue.models import MAX_QUANTITY, Shelf
+from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
 from config.database.columns import (
     CURRENCY_LENGTH,
     MONEY_DECIMALS,
@@ -30,6 +30,25 @@ STATUS_OF_TOPUP = {
     FulfilmentStatus.COMPLETED: OrderStatus.COMPLETED,
     FulfilmentStatus.FAILED: OrderStatus.FAILED,
 }
+
+
+class LostPurchase(models.Model):
+    """A purchase that the purchase log names and that a restore of the database lost.
+
+    The merchant may have its codes, and no debit is booked. The command `hold_codes` records it
+    (orders/lost_purchases.py).
+    """
+
+    reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
+    client = models.ForeignKey(ApiClient, on_delete=models.PROTECT, related_name="+")
+    total_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
+    sold_at = models.DateTimeField()
+    hold = models.ForeignKey(CodeHold, on_delete=models.PROTECT, null=True, related_name="+")
+    found_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.reference
 
 
 class Order(models.Model):

@@ -22,6 +22,7 @@ from config.database.key_ring import key_ring
 from idempotency.services import Claim
 from orders.codes import order_secret
 from orders.models import OrderStatus
+from orders.purchase_log import log_purchase
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
@@ -62,7 +63,16 @@ def purchase_vouchers(
             key_ring().ids,
             order_secret(client_id=client.pk, reference=reference),
         )
-    stored = zip(order.pop("sealed_codes"), order.pop("digests"), strict=True)
+    digests = order.pop("digests")
+    log_purchase(
+        claim=claim,
+        reference=reference,
+        price=order["total_price"],
+        currency=order["currency"],
+        sold_at=order["created_at"],
+        digests=digests,
+    )
+    stored = zip(order.pop("sealed_codes"), digests, strict=True)
     return {
         **order,
         "reference": reference,
@@ -104,6 +114,13 @@ def purchase_topup(
             player_id,
             Jsonb(values),
         )
+    log_purchase(
+        claim=claim,
+        reference=reference,
+        price=order["unit_price"],
+        currency=order["currency"],
+        sold_at=order["created_at"],
+    )
     fulfilment_opened.send_robust(sender=Fulfilment, fulfilment_id=order["fulfilment_id"])
     return {
         "reference": reference,

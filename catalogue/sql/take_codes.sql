@@ -24,7 +24,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';
     END IF;
 
-    -- ORDER BY position, not id: only the index of unsold codes has that order. With id, the
+    -- ORDER BY position, not id: only the index of codes in stock has that order. With id, the
     -- planner may walk the primary key past every code ever sold. An array, not a join: the kept
     -- plan does not know that p_quantity is small, and might join by reading all codes
     -- (docs/decisions/0008-kept-plans.md).
@@ -33,7 +33,7 @@ BEGIN
            SET order_id = p_order
          WHERE id = ANY (ARRAY(
                    SELECT id FROM catalogue_vouchercode
-                    WHERE shelf_id = p_shelf AND order_id IS NULL
+                    WHERE shelf_id = p_shelf AND order_id IS NULL AND hold_id IS NULL
                     ORDER BY position
                     LIMIT p_quantity
                     FOR UPDATE

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -37,22 +37,26 @@ REVEAL = "catalogue.reveal_vouchercode"
 NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
 
 
-class SoldFilter(DropdownFilter):
-    title = "sold"
-    parameter_name = "sold"
+STATES = {
+    "in-stock": Q(order_id=None, hold=None),
+    "sold": Q(order_id__isnull=False),
+    "held": Q(hold__isnull=False, hold__voided_at=None),
+    "void": Q(hold__voided_at__isnull=False),
+}
+
+
+class StateFilter(DropdownFilter):
+    title = "state"
+    parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("no", "On the shelf"), ("yes", "Sold")]
+        return [(state, state.replace("-", " ").capitalize()) for state in STATES]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[VoucherCode]
     ) -> QuerySet[VoucherCode]:
-        match self.value():
-            case "no":
-                return queryset.filter(order_id=None)
-            case "yes":
-                return queryset.filter(order_id__isnull=False)
-        return queryset
+        chosen = STATES.get(self.value() or "")
+        return queryset if chosen is None else queryset.filter(chosen)
 
 
 class RevealingAdmin(RecordAdmin):
@@ -65,8 +69,8 @@ class RevealingAdmin(RecordAdmin):
 @admin.register(VoucherCode)
 class VoucherCodeAdmin(RevealingAdmin):
     list_display = ("id", "masked", "shelf", "state", "order", "imported_at")
-    list_filter = (SoldFilter, ("shelf", AutocompleteSelectFilter))
-    list_select_related = ("shelf__product", "shelf__variation__product")
+    list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
+    list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
     search_help_text = "ID of a code, or reference of the order that it was sold with"
     fields = ("id", "masked", "shelf", "state", "order", "imported_at", "trail")
@@ -91,9 +95,14 @@ class VoucherCodeAdmin(RevealingAdmin):
     def masked(self, code: VoucherCode) -> str:
         return MASK
 
-    @display(description="state", label={"sold": "info", "on the shelf": "success"})
+    @display(
+        description="state",
+        label={"sold": "info", "in stock": "success", "held": "warning", "void": "danger"},
+    )
     def state(self, code: VoucherCode) -> str:
-        return "on the shelf" if code.order_id is None else "sold"
+        if code.hold is not None:
+            return "void" if code.hold.voided_at else "held"
+        return "in stock" if code.order_id is None else "sold"
 
     @admin.display(description="order")
     def order(self, code: VoucherCode) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 from django.db import connection
 
+from config.database import key_ring
 from embedded.environment import DATABASE, Addresses
 from embedded.locks import FileLock
 from embedded.postgres import create_database, running_postgres
@@ -77,11 +78,13 @@ def durable_postgres() -> Iterator[DurablePostgres]:
 
 @contextmanager
 def django_uses(url: str) -> Iterator[None]:
-    """Points Django's connections at this URL; all threads share the settings."""
+    """Points Django's connections at this URL; all threads share the settings. Each database has
+    its own root secret, so the keys are checked again."""
     at = urlsplit(url)
     settings = connection.settings_dict
-    before = dict(settings)
+    before, rings = dict(settings), dict(key_ring._rings)
     connection.close()
+    key_ring._rings.clear()
     settings.update(
         HOST=at.hostname,
         PORT=at.port,
@@ -94,6 +97,8 @@ def django_uses(url: str) -> Iterator[None]:
     finally:
         connection.close()
         settings.update(before)
+        key_ring._rings.clear()
+        key_ring._rings.update(rings)
 
 
 def _children(parent: int) -> list[int]:

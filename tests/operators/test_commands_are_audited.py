@@ -60,6 +60,16 @@ def protected_user() -> str:
     return user.username
 
 
+def stocked(word: str) -> str:
+    make_product(codes=1)
+    return word
+
+
+def hold_all() -> int:
+    number: int = run("hold_codes", stocked("--all"))["hold"]
+    return number
+
+
 # The arguments of each command that changes something, and the record it leaves.
 COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "create_account": (lambda folder: ["Acme"], "audit"),
@@ -74,6 +84,9 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
         lambda folder: [failed_order(), "1", "--reference", "a", "--note", "x"],
         "ledger",
     ),
+    "hold_codes": (lambda folder: [stocked("--all")], "audit"),
+    "release_codes": (lambda folder: [hold_all()], "audit"),
+    "void_codes": (lambda folder: [hold_all()], "audit"),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),

@@ -90,6 +90,10 @@ DAMAGE = {
     "a stamped record names an order of its client": (
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X', bought_at = now()"
     ),
+    "a lost purchase is not an order": (
+        "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
+        " SELECT reference, client_id, total_price, currency, created_at FROM orders_order"
+    ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
     "each fulfilment marked refunded was paid back in full, and each refund is marked": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
@@ -209,6 +213,7 @@ MORE_DAMAGE = {
     ),
 }
 REPAIR = """
+    DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
     DELETE FROM wallets_ledgerentry AS entry USING wallets_ledgerentry AS older

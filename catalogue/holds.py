@@ -1,0 +1,96 @@
+"""Codes that must not be sold: held for a reason, then released or voided.
+
+Locks: the hold, then the shelves by id, then their codes. A purchase locks its shelf first, so it
+either sells a code before the hold, or never.
+"""
+
+from collections.abc import Sequence
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from audit.models import AuditAction
+from audit.services import record_action
+from catalogue.models import CodeHold, Shelf, VoucherCode
+from config.inputs import InputProblem, find_row
+
+
+def hold_codes(
+    *, digests: Sequence[bytes] | None = None, reason: str, held_by: str
+) -> tuple[CodeHold | None, int]:
+    """Holds the codes in stock with these digests, or every code in stock.
+
+    Returns the hold and the number of its codes, or None and 0 if none of them is in stock.
+    """
+    with transaction.atomic():
+        in_stock = VoucherCode.objects.filter(order_id=None, hold=None)
+        if digests is not None:
+            in_stock = in_stock.filter(digest__in=digests)
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 0")  # there may be millions of codes
+        _lock_shelves(in_stock)
+        if not in_stock.exists():
+            return None, 0
+        hold = CodeHold.objects.create(reason=reason, held_by=held_by)
+        number = in_stock.update(hold=hold)
+        _change_stock(hold, by=-1)
+        record_action(
+            actor=None, action=AuditAction.CODES_HELD, on=hold, note=f"Codes: {number}. {reason}"
+        )
+    return hold, number
+
+
+def release_hold(hold_id: int) -> int:
+    """Returns held codes to stock, at their old places; returns how many. Raises InputProblem for
+    an unknown or voided hold."""
+    with transaction.atomic():
+        hold = _open_hold(hold_id)
+        _lock_shelves(hold.codes.all())
+        _change_stock(hold, by=1)
+        number = hold.codes.update(hold=None)
+        record_action(
+            actor=None, action=AuditAction.CODES_RELEASED, on=hold, note=f"Codes: {number}"
+        )
+    return number
+
+
+def void_hold(hold_id: int) -> int:
+    """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
+    hold."""
+    with transaction.atomic():
+        hold = _open_hold(hold_id)
+        CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
+        number = hold.codes.count()
+        record_action(actor=None, action=AuditAction.CODES_VOIDED, on=hold, note=f"Codes: {number}")
+    return number
+
+
+def _open_hold(hold_id: int) -> CodeHold:
+    hold = find_row(CodeHold.objects.select_for_update(), hold_id)
+    if hold.voided_at is not None:
+        raise InputProblem(f"The codes of hold {hold.pk} are void. Nothing was changed.")
+    return hold
+
+
+def _lock_shelves(codes: QuerySet[VoucherCode]) -> None:
+    list(
+        Shelf.objects.filter(pk__in=codes.values("shelf"))
+        .order_by("pk")
+        .select_for_update(no_key=True)
+    )
+
+
+def _change_stock(hold: CodeHold, *, by: int) -> None:
+    """Adds `by` to the stock of a shelf for each of its codes in this hold."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE catalogue_shelf
+               SET available_stock = available_stock + %s * held.number
+              FROM (SELECT shelf_id, count(*) AS number FROM catalogue_vouchercode
+                     WHERE hold_id = %s GROUP BY shelf_id) AS held
+             WHERE id = held.shelf_id
+            """,
+            [by, hold.pk],
+        )

@@ -1,0 +1,63 @@
+import argparse
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.utils.dateparse import parse_datetime
+
+from catalogue.holds import hold_codes
+from config.command_line import JSONCommand, shell_actor
+from config.database.columns import NOTE_LENGTH
+from config.inputs import InputProblem, clean_text
+from orders.lost_purchases import hold_lost_purchases
+from orders.purchase_log import read_purchases
+
+DEFAULT_REASON = "Sold, and lost by a restore of the database"
+
+
+class Command(JSONCommand):
+    help = (
+        "After a restore: holds codes that may have been sold since a time. With --log, those of"
+        " purchases that the logs name and the database lacks; their keys never buy again. With"
+        " --all, every code in stock."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument(
+            "--log",
+            nargs="+",
+            type=Path,
+            metavar="FILE",
+            help="logs of all web processes; - reads standard input",
+        )
+        which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
+        parser.add_argument(
+            "--since",
+            type=moment,
+            metavar="TIME",
+            help="with --log: an earlier moment than the restored one, such as 2026-11-22T10:00Z",
+        )
+        parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        reason = clean_text(options["reason"], what="reason", max_length=NOTE_LENGTH)
+        if options["all"]:
+            hold, held = hold_codes(reason=reason, held_by=shell_actor())
+            return {"hold": hold.pk if hold else None, "codes_held": held}
+        if options["since"] is None:
+            raise InputProblem("--log needs --since.")
+        purchases = read_purchases(options["log"], since=options["since"])
+        return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
+
+
+def moment(text: str) -> datetime:
+    """A time with its zone; without one, nobody knows which hour is meant."""
+    try:
+        time = parse_datetime(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-22T10:00Z")
+    return time

@@ -1,0 +1,132 @@
+"""Codes that are held or void are not sold (catalogue/holds.py)."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from audit.models import AuditAction, AuditEntry
+from catalogue.holds import hold_codes, release_hold, void_hold
+from catalogue.models import CodeHold, Product, VoucherCode
+from config.inputs import InputProblem
+from tests.commands import refusal, run
+from tests.factories import make_merchant, make_product
+
+
+def digests(product: Product, number: int) -> list[bytes]:
+    codes = VoucherCode.objects.filter(shelf__product=product).order_by("position")
+    return [bytes(code.digest) for code in codes[:number]]
+
+
+def stock(product: Product) -> int:
+    return product.shelves.get().available_stock
+
+
+def hold(product: Product, number: int) -> CodeHold:
+    made, held = hold_codes(digests=digests(product, number), reason="test", held_by="shell:anna")
+    assert made is not None
+    assert held == number
+    return made
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_held_code_is_not_sold_and_a_released_one_is() -> None:
+    product, merchant = make_product(price="1.00", codes=3), make_merchant(balance="10.00")
+    first = hold(product, 2)
+    assert stock(product) == 1
+    assert merchant.buy(product_id=product.pk, quantity=2).status_code == 409
+    assert run("reconcile")["findings"] == []
+
+    assert run("release_codes", first.pk) == {"hold": first.pk, "released": 2}
+
+    assert stock(product) == 3
+    assert merchant.buy(product_id=product.pk, quantity=3).status_code == 201
+    assert run("reconcile")["findings"] == []
+    actions = AuditEntry.objects.filter(object_id=str(first.pk)).values_list("action", flat=True)
+    assert set(actions) == {AuditAction.CODES_HELD, AuditAction.CODES_RELEASED}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_void_codes_stay_void() -> None:
+    product = make_product(price="1.00", codes=3)
+    voided = hold(product, 2)
+    assert run("void_codes", voided.pk) == {"hold": voided.pk, "voided": 2}
+    assert f"hold {voided.pk} are void" in refusal("release_codes", voided.pk)
+    assert f"hold {voided.pk} are void" in refusal("void_codes", voided.pk)
+    assert "no code hold 0" in refusal("release_codes", 0)
+    assert stock(product) == 1
+    assert run("reconcile")["findings"] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("statement", "state"),
+    [
+        ("UPDATE catalogue_vouchercode SET order_id = 1 WHERE hold_id = %s", "held"),
+        ("DELETE FROM catalogue_vouchercode WHERE hold_id = %s", "held"),
+        ("UPDATE catalogue_vouchercode SET hold_id = NULL WHERE hold_id = %s", "void"),
+        ("UPDATE catalogue_codehold SET voided_at = NULL WHERE id = %s", "void"),
+        ("UPDATE catalogue_codehold SET reason = 'other' WHERE id = %s", "held"),
+    ],
+)
+def test_the_database_refuses(statement: str, state: str) -> None:
+    made = hold(make_product(codes=1), 1)
+    if state == "void":
+        void_hold(made.pk)
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, [made.pk])
+
+
+@pytest.mark.django_db
+def test_sold_codes_and_unknown_digests_are_not_held() -> None:
+    product, merchant = make_product(price="1.00", codes=1), make_merchant(balance="10.00")
+    merchant.buy(product_id=product.pk, quantity=1)
+    wanted = [*digests(product, 1), b"unknown"]
+    assert hold_codes(digests=wanted, reason="test", held_by="shell:anna") == (None, 0)
+    assert not CodeHold.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_in_stock_can_be_held() -> None:
+    product = make_product(price="1.00", codes=3)
+    answer = run("hold_codes", "--all")
+    assert stock(product) == 0
+    assert answer["codes_held"] == VoucherCode.objects.filter(hold=answer["hold"]).count() >= 3
+    assert run("reconcile")["findings"] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_purchases_and_holds_of_one_shelf_lose_no_code() -> None:
+    """Each code is either sold or held, whatever the order; nobody deadlocks."""
+    product, merchant = make_product(price="1.00", codes=30), make_merchant(balance="100.00")
+
+    def buy(number: int) -> int:
+        answer = merchant.buy(f"race-{number}", product_id=product.pk, quantity=1)
+        connection.close()
+        return int(answer.status_code)
+
+    def hold_and_release(number: int) -> int:
+        made, held = hold_codes(
+            digests=digests(product, 30), reason=f"race {number}", held_by="shell:anna"
+        )
+        if made and number % 2:
+            release_hold(made.pk)
+            held = 0
+        connection.close()
+        return held
+
+    with ThreadPoolExecutor(4) as pool:
+        bought = [pool.submit(buy, number) for number in range(20)]
+        holds = [pool.submit(hold_and_release, number) for number in range(4)]
+        sold = [each.result() for each in bought].count(201)
+        held = sum(each.result() for each in holds)
+    assert sold + held + stock(product) == 30
+    assert run("reconcile")["findings"] == []
+
+
+@pytest.mark.django_db
+def test_a_void_hold_is_refused_by_the_service() -> None:
+    made = hold(make_product(codes=1), 1)
+    void_hold(made.pk)
+    with pytest.raises(InputProblem, match="void"):
+        release_hold(made.pk)
