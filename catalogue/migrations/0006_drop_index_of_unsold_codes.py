@@ -1,7 +1,8 @@
 """The index of codes in stock replaces the index of unsold codes."""
 
-from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations
+
+from config.database.migrations import RemoveIndexConcurrently
 
 
 class Migration(migrations.Migration):

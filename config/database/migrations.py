@@ -76,13 +76,35 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
     ) -> None:
         self._ensure_not_in_transaction(schema_editor)
         with _without_timeouts(schema_editor):
-            valid = _index_is_valid(schema_editor, self.index.name)
+            valid = None
+            if not schema_editor.collect_sql:
+                valid = _index_is_valid(schema_editor, self.index.name)
             if valid:
                 return  # an earlier run was interrupted between the build and its record
             if valid is False:
                 name = schema_editor.quote_name(self.index.name)
                 schema_editor.execute(f"DROP INDEX CONCURRENTLY {name}")
             super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
+    """Drops an index while purchases go on. Needs a migration with `atomic = False`.
+
+    Django's operation of the same name would be cancelled by the service's timeouts: the drop waits
+    for every transaction that may use the index.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._ensure_not_in_transaction(schema_editor)
+        with _without_timeouts(schema_editor):
+            if schema_editor.collect_sql or _index_is_valid(schema_editor, self.name) is not None:
+                super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 @contextmanager
