@@ -46,6 +46,17 @@ def make_caller() -> ApiClient:
     return client
 
 
+def test_only_the_key_that_was_used_is_marked() -> None:
+    client = make_caller()
+    other = ApiKey.objects.get(prefix=make_key(client).split("_")[1])
+    client.key_prefix = client.keys.exclude(pk=other.pk).get().prefix
+    usage.note_use(client)
+    usage.write_use()
+    other.refresh_from_db()
+    assert other.last_used_at is None
+    assert client.keys.get(prefix=client.key_prefix).last_used_at is not None
+
+
 def test_a_new_day_starts_counting_again() -> None:
     client = make_caller()
     use(client, 3)

@@ -2,7 +2,10 @@
 
 import pytest
 
+from accounts.models import Account
 from catalogue.models import ReferenceLink
+from catalogue.reference_links import replace_references, unlink_reference
+from catalogue.selectors import references_of
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_merchant, make_product, make_variation
 from tests.neighbour import ours
@@ -115,3 +118,31 @@ def test_what_does_not_exist_is_named(merchant: Merchant) -> None:
         "link_reference", account, "a", product.pk, "--variation", other.pk
     )
     assert not ours(ReferenceLink).exists()
+
+
+def test_accounts_may_give_a_shelf_the_same_name_and_remove_only_their_own() -> None:
+    """The other account's link comes first and last, so that a mix-up shows either way."""
+    first, mine, last = (make_merchant().client.account_id for _ in range(3))
+    product = make_product()
+    shelf = product.shelves.get()
+    for account in (first, last):
+        run("link_reference", account, f"name of {account}", product.pk)
+
+    assert replace_references(account_id=mine, references={shelf.pk: f"name of {first}"}) == (1, 0)
+    assert replace_references(account_id=mine, references={shelf.pk: f"name of {last}"}) == (1, 0)
+
+    by_account = dict(shelf.references.values_list("account_id", "reference"))
+    assert by_account == {
+        first: f"name of {first}",
+        last: f"name of {last}",
+        mine: f"name of {last}",
+    }
+    for account, name in by_account.items():
+        assert references_of(Account.objects.get(pk=account), [shelf.pk]) == {shelf.pk: name}
+
+    for account in (mine, last):
+        removed = unlink_reference(account_id=account, product_id=product.pk)
+        assert removed is not None
+        assert removed.account_id == account
+    assert unlink_reference(account_id=mine, product_id=product.pk) is None
+    assert shelf.references.get().account_id == first

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import Merchant, make_merchant, make_product
+from tests.factories import Merchant, add_codes, make_merchant, make_product, own_shelf
 
 
 @pytest.mark.django_db(transaction=True)
@@ -26,3 +26,16 @@ def test_the_same_key_replays_the_same_bytes(merchant: Merchant) -> None:
 
     assert (again.status_code, again["Idempotent-Replay"]) == (201, "true")
     assert again.content == first.content
+
+
+def test_codes_are_sold_in_the_order_of_their_import(merchant: Merchant) -> None:
+    product = make_product()
+    imported = add_codes(own_shelf(product), 3)
+
+    bought = [
+        code["code"]
+        for quantity in (1, 2)
+        for code in merchant.buy(product_id=product.pk, quantity=quantity).json()["data"]["codes"]
+    ]
+
+    assert bought == imported
