@@ -54,7 +54,7 @@ class Sent:
 class Burst:
     """Four clients of two accounts, and three shelves with more codes than the clients buy."""
 
-    def __init__(self, server: LiveServer) -> None:
+    def __init__(self, server: LiveServer, *, codes: int = 2500) -> None:
         accounts = [make_account(balance="100000.00") for _ in range(2)]
         self.server = server
         self.merchants = [
@@ -64,7 +64,7 @@ class Burst:
         ]
         for merchant in self.merchants:
             merchant.http = server.http
-        self.products = [make_product(price="1.25", codes=2500).pk for _ in range(3)]
+        self.products = [make_product(price="1.25", codes=codes).pk for _ in range(3)]
         self.sent: list[Sent] = []
 
     @contextmanager

@@ -1,15 +1,12 @@
 """A real browser opens every back office page without an error or a policy violation."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.db import connections
 from django.urls import reverse
-from playwright.sync_api import ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from accounts.models import SecondFactor
 from catalogue.models import Product, VoucherCode
-from tests.browsing import PASSWORD, open_browser, sign_in
+from tests.browsing import PASSWORD, sign_in
 from tests.live import LiveServer
 from tests.operators.back_office import World, list_url, make_staff, shown_models, url
 from topups.models import Fulfilment, TopUpProduct
@@ -20,20 +17,18 @@ SECTIONS = shown_models()
 
 
 @pytest.fixture
-def page(live: LiveServer) -> Iterator[Page]:
+def page(live: LiveServer, chromium: Browser) -> Page:
     """A page of a superuser, in a service with one object of every kind."""
     World().grow(1)
     staff = make_staff(superuser=True)
     staff.set_password(PASSWORD)
     staff.save()
-    with open_browser() as browser:
-        page = browser.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
-        page.on("console", record_error)
-        page.on("pageerror", lambda error: ERRORS.append(str(error)))
-        ERRORS.clear()
-        sign_in(page, staff.username)
-        yield page
-        connections.close_all()  # closes the connections of the ORM in this thread
+    page = chromium.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
+    page.on("console", record_error)
+    page.on("pageerror", lambda error: ERRORS.append(str(error)))
+    ERRORS.clear()
+    sign_in(page, staff.username)
+    return page
 
 
 ERRORS: list[str] = []

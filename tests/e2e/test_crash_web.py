@@ -75,7 +75,7 @@ def test_sigterm_finishes_every_request() -> None:
     STOP_TIMEOUT exceeds --workers-kill-timeout.
     """
     with live_server(ENVIRONMENT) as server, ThreadPoolExecutor(200) as pool:
-        burst = Burst(server)
+        burst = Burst(server, codes=200)
         with holding_wallet(burst.merchants[0]) as wallet:
             answers = [burst.send_in_background(pool) for _ in range(12)]
             answers += send_until_both_workers_wait(burst, pool)
@@ -116,7 +116,7 @@ def outcome_after_kill(
         live_server(ENVIRONMENT, workers=1) as server,
         ThreadPoolExecutor(1) as pool,
     ):
-        burst = Burst(server)
+        burst = Burst(server, codes=200)
         with stopped(burst) as lock:
             answer = burst.send_in_background(pool)
             wait_for_waiting(1)

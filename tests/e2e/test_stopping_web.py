@@ -27,9 +27,9 @@ from tests.factories import Merchant, make_account, make_client, make_product
 from tests.live import HOST, database_url
 from tests.neighbour import ours
 
-STOPS = 20
+STOPS = int(os.environ.get("STRESS_STOPS", "8"))
 GRACE = 30.0  # seconds: --workers-kill-timeout kills what is left then, so no stop may need it
-PATIENCE = 90.0  # seconds: 20 starts on a busy machine
+PATIENCE = 90.0  # seconds: many starts on a busy machine
 CLIENTS = 6
 
 
@@ -104,7 +104,7 @@ class Load:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_twenty_stops_cut_off_no_request() -> None:
+def test_many_stops_cut_off_no_request() -> None:
     """Every second stop comes while the server starts, the others while it sells."""
     port = free_port()
     load = Load(port)

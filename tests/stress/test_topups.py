@@ -79,7 +79,7 @@ class Stress:
     def operate(self, number: int) -> None:
         """Makes random moves of random orders; many of the moves are refused."""
         chance = random.Random(SEED + 100 + number)
-        while not self.over.wait(chance.random() / 50):
+        while not self.over.wait(chance.random() / 10):
             with self.lock:
                 references = list(self.bought)
             if references:
@@ -114,7 +114,7 @@ class Stress:
         """Polls orders. Each response must be consistent, and must not undo an earlier one."""
         chance = random.Random(SEED + 200 + number)
         seen: dict[str, dict[str, Any]] = {}
-        while not self.over.wait(0.01):
+        while not self.over.wait(0.05):
             with self.lock:
                 if not self.bought:
                     continue

@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], object], what: str, timeout: float = TIME
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 class Broker:
