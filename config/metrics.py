@@ -3,7 +3,7 @@
 Counting costs about a microsecond: it only adds in memory. A thread of each web process and worker
 writes the sums every two seconds to files of METRICS_DIR, in prometheus-client's format, and the
 exporter of this host adds up all files (operators/exporter.py). prometheus-client's own counters
-cost ten times as much (docs/decisions/0039-metrics.md). A process that is killed loses what it
+cost several times as much (docs/decisions/0039-metrics.md). A process that is killed loses what it
 counted since it last wrote. Processes that do not call `keep_in_files` count for nobody.
 
 No label may hold a secret, the name of a person, or a text that a caller chose: each combination of
@@ -29,7 +29,8 @@ logger = structlog.get_logger(__name__)
 WRITTEN_EVERY_SECONDS = 2.0
 # In seconds. Most requests take milliseconds; a statement may take 20 seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, float("inf"))
-BOUNDS = [floatToGoString(bound) for bound in BUCKETS]  # as Prometheus writes them
+# As Prometheus writes them.
+BOUNDS = [floatToGoString(bound) for bound in BUCKETS]  # type: ignore[no-untyped-call]
 Labels = tuple[Any, ...]
 
 
@@ -222,7 +223,10 @@ def _allocate(path: Path, size: int) -> None:
     new = path.with_suffix(".new")
     file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.posix_fallocate(file, 0, size)
+        if sys.platform == "linux":
+            os.posix_fallocate(file, 0, size)
+        else:
+            os.ftruncate(file, size)
     finally:
         os.close(file)
     new.replace(path)
