@@ -76,6 +76,11 @@ def vouchers(world: World) -> Figures:
     return {"voucher purchases/s": rate}
 
 
+@subject("purchases/s without metrics")
+def unmetered(world: World) -> Figures:
+    return {"purchases/s without metrics": _purchases(world.unmetered(), "voucher", world)}
+
+
 @subject("FastAPI peer purchases/s")
 def fastapi(world: World) -> Figures:
     return {"FastAPI peer purchases/s": _purchases(world.peer("fastapi"), "voucher", world)}

@@ -42,6 +42,7 @@ from embedded.screen import Screen
 START_TIMEOUT = 60.0  # seconds
 ORDERS_TO_READ = 2000
 SERVICE = ("--interface=wsgi", "config.wsgi:application")
+UNMETERED = ("--interface=wsgi", "bench.peers.unmetered:application")
 PEERS = {
     "fastapi": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_peer:application"),
     "drf": ("--interface=wsgi", "bench.peers.drf_peer:application"),
@@ -125,6 +126,10 @@ class World:
         """The service on the database of this name."""
         return self._site(name, name, SERVICE, workers or self.workers)
 
+    def unmetered(self) -> Site:
+        """The service on the database `start`, without its metrics."""
+        return self._site("unmetered", "start", UNMETERED, self.workers)
+
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`."""
         return self._site(name, "peers", PEERS[name], self.workers)
@@ -194,6 +199,7 @@ class World:
                 **os.environ,
                 "DATABASE_URL": self.database(database),
                 "GRANIAN_WORKERS": str(workers),
+                "METRICS_DIR": str(self.folder / "metrics"),
             }
             if "--interface=wsgi" in program:
                 program = [f"--blocking-threads={self.threads}", *program]

@@ -12,7 +12,10 @@ from bench.subjects import SUBJECTS
 from bench.world import TINY
 from embedded.environment import PROJECT
 
-ONLY = ["floor", "drf", "replays", "order", "topups", "orders-far", "half-rate", "import"]
+ONLY = [
+    *("floor", "drf", "metrics", "replays", "order"),
+    *("topups", "orders-far", "half-rate", "import"),
+]
 
 
 @pytest.mark.wrk
