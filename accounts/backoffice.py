@@ -34,7 +34,7 @@ COMPONENTS = [
     Component(
         title="Cache",
         gauge="voucher_cache_up",
-        unit=Unit.COUNT,
+        unit=Unit.UP,
         amber=1,
         red=1,
         low_is_bad=True,

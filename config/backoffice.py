@@ -120,6 +120,7 @@ class Unit(StrEnum):
     COUNT = "count"
     SECONDS = "seconds"
     DAYS = "days"
+    UP = "up"  # 1 or 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from config.http.health import healthz, readyz
 from operators.admin import second_factor
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
+from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
 from operators.telegram.bot_health import readyz_bot
 from operators.worker_health import readyz_worker
@@ -21,6 +22,8 @@ urlpatterns = [
         admin.site.admin_view(second_factor.enrol),
         name="two_factor_enrol",
     ),
+    path("admin/system/", admin.site.admin_view(show_system), name="system"),
+    path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/password_change/", admin.site.admin_view(change_password)),
     path("admin/", entrance),  # replaces the admin's own index page

@@ -55,7 +55,10 @@ def application() -> WSGIApplication:
     settings.METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
     MultiProcessCollector(host, path=str(settings.METRICS_DIR))  # type: ignore[no-untyped-call]
     service.register(ServiceGauges())
-    pages = {"/metrics": make_wsgi_app(host), "/metrics/service": make_wsgi_app(service)}
+    pages: dict[str, WSGIApplication] = {
+        "/metrics": make_wsgi_app(host),
+        "/metrics/service": make_wsgi_app(service),
+    }
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         page = pages.get(environ.get("PATH_INFO", ""))

@@ -72,8 +72,8 @@ def _line(component: Component, reading: Reading | None) -> Line | None:
     for labels, value in reading.samples:
         named = dict(zip(reading.labels, labels, strict=True))
         if wanted <= named.items():
-            where = [text for name, text in named.items() if name not in component.labels]
-            values.append((value, where[-1] if where else ""))
+            others = [text for name, text in named.items() if name not in component.labels]
+            values.append((value, others[-1] if others else ""))
     if not values:
         return None
     value, where = min(values) if component.low_is_bad else max(values)

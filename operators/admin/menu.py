@@ -18,6 +18,7 @@ from config.backoffice import MenuEntry, Section
 from config.version import VERSION
 from operators.admin.base import staff_of
 from operators.admin.catalogue import LOW_STOCK
+from operators.admin.system_page import may_open
 from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
 from operators.models import ReconcileRun
@@ -63,11 +64,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         shown = [entry for entry in entries if entry.model in allowed]
         if section is Section.SYSTEM:
             shown += [_unnamed(model) for model in allowed if model not in named]
-        if shown:
+        opens_system = section is Section.SYSTEM and may_open(staff_of(request))
+        if shown or opens_system:
             links: list[dict[str, Any]] = [
                 {"title": entry.title, "icon": entry.icon, "link": _list_url(entry.model)}
                 for entry in shown
             ]
+            if opens_system:
+                page = {"title": "System", "icon": "monitor_heart", "link": reverse("system")}
+                links.insert(0, page)
             if section is Section.TOP_UPS and Fulfilment in allowed:
                 dashboard = reverse("admin:topups_fulfilment_dashboard")
                 if request.path == dashboard:  # its address begins with that of the queue

@@ -57,6 +57,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     for address in (
         reverse("admin:index"),
         reverse("admin:topups_fulfilment_dashboard"),
+        reverse("system"),
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
         url(code).replace("change/", "reveal/"),
         reverse("admin:password_change"),

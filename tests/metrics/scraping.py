@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from operators import exporter
+from operators import exporter, gauges
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -25,7 +25,7 @@ def scrape_host(folder: Path) -> Samples:
 
 def scrape_service() -> Samples:
     """The gauges of the service, read now."""
-    exporter.reader._kept.clear()
+    gauges.reader._kept.clear()
     return scrape("/metrics/service")
 
 

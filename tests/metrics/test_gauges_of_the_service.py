@@ -152,8 +152,8 @@ def test_a_sample_stands_for_all_orders_of_the_week(merchant: Merchant) -> None:
     product = make_product(codes=10, price="0.10")
     merchant.buy(product_id=product.pk, quantity=1)
     execute("SET LOCAL session_replication_role = replica")
-    columns = [f.column for f in Order._meta.concrete_fields if f.column not in ("id", "reference")]
-    names = ", ".join(columns)
+    columns = [str(field.column) for field in Order._meta.concrete_fields]
+    names = ", ".join(name for name in columns if name not in ("id", "reference"))
     execute(
         f"INSERT INTO orders_order (reference, {names})"
         f" SELECT 'R' || n, {names.replace('number', 'n + 10')}"
