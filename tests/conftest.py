@@ -36,6 +36,7 @@ PROGRAMS = {
     "history": has_history() or None,
     "node": shutil.which("node"),
     "pgbouncer": find_pgbouncer(),
+    "prometheus": shutil.which("prometheus") and shutil.which("promtool"),
     "rabbitmq": find_rabbitmq(),
     "wrk": find_wrk(),
 }
