@@ -42,6 +42,7 @@ COMPONENTS = [
         " Valkey, or correct REDIS_URL.",
         alert="VoucherCacheDown",
         model=ApiClient,
+        leads_to_list=False,
     )
 ]
 

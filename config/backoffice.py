@@ -129,7 +129,7 @@ class Component:
 
     The line is amber or red while the worst value of the gauge is above the limit, or below it if
     `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
-    of the gauge. Whoever may view `model` sees the line.
+    of the gauge. Whoever may view `model` sees the line, which leads to its list if `leads_to_list`.
     """
 
     title: str
@@ -142,6 +142,7 @@ class Component:
     model: type[Model]
     labels: Mapping[str, str] = field(default_factory=dict)
     low_is_bad: bool = False
+    leads_to_list: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
@@ -72,18 +72,27 @@ def _line(component: Component, reading: Reading | None) -> Line | None:
     for labels, value in reading.samples:
         named = dict(zip(reading.labels, labels, strict=True))
         if wanted <= named.items():
-            others = [text for name, text in named.items() if name not in component.labels]
-            values.append((value, others[-1] if others else ""))
+            values.append((value, _where(named, component)))
     if not values:
         return None
     value, where = min(values) if component.low_is_bad else max(values)
     return Line(component, judge(component, value), in_words(value, component.unit), where)
 
 
+def _where(named: Mapping[str, str], component: Component) -> str:
+    """What a value is about, such as the name of a product; empty if that is clear."""
+    if "product" in named:
+        return named["product"]
+    others = [name for name in named if name not in component.labels]
+    return ", ".join(f"{name.replace('_', ' ')} {named[name]}" for name in others)
+
+
 def in_words(value: float, unit: Unit) -> str:
-    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time."""
+    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for none."""
     if value == float("inf"):
         return "never"
+    if value == 0 and unit in (Unit.COUNT, Unit.SECONDS):
+        return "none"
     match unit:
         case Unit.SECONDS if value < 60:
             return f"{value:.0f} s"
@@ -92,6 +101,6 @@ def in_words(value: float, unit: Unit) -> str:
         case Unit.UP:
             return "answers" if value else "does not answer"
         case Unit.DAYS:
-            return f"{value:.1f} days"
+            return f"{value:.1f} days" if value else "sold out"
         case _:
             return f"{value:,.0f}"

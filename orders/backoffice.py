@@ -194,8 +194,8 @@ GAUGES = [
             "voucher_shelf_days_left": "Days until the shelf is sold out, at the pace of the last"
             " seven days; for shelves on sale that sold something."
         },
-        # At most 10,000 orders, evenly spaced by id, stand for all orders of the week. The pace of
-        # a service that is younger than a day counts as a day's.
+        # Of more than 10,000 orders in the week, 10,000 that are evenly spaced by id stand for all.
+        # The pace of a service that is younger than a day counts as a day's.
         f"""
         WITH week AS MATERIALIZED (
             SELECT {first_order_since("now() - interval '7 days'")} AS low,
@@ -205,12 +205,19 @@ GAUGES = [
                    greatest(1, extract(epoch FROM now() - created_at) / 86400) AS days
               FROM week JOIN LATERAL (SELECT created_at FROM orders_order
                                        WHERE id >= low ORDER BY id LIMIT 1) AS first ON true
-        ), sold AS (
-            SELECT shelf_id, sum(quantity) * step / days AS a_day
+        ), newest AS MATERIALIZED (
+            SELECT shelf_id, quantity FROM orders_order
+             WHERE id >= (SELECT low FROM week) ORDER BY id DESC LIMIT 10000
+        ), sales AS (
+            SELECT shelf_id, quantity FROM newest WHERE (SELECT count(*) < 10000 FROM newest)
+             UNION ALL
+            SELECT shelf_id, quantity * step
               FROM sample, generate_series(low, high, step) AS wanted
               JOIN orders_order AS sale ON sale.id = wanted
-             WHERE shelf_id IS NOT NULL
-             GROUP BY shelf_id, step, days
+             WHERE (SELECT count(*) = 10000 FROM newest)
+        ), sold AS (
+            SELECT shelf_id, sum(quantity) / (SELECT days FROM sample) AS a_day
+              FROM sales WHERE shelf_id IS NOT NULL GROUP BY shelf_id
         )
         SELECT shelf.id, product.name || coalesce(' / ' || variation.name, ''),
                available_stock / a_day
@@ -263,6 +270,7 @@ COMPONENTS = [
         advice="Rotate the encryption keys (docs/operate/rotate-keys.md).",
         alert="VoucherKeyWornOut",
         model=VoucherCode,
+        leads_to_list=False,
     ),
 ]
 

@@ -105,7 +105,7 @@ def _figure(reading: Reading) -> Figure:
 
 def _list_url(component: Component) -> str:
     """The page where the work is done; empty if the rows have no page."""
-    if component.model not in admin.site._registry:
+    if not component.leads_to_list or component.model not in admin.site._registry:
         return ""
     meta = component.model._meta
     return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")

@@ -139,7 +139,7 @@ def test_days_left_forget_what_is_older_than_a_week(merchant: Merchant) -> None:
     """Old orders are skipped by a binary search, with any gaps between their ids."""
     product = make_product(codes=100, price="0.10")
     merchant.buy(product_id=product.pk, quantity=60)
-    execute("SELECT setval('orders_order_id_seq', currval('orders_order_id_seq') + 12345)")
+    execute("SELECT setval('orders_order_id_seq', currval('orders_order_id_seq') + 1234567)")
     age("orders_order", "created_at", 8 * 86_400)
     merchant.buy(product_id=product.pk, quantity=20)
 
