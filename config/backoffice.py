@@ -129,7 +129,7 @@ class Component:
 
     The line is amber or red while the worst value of the gauge is above the limit, or below it if
     `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
-    of the gauge. Whoever may view `model` sees the line, which leads to its list if `leads_to_list`.
+    of the gauge. Whoever may view `model` sees the line; with `leads_to_list` it leads to the list.
     """
 
     title: str
