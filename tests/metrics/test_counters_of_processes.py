@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,13 @@ def _answers(server: LiveServer) -> bool:
         return server.http.get("/healthz").status_code == 200
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("settings_of", ["settings", "settings_api", "settings_pages"])
+def test_every_kind_of_web_process_counts_requests(settings_of: str) -> None:
+    first = import_module(f"config.{settings_of}").MIDDLEWARE[0]
+
+    assert first == "config.http.request_metrics.RequestMetricsMiddleware"
 
 
 @pytest.fixture
