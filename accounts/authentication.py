@@ -11,6 +11,9 @@ from accounts.keys import find_client
 from accounts.models import ApiClient
 from config.api.errors import ApiError, ErrorCode
 
+NO_BEARER = "Write `Bearer` and a space before the key: `Authorization: Bearer <API_KEY>`."
+CLIENT_OFF = "This client of your account is disabled; keys of its other clients still work."
+
 
 def caller(request: Request) -> ApiClient:
     """The authenticated client of an API request."""
@@ -29,11 +32,15 @@ class BearerAuthentication(BaseAuthentication):
         if header is None:
             raise ApiError(ErrorCode.MISSING_TOKEN)
         scheme, _, token = header.partition(" ")
-        client = find_client(token.strip()) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer":
+            raise ApiError(ErrorCode.INVALID_TOKEN, NO_BEARER)
+        client = find_client(token.strip())
         if client is None:
             raise ApiError(ErrorCode.INVALID_TOKEN)
-        if not client.enabled or (client.account is not None and not client.account.enabled):
+        if client.account is not None and not client.account.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED)
+        if not client.enabled:
+            raise ApiError(ErrorCode.CLIENT_DISABLED, CLIENT_OFF)
         if client.allowed_networks:
             address = client_address(request)
             if address is None or not is_within(address, client.allowed_networks):

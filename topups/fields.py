@@ -10,6 +10,7 @@ from config.inputs import is_blank
 from topups.models import FieldType
 
 NO_OPTIONS = "No value is valid, so this product cannot be bought: contact support."
+OPTIONS_SHOWN = 20  # in a message
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -66,16 +67,25 @@ def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | 
     """A sentence on the rule that the value breaks, or None. A value of None was not sent."""
     if field["required"] and field["type"] == FieldType.DROPDOWN and not field["options"]:
         return NO_OPTIONS
+    label = f"“{field['label']}”"
     if value is None:
-        return "This field is required." if field["required"] else None
+        return f"{label} is required." if field["required"] else None
     if field["type"] == FieldType.DROPDOWN:
         known = [option["value"] for option in field["options"]]
-        return None if value in known else "Send one of the option values of this field."
+        return None if value in known else f"{label} must be {_one_of(known)}."
     if value == player_id:
-        return "Send the player id only as `player_id`."
+        return f"Send the player id only as `player_id`, not as {label}."
     if field["type"] == FieldType.NUMBER and not _NUMBER.fullmatch(value):
-        return "Send a number as a string, such as `12` or `0.5`."
+        return f"{label} must be a number, sent as a string such as `12` or `0.5`."
     return None
+
+
+def _one_of(values: list[str]) -> str:
+    """The allowed values for a message; of many, the first ones."""
+    shown = ", ".join(f"`{value}`" for value in values[:OPTIONS_SHOWN])
+    if len(values) > OPTIONS_SHOWN:
+        return f"one of {len(values)} values: {shown}, … (all in `GET /topup-products`)"
+    return f"one of {shown}" if len(values) > 1 else shown
 
 
 def _read_field(field: dict[str, Any], value: str) -> dict[str, Any]:

@@ -141,7 +141,28 @@ def test_a_blank_required_field_is_refused(merchant: Merchant, type: str, blank:
 
     assert_refused(merchant, answer, 422, code="validation_failed")
     name = f"fields.{field.number}"
-    assert answer.json()["error"]["fields"] == {name: ["This field is required."]}
+    assert answer.json()["error"]["fields"] == {name: [f"“{field.label}” is required."]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["eu"], "must be `eu`."),
+        (["eu", "us"], "must be one of `eu`, `us`."),
+        ([f"s{n}" for n in range(30)], "must be one of 30 values: `s0`, `s1`,"),
+    ],
+)
+def test_a_wrong_option_lists_the_allowed_ones(
+    merchant: Merchant, options: list[str], message: str
+) -> None:
+    product = make_topup_product()
+    field = make_field(product, "dropdown", options=options)
+
+    answer = buy(merchant, product, fields={str(field.number): "x"})
+
+    (said,) = answer.json()["error"]["fields"][f"fields.{field.number}"]
+    assert f"“{field.label}” {message}" in said
+    assert len(said) < 400
 
 
 def test_a_value_is_kept_as_sent(merchant: Merchant) -> None:
