@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.models import Account
 from tests.answers import CheckedClient
 from tests.factories import Merchant, make_merchant
 
@@ -36,7 +37,6 @@ def test_a_disabled_client_and_a_disabled_account_are_told_apart() -> None:
     client, account = make_merchant(), make_merchant()
     client.client.enabled = False
     client.client.save()
-    account.client.account.enabled = False
-    account.client.account.save()
+    Account.objects.filter(pk=account.client.account_id).update(enabled=False)
     assert "This client of your account is disabled" in refused(client)
     assert refused(account) == "This account is disabled."
