@@ -1,0 +1,66 @@
+"""Whether the process of this container works: exit code 0, or 1 with one line on stderr.
+
+The web processes are asked over HTTP. The worker and the scheduler must have written a heartbeat
+(operators/heartbeats.py) within the last minute. Django is not loaded: that would cost a second of
+processor time for each check.
+"""
+
+import http.client
+import os
+import socket
+import sys
+from http import HTTPStatus
+from pathlib import Path
+
+import psycopg
+
+from config.env import StrictEnv
+
+PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start
+SECONDS = 5.0
+HEARTBEAT = """
+    SELECT 1 FROM operators_heartbeat
+    WHERE kind = %s AND host = %s AND beat_at > now() - interval '1 minute'
+"""
+
+
+def web_problem(path: str, port: int) -> str | None:
+    """What is wrong with the web server of this container; None if it responds with 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    hosts = StrictEnv().list("DJANGO_ALLOWED_HOSTS", default=["localhost"])
+    try:
+        connection.request("GET", path, headers={"Host": hosts[0].lstrip(".*") or "localhost"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return f"{path} does not respond: {type(error).__name__}"
+    return None if status == HTTPStatus.OK else f"{path} responded with {status}"
+
+
+def heartbeat_problem(kind: str) -> str | None:
+    """What is wrong with the worker or the scheduler of this container; None if it is alive."""
+    try:
+        with psycopg.connect(
+            StrictEnv().str("DATABASE_URL"), connect_timeout=int(SECONDS)
+        ) as connection:
+            row = connection.execute(HEARTBEAT, [kind, socket.gethostname()]).fetchone()
+    except psycopg.Error as error:
+        return f"the database does not respond: {type(error).__name__}"
+    return None if row else f"no heartbeat of {kind} within a minute"
+
+
+def problem() -> str | None:
+    """What is wrong with the process of this container; None if it works or is not a service."""
+    process = PROCESS.read_text().strip() if PROCESS.is_file() else ""
+    if process in ("api", "pages"):
+        return web_problem("/healthz", int(os.environ.get("PORT") or 8000))
+    if process == "metrics":
+        return web_problem("/metrics", int(os.environ.get("METRICS_PORT") or 9464))
+    if process in ("worker", "beat"):
+        return heartbeat_problem(process)
+    if process == "bot":
+        os.execvp("python3", ["python3", "/app/manage.py", "run_bot", "--check"])  # noqa: S606
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(problem())
