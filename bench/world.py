@@ -198,6 +198,7 @@ class World:
             environment = {
                 **os.environ,
                 "DATABASE_URL": self.database(database),
+                "DJANGO_SETTINGS_MODULE": "config.settings_api",  # the peers set their own
                 "GRANIAN_WORKERS": str(workers),
                 "METRICS_DIR": str(self.folder / "metrics"),
             }
