@@ -37,6 +37,6 @@ def test_a_disabled_client_and_a_disabled_account_are_told_apart() -> None:
     client, account = make_merchant(), make_merchant()
     client.client.enabled = False
     client.client.save()
-    Account.objects.filter(pk=account.client.account_id).update(enabled=False)
+    Account.objects.filter(clients=account.client).update(enabled=False)
     assert "This client of your account is disabled" in refused(client)
     assert refused(account) == "This account is disabled."

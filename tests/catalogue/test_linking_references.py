@@ -7,7 +7,7 @@ from catalogue.models import ReferenceLink
 from catalogue.reference_links import replace_references, unlink_reference
 from catalogue.selectors import references_of
 from tests.commands import refusal, run
-from tests.factories import Merchant, make_merchant, make_product, make_variation
+from tests.factories import Merchant, make_account, make_merchant, make_product, make_variation
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
@@ -122,14 +122,15 @@ def test_what_does_not_exist_is_named(merchant: Merchant) -> None:
 
 def test_accounts_may_give_a_shelf_the_same_name_and_remove_only_their_own() -> None:
     """The other account's link comes first and last, so that a mix-up shows either way."""
-    first, mine, last = (make_merchant().client.account_id for _ in range(3))
+    first, mine, last = (make_account().pk for _ in range(3))
     product = make_product()
     shelf = product.shelves.get()
     for account in (first, last):
         run("link_reference", account, f"name of {account}", product.pk)
 
-    assert replace_references(account_id=mine, references={shelf.pk: f"name of {first}"}) == (1, 0)
-    assert replace_references(account_id=mine, references={shelf.pk: f"name of {last}"}) == (1, 0)
+    for other in (last, first, last):
+        named = replace_references(account_id=mine, references={shelf.pk: f"name of {other}"})
+        assert named == (1, 0)
 
     by_account = dict(shelf.references.values_list("account_id", "reference"))
     assert by_account == {
