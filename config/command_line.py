@@ -28,7 +28,8 @@ class ServiceCommand(BaseCommand):
     Exit status 1: the command was refused or failed. Exit status 2: the arguments are not valid.
     """
 
-    requires_system_checks: tuple[str, ...] = (TAG,)  # what the web server and the workers check at their start
+    # What the web server and the workers check at their start.
+    requires_system_checks: tuple[str, ...] = (TAG,)
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
