@@ -20,6 +20,7 @@ from tests.factories import Merchant, make_merchant
 from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
 from tests.neighbour import settle_neighbour
+from tests.proxies.running import find_nginx
 from tests.scaling.pgbouncer import find_pgbouncer
 from tests.shortcuts import shortcuts
 from tests.tasks.rabbitmq import find_rabbitmq
@@ -34,10 +35,12 @@ _tests = itertools.count()
 PROGRAMS = {
     "browser": find_browser(),
     "history": has_history() or None,
+    "nginx": find_nginx(),
     "node": shutil.which("node"),
     "pgbouncer": find_pgbouncer(),
     "prometheus": shutil.which("prometheus") and shutil.which("promtool"),
     "rabbitmq": find_rabbitmq(),
+    "systemd": shutil.which("systemd-analyze"),
     "wrk": find_wrk(),
 }
 

@@ -1,0 +1,87 @@
+"""What a proxy says when the processes behind it fail, and that it sends a purchase only once."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from embedded.processes import free_port
+from tests.live import HOST
+from tests.proxies.running import PROXIES, Proxy, running_proxy
+
+pytestmark = pytest.mark.nginx
+
+ORDER = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+
+
+class Upstream:
+    """A process that reads requests, and closes the connection or never answers."""
+
+    def __init__(self) -> None:
+        self.silent = False
+        self.requests = 0
+        self._listener = socket.create_server((HOST, 0))
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def close(self) -> None:
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                received = b""
+                while b"\r\n\r\n{}" not in received and (part := connection.recv(65536)):
+                    received += part
+                self.requests += 1
+                if self.silent:
+                    self._open.append(connection)
+                else:
+                    connection.close()
+
+
+@pytest.fixture
+def upstreams() -> Iterator[list[Upstream]]:
+    upstreams = [Upstream(), Upstream()]
+    yield upstreams
+    for upstream in upstreams:
+        upstream.close()
+
+
+@pytest.fixture(params=PROXIES)
+def proxy(
+    request: pytest.FixtureRequest, upstreams: list[Upstream], tmp_path: Path
+) -> Iterator[Proxy]:
+    """A proxy in front of two API processes that fail, and of no process for pages."""
+    ports = [upstream.port for upstream in upstreams]
+    with running_proxy(request.param, api=ports, pages=free_port(), folder=tmp_path) as proxy:
+        yield proxy
+
+
+def test_a_failed_purchase_is_sent_once_and_answered_in_json(
+    proxy: Proxy, upstreams: list[Upstream]
+) -> None:
+    for silent, status in ((False, 502), (True, 504)):
+        for upstream in upstreams:
+            upstream.silent, upstream.requests = silent, 0
+        answer = proxy.ask("POST", "/api/v1/orders", ORDER, b"{}")
+
+        assert (answer.status, answer.headers["Content-Type"]) == (status, "application/json")
+        assert json.loads(answer.body).keys() == {"message"}
+        assert "send the same request again" in answer.json()["message"]
+        assert sum(upstream.requests for upstream in upstreams) == 1
+
+    answer = proxy.ask("GET", "/merchant/?secret=canary")
+    assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (502, "text/plain")
+    assert b"does not respond" in answer.body
