@@ -16,6 +16,7 @@ from bench.load import find_wrk
 from config.database.key_ring import key_ring
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
+from tests.deploy.engine import find_containers
 from tests.factories import Merchant, make_merchant
 from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
@@ -34,6 +35,7 @@ _tests = itertools.count()
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
+    "containers": find_containers(),
     "history": has_history() or None,
     "nginx": find_nginx(),
     "node": shutil.which("node"),

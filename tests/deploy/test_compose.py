@@ -1,0 +1,127 @@
+"""The image and compose.yaml, run for real: a code is bought through the proxy over TLS."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from tests.deploy import engine
+from tests.deploy.stack import Stack, documented_script, running_stack
+
+pytestmark = [
+    pytest.mark.containers,
+    pytest.mark.skipif(
+        not engine.user_namespaces(), reason="this machine does not allow user namespaces"
+    ),
+]
+SERVICES = ["api", "pages", "worker", "beat", "metrics"]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("deploy")) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def bought(stack: Stack) -> str:
+    """What the documented commands printed last: the response to the purchase."""
+    return stack.script(documented_script("Buy a first code")).stdout.splitlines()[-1]
+
+
+def test_a_newcomer_buys_a_code(bought: str) -> None:
+    response = json.loads(bought)
+    assert response["success"] is True
+    assert response["data"]["codes"] == [{"code": "STEAM-AAAA-0001", "pin_code": "1234"}]
+    assert response["data"]["total_price"] == 9.99
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_process_is_healthy(stack: Stack, service: str) -> None:
+    stack.wait(f"{service} is not healthy", lambda: stack.healthy(service))
+
+
+def test_a_health_check_notices_a_process_that_does_not_work(stack: Stack) -> None:
+    """A container that never wrote a heartbeat, or whose server does not listen."""
+    for service, process in (("metrics", "worker"), ("worker", "api")):
+        changed = f"import healthy; healthy.PROCESS.write_text('{process}')"
+        folder = "/app/deploy/container"
+        stack.inside(service, "sh", "-c", f'cd {folder} && python3 -c "{changed}"')
+        assert not stack.healthy(service)
+        stack.inside(service, "sh", "-c", f"echo {service} >/tmp/process")
+
+
+def test_requests_reach_the_kind_of_process_that_serves_them(stack: Stack) -> None:
+    assert stack.get("/api/v1/ping")[0] == 401
+    assert "<html" in stack.get("/merchant/sign-in/")[1]
+    status, page = stack.get("/admin/login/")
+    assert status == 200
+    hashed = page.partition("/static/")[2].partition('"')[0]
+    assert stack.get(f"/static/{hashed}")[0] == 200
+
+
+def test_metrics_are_collected_from_all_containers_and_are_not_public(
+    stack: Stack, bought: str
+) -> None:
+    def read(path: str) -> str:
+        url = f"http://127.0.0.1:{stack.ports['METRICS_PORT']}{path}"
+        with urllib.request.urlopen(url, timeout=30) as response:
+            return str(response.read().decode())
+
+    assert "voucher_database_up 1.0" in read("/metrics/service")
+    wanted = 'voucher_requests_total{method="POST",route="api/v1/orders",status="201"}'
+    stack.wait("the purchase was not counted", lambda: wanted in read("/metrics"))
+    assert stack.get("/metrics")[0] == 404
+
+
+def test_a_container_can_change_nothing(stack: Stack) -> None:
+    assert stack.inside("api", "id", "-u") == "10001"
+    lines = stack.inside("api", "cat", "/proc/1/status").splitlines()
+    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    assert {int(value, 16) for name, value in status.items() if name.startswith("Cap")} == {0}
+    assert status["NoNewPrivs"] == "1"
+    tried = stack.inside("api", "sh", "-c", "echo x >/app/x; echo x >/etc/x; echo $?", check=False)
+    assert tried == "2"
+
+
+def test_the_image_has_no_compiler_no_installer_and_no_files_of_developers(stack: Stack) -> None:
+    program = "for name in cc gcc g++ make pip pip3; do command -v $name || true; done"
+    assert stack.inside("api", "sh", "-c", program) == ""
+    assert not {"tests", "embedded", "bench", "var", ".git", ".venv"} & set(
+        stack.inside("api", "ls", "-A", "/app").split()
+    )
+
+
+def test_no_secret_is_in_the_environment_the_image_or_a_log(stack: Stack) -> None:
+    shown = engine.run("podman", "inspect", stack.container("api")).stdout + stack.logs()
+    shown += engine.run("podman", "history", "--no-trunc", "localhost/voucher").stdout
+    shown += stack.inside("api", "env")
+    for path in (stack.folder / "secrets").iterdir():
+        secret = path.read_text().strip()  # of valkey_config only the password is secret
+        assert not secret or path.name == "valkey_config" or secret not in shown, path.name
+
+
+def test_a_wrong_word_and_a_missing_secret_stop_a_container(stack: Stack) -> None:
+    def start(*arguments: str) -> tuple[int, str]:
+        command = ("podman", "run", "--rm", "--tmpfs=/tmp", "--read-only")
+        ended = engine.run(*command, *arguments, check=False)
+        return ended.returncode, ended.stderr
+
+    assert start("localhost/voucher", "serve")[0] == 64
+    missing = "--env=DATABASE_URL_FILE=/run/secrets/missing"
+    code, said = start(missing, "localhost/voucher", "api")
+    assert code != 0
+    assert "voucher.E009: DATABASE_URL_FILE names a file that cannot be read" in said
+
+
+def test_each_process_ends_when_it_is_asked_to(stack: Stack) -> None:
+    """Last, because it stops them. SIGTERM reaches the process itself, and ends it in time."""
+    names = [stack.container(service) for service in SERVICES]
+    began = time.monotonic()
+    engine.podman("stop", "--time=35", *names, timeout=200)
+    took = time.monotonic() - began
+    codes = engine.podman("inspect", "--format={{.State.ExitCode}}", *names).split()
+    assert dict(zip(SERVICES, codes, strict=True)) == dict.fromkeys(SERVICES, "0"), stack.logs()
+    assert took < 35 * len(SERVICES)
