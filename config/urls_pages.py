@@ -11,7 +11,7 @@ from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
 from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
-from operators.telegram.bot_health import readyz_bot
+from operators.telegram.bot_readiness import readyz_bot
 from operators.worker_health import readyz_worker
 
 urlpatterns = [

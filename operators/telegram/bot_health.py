@@ -1,18 +1,13 @@
 """Whether the bot is running: a heartbeat in the cache, which expires if it is not renewed.
 
-Reading it does not load python-telegram-bot.
+Reading it does not load python-telegram-bot. `manage.py` loads this module for every command.
 """
 
 import time
-from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse
-
-from config.api.envelope import json_response
-from config.api.views import get_only
 
 SECONDS = 60  # longer than one failed long poll and the next one
 
@@ -33,15 +28,3 @@ def read_health() -> dict[str, Any] | None:
     if sign is None:
         return None
     return {"mode": sign["mode"], "seconds_ago": max(0, round(time.time() - sign["at"]))}
-
-
-@get_only
-def readyz_bot(request: HttpRequest) -> HttpResponse:
-    """GET /readyz/bot: 200 while the bot reaches Telegram, otherwise 503."""
-    try:
-        health = read_health()
-    except Exception:  # the probe answers even without a cache
-        health = None
-    if health is None:
-        return json_response(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "unready"})
-    return json_response(HTTPStatus.OK, {"status": "ok", **health})
