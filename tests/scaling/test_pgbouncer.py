@@ -21,7 +21,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.live import live_server
+from tests.live import LiveServer, live_server
 from tests.merchants.ledger import book_many
 from tests.merchants.people import browser_of, make_member
 from tests.scaling.pgbouncer import pgbouncer
@@ -34,26 +34,32 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.pgbouncer]
 POOL = 2  # connections to PostgreSQL
 
 
-@pytest.fixture
-def pool(transactional_db: None) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def pool(django_db_setup: None) -> Iterator[str]:
     with pgbouncer(POOL) as url:
         yield url
 
 
-def test_one_key_and_the_last_codes_sell_once(pool: str) -> None:
+@pytest.fixture(scope="module")
+def server(pool: str) -> Iterator[LiveServer]:
+    """More processes than the pool has connections."""
+    with live_server({"DATABASE_URL": pool}, workers=4) as server:
+        yield server
+
+
+def test_one_key_and_the_last_codes_sell_once(server: LiveServer) -> None:
     merchant = make_merchant(balance="100.00", rate_limit_per_minute=100_000)
     product = make_product(price="1.00", codes=9)
-    with live_server({"DATABASE_URL": pool}, workers=4) as server:
-        callers = [Merchant(merchant.client, http=server.http) for _ in range(24)]
+    callers = [Merchant(merchant.client, http=server.http) for _ in range(24)]
 
-        def buy(number: int) -> str:
-            key = "one" if number % 2 else f"own-{number}"
-            return outcome(callers[number].buy(key, product_id=product.pk, quantity=1))
+    def buy(number: int) -> str:
+        key = "one" if number % 2 else f"own-{number}"
+        return outcome(callers[number].buy(key, product_id=product.pk, quantity=1))
 
-        told = Counter(race([partial(buy, number) for number in range(24)]))
-        again = Merchant(merchant.client, http=server.http).buy(
-            "one", product_id=product.pk, quantity=1
-        )
+    told = Counter(race([partial(buy, number) for number in range(24)]))
+    again = Merchant(merchant.client, http=server.http).buy(
+        "one", product_id=product.pk, quantity=1
+    )
 
     assert told["bought"] == 9
     assert told["bought"] + told["replayed"] + told["request_in_progress"] + told[
@@ -66,10 +72,10 @@ def test_one_key_and_the_last_codes_sell_once(pool: str) -> None:
 
 
 def test_a_rejected_top_up_is_refunded_by_a_worker(
-    pool: str, monkeypatch: pytest.MonkeyPatch
+    pool: str, server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merchant = make_merchant(balance="100.00")
-    with running_broker() as broker, live_server({"DATABASE_URL": pool}) as server:
+    with running_broker() as broker:
         monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
         with running_crew(broker.url, DATABASE_URL=pool) as crew:
             crew.worker()
@@ -95,17 +101,16 @@ def test_the_timeouts_come_from_the_role(pool: str) -> None:
             assert connection.execute(f"SHOW {name}".encode()).fetchone() == (expected,)
 
 
-def test_a_large_statement_is_downloaded_completely(pool: str) -> None:
+def test_a_large_statement_is_downloaded_completely(server: LiveServer) -> None:
     """Each chunk is a separate query, so a download needs no connection between two chunks."""
     account = make_account(balance="0")
     book_many(account, 40_000)
     browser = browser_of(make_member(account))
     cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
-    with live_server({"DATABASE_URL": pool}, workers=4) as server:
-        answer = server.http.get(
-            "/merchant/wallet/statement.json",
-            headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"},
-        )
+    answer = server.http.get(
+        "/merchant/wallet/statement.json",
+        headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"},
+    )
 
     assert answer.status_code == 200
     assert len(answer.json()["entries"]) == 40_000
