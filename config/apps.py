@@ -1,6 +1,9 @@
-"""Registers the system checks. The app has one model: the encryption keys."""
+"""Registers the system checks, and starts tracing. The app has one model: the encryption keys."""
 
 from django.apps import AppConfig
+from django.conf import settings
+
+from config.env import stop_start
 
 
 class ConfigConfig(AppConfig):
@@ -9,3 +12,16 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401, PLC0415  the import registers the checks
+
+        if settings.TRACES_URL:
+            _trace()
+
+
+def _trace() -> None:
+    try:
+        from config.tracing import start_tracing  # noqa: PLC0415  only if wanted
+    except ImportError:
+        stop_start(
+            "OTEL_EXPORTER_OTLP_ENDPOINT", "is set, but requirements/tracing.txt is not installed."
+        )
+    start_tracing()

@@ -54,8 +54,19 @@ class RedactingRenderer:
         return line
 
 
-def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]:
-    """The `logging` configuration for a level such as "INFO". `secrets` appear in no line."""
+def logging_config(
+    *,
+    level: str,
+    secrets: Sequence[str] = (),
+    report: structlog.typing.Processor | None = None,
+) -> dict[str, Any]:
+    """The `logging` configuration for a level such as "INFO". `secrets` appear in no line.
+
+    `report` receives each line while its exception is an object (config/error_reports.py).
+    """
+    processors = list(SHARED_PROCESSORS)
+    if report:
+        processors.insert(processors.index(structlog.processors.format_exc_info), report)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -63,7 +74,7 @@ def logging_config(*, level: str, secrets: Sequence[str] = ()) -> dict[str, Any]
             "json": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "processor": RedactingRenderer(secrets),
-                "foreign_pre_chain": SHARED_PROCESSORS,
+                "foreign_pre_chain": processors,
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
@@ -88,7 +99,7 @@ def configure(config: dict[str, Any]) -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *SHARED_PROCESSORS,
+            *config["formatters"]["json"]["foreign_pre_chain"],
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),

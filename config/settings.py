@@ -15,8 +15,10 @@ from django.urls import reverse_lazy
 
 from config.api.openapi_settings import OPENAPI_SETTINGS
 from config.env import StrictEnv
+from config.error_reports import error_reporter
 from config.logs import logging_config
 from config.schedule import beat_schedule
+from config.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -357,7 +359,14 @@ STORAGES = {
 # Logs: one JSON object per line (config/logs.py).
 LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
 LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
-LOGGING = logging_config(level=LOG_LEVEL, secrets=LOG_SECRETS)
+# Traces and error reports leave the process only where these name a receiver.
+TRACES_URL = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+SENTRY_DSN = env.str("SENTRY_DSN", "")
+LOGGING = logging_config(
+    level=LOG_LEVEL,
+    secrets=LOG_SECRETS,
+    report=error_reporter(SENTRY_DSN, release=f"voucher@{VERSION}"),
+)
 LOGGING_CONFIG = "config.logs.configure"
 
 # Back office.

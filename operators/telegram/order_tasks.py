@@ -1,6 +1,7 @@
 """Queues the task that shows an order in Telegram. Loads no models: API processes use it too."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 from django.conf import settings
 
@@ -16,4 +17,5 @@ def queue_order(*, fulfilment_id: int, **signal: object) -> None:
     A purchase or a move therefore never waits for the broker, not even for its half second.
     """
     if settings.TELEGRAM_BOT_TOKEN:
-        _queueing.submit(enqueue, "operators.tasks.show_order", fulfilment_id)
+        # The copied context has the id of the request, which the log lines of the task will have.
+        _queueing.submit(copy_context().run, enqueue, "operators.tasks.show_order", fulfilment_id)
