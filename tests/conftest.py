@@ -60,7 +60,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # Folders whose files take longest. They start first, or one process would end with a long file
 # while the others have nothing left to do.
-LONGEST_FIRST = ("e2e", "bench", "tasks", "telegram", "scaling", "stress", "operators", "merchants")
+LONGEST_FIRST = (
+    *("deploy", "e2e", "bench", "tasks", "telegram", "scaling", "stress", "operators", "merchants"),
+)
 
 
 def _rank(item: pytest.Item) -> int:
