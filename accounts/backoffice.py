@@ -6,6 +6,7 @@ from accounts.models import Account, ApiClient, factor_row, open_factor_key
 from config.backoffice import (
     BackOffice,
     Component,
+    Expiring,
     Gauges,
     MenuEntry,
     Sealed,
@@ -48,6 +49,21 @@ COMPONENTS = [
 
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
+    expiring=[
+        # What django-axes keeps of guesses and sign-ins; accounts/sign_in.py looks back 90 days.
+        Expiring(
+            kind="refused_passwords",
+            table="axes_accessattempt",
+            old="attempt_time < %(before)s",
+            days="sign_ins",
+        ),
+        Expiring(
+            kind="sign_ins",
+            table="axes_accesslog",
+            old="attempt_time < %(before)s",
+            days="sign_ins",
+        ),
+    ],
     sealed=[
         Sealed(
             kind="second_factors",

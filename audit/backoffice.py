@@ -1,9 +1,19 @@
 """What `audit` declares for the back office (config/backoffice.py)."""
 
 from audit.models import AuditEntry
-from config.backoffice import BackOffice, MenuEntry, Section
+from config.backoffice import BackOffice, Expiring, MenuEntry, Section
 
 BACK_OFFICE = BackOffice(
-    triggers=["audit_entry_is_append_only"],
+    triggers=["audit_entry_is_append_only", "audit_entry_is_kept"],
+    expiring=[
+        # Who looked, and who signed in. The trigger refuses every other entry.
+        Expiring(
+            kind="read_audit_entries",
+            table="audit_auditentry",
+            old="created_at < %(before)s AND action IN ('code_revealed', 'second_factor_refused',"
+            " 'sign_in_refused', 'signed_in', 'signed_out', 'telegram_refused')",
+            days="read_audit",
+        ),
+    ],
     menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy")],
 )

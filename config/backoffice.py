@@ -12,16 +12,7 @@ from typing import Any
 from django.db.models import Model
 
 from config.database.sealing import Context
-
-
-class StaffRole(StrEnum):
-    """The groups of staff. The value is the name of the Django group."""
-
-    OPERATOR = "Operator"
-    SENIOR_OPERATOR = "Senior operator"
-    FINANCE = "Finance"
-    CATALOGUE_MANAGER = "Catalogue manager"
-    PLATFORM_MANAGER = "Platform manager"
+from config.staff_roles import StaffRole as StaffRole  # noqa: PLC0414  others import it from here
 
 
 class Section(StrEnum):
@@ -146,6 +137,26 @@ class Component:
 
 
 @dataclass(frozen=True)
+class Expiring:
+    """Rows that `delete_old_data` deletes when they are old, or only empties.
+
+    kind: their name in the command's output.
+    table, key, start: the rows, their primary key, and a value before every key.
+    old: an SQL condition that holds for the rows that may go, with `%(before)s`, a moment.
+    days: the name in RETENTION_DAYS of how long they are kept.
+    emptied: the columns to set instead of deleting the row, as SQL; empty to delete it.
+    """
+
+    kind: str
+    table: str
+    old: str
+    days: str
+    key: str = "id"
+    start: int | str = 0
+    emptied: str = ""
+
+
+@dataclass(frozen=True)
 class BackOffice:
     """The declarations of one app. They may name tables of this app and of lower apps.
 
@@ -155,6 +166,7 @@ class BackOffice:
     triggers, constraints: names that must exist in the database besides those of the models.
     counted: the tables whose rows `reconcile` counts, by the name it prints.
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
+    expiring: what `delete_old_data` deletes, in this order.
     proofs: what else `reconcile --decrypt` checks.
     permissions: the permissions of each role, as `app.codename`.
     menu: the entries, in the order in which they are shown.
@@ -168,6 +180,7 @@ class BackOffice:
     constraints: Sequence[str] = ()
     counted: Mapping[str, str] = field(default_factory=dict)
     sealed: Sequence[Sealed] = ()
+    expiring: Sequence[Expiring] = ()
     proofs: Sequence[Proof] = ()
     permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
     menu: Sequence[MenuEntry] = ()

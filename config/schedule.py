@@ -11,7 +11,7 @@ _EXPIRES = {"expires": 300}
 def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
     """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds. Raises what `env`
     raises for a variable that is not a positive number."""
-    return {
+    schedule: dict[str, dict[str, Any]] = {
         "cleanup-idempotency": {
             "task": "idempotency.tasks.cleanup_idempotency",
             "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
@@ -44,3 +44,10 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
     }
+    if env.bool("RETENTION_NIGHTLY", False):
+        schedule["delete-old-data"] = {
+            "task": "operators.tasks.delete_old_data",
+            "schedule": 86_400,
+            "options": _EXPIRES,
+        }
+    return schedule

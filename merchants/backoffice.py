@@ -3,6 +3,7 @@
 from config.backoffice import (
     BackOffice,
     Component,
+    Expiring,
     Gauges,
     MenuEntry,
     Section,
@@ -41,6 +42,36 @@ BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
     triggers=["merchants_members_are_not_staff", "merchants_staff_are_not_members"],
+    expiring=[
+        Expiring(
+            kind="emails",
+            table="merchants_email",
+            old="sent_at < %(before)s OR given_up_at < %(before)s",
+            days="emails",
+        ),
+        Expiring(
+            kind="invitations",
+            table="merchants_invitation",
+            old="created_at < %(before)s AND expires_at < %(before)s",
+            days="invitations",
+        ),
+        Expiring(
+            kind="places_of_sessions",
+            table="merchants_membersession",
+            old="EXISTS (SELECT FROM django_session AS session"
+            " WHERE session.session_key = session_id AND session.expire_date < %(before)s)",
+            days="sessions",
+        ),
+        Expiring(
+            kind="sessions",
+            table="django_session",
+            old="expire_date < %(before)s AND NOT EXISTS (SELECT FROM merchants_membersession"
+            " WHERE session_id = session_key)",
+            days="sessions",
+            key="session_key",
+            start="",
+        ),
+    ],
     permissions={
         StaffRole.PLATFORM_MANAGER: [
             "merchants.add_invitation",

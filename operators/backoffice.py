@@ -6,6 +6,7 @@ from config.backoffice import (
     BackOffice,
     Check,
     Component,
+    Expiring,
     Gauges,
     MenuEntry,
     Section,
@@ -202,6 +203,20 @@ BACK_OFFICE = BackOffice(
     components=COMPONENTS,
     checks=CHECKS,
     warnings=WARNINGS,
+    expiring=[
+        Expiring(
+            kind="telegram_link_codes",
+            table="operators_telegramlinkcode",
+            old="expires_at < %(before)s",
+            days="sessions",
+        ),
+        Expiring(
+            kind="reconcile_runs",
+            table="operators_reconcilerun",
+            old="finished_at < %(before)s",
+            days="runs",
+        ),
+    ],
     permissions={
         StaffRole.SENIOR_OPERATOR: ANNOUNCEMENTS,
         StaffRole.FINANCE: RUNS,

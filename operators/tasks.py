@@ -7,7 +7,7 @@ server, which only queues these tasks, never loads it.
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
-from operators import heartbeats, nightly_reconcile
+from operators import heartbeats, nightly_reconcile, retention
 
 __all__ = ["heartbeats"]  # loaded with the tasks: it connects to Celery's signals
 
@@ -45,3 +45,10 @@ def reconcile_nightly() -> None:
     """Runs `reconcile` if last night's run is missing, and reports what it found to staff."""
     nightly_reconcile.run_if_due()
     nightly_reconcile.tell_telegram()
+
+
+# It may take minutes. Its message is acknowledged before the run: what a run leaves, the next does.
+@shared_task(acks_late=False, soft_time_limit=660, time_limit=690)
+def delete_old_data() -> None:
+    """Deletes what may go after its time, for at most ten minutes."""
+    retention.delete_old_data(apply=True, seconds=600)

@@ -6,6 +6,7 @@ from config.backoffice import (
     BackOffice,
     Check,
     Component,
+    Expiring,
     Gauges,
     MenuEntry,
     Section,
@@ -173,6 +174,17 @@ BACK_OFFICE = BackOffice(
     components=COMPONENTS,
     checks=CHECKS,
     warnings=WARNINGS,
+    expiring=[
+        # The order stays, and shows `deleted` as its player id (docs/decisions/0045-retention.md).
+        Expiring(
+            kind="player_ids",
+            table="topups_fulfilment",
+            old="closed_at < %(before)s AND (refund_due_at IS NULL OR refunded_at IS NOT NULL)"
+            " AND (player_id <> 'deleted' OR fields <> '[]')",
+            days="player_ids",
+            emptied="player_id = 'deleted', fields = '[]'",
+        ),
+    ],
     triggers=[
         "topups_ended_stays_ended",
         "topups_field_id_is_kept",

@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "append_only.sql": "2c9a72bf489cc2da112eeaad54f0e3eca18fd72af032c6250a93eeb3eab8e0e7",
+            "released/0002_append_only.sql": "2c9a72bf489cc2da112eeaad54f0e3eca18fd72af032c6250a93eeb3eab8e0e7",
         },
     )

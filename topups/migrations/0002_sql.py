@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             "offer.sql": "c8f8c714558459ee08b6e6838533abbe8eae1637327d37301ab2e7bb7bc6da18",
             "take_stock.sql": "2bebe6a7ecb8fe3248bc5115f6e5139d764cce582fd1948b46b497956d771c47",
             "open_fulfilment.sql": "a6dfeef65d6fca0d3c500d99a7dd104e0f8d9e664e457f0645b699c2b84f84f3",
-            "guards.sql": "39b602710a18b4f0f0535b5940c5705ee7e2be26405ae84b1089628bd2f4bf99",
+            "released/0002_guards.sql": "39b602710a18b4f0f0535b5940c5705ee7e2be26405ae84b1089628bd2f4bf99",
             "price_history.sql": "ec7e90dd24df99399ecf33c1cdb1ac5c0d8bdf07d119271c4c9505f4dcea52a9",
             "field_ids.sql": "121053f09d0b06a6b7ad44458ab6e932f31bcde52b1684544e2f69fffb598a24",
             "fields_of.sql": "78133e2bc1f6706a39dbbe65dd17a178cff692b28642543c12ab567b7ba5a8ca",

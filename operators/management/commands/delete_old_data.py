@@ -1,0 +1,26 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from config.command_line import JSONCommand
+from operators.retention import KINDS, delete_old_data
+
+
+class Command(JSONCommand):
+    help = (
+        "Counts what is older than its time (docs/operate/retention.md). With --apply, deletes it;"
+        " safe to interrupt and to run again."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--apply", action="store_true", help="delete, and do not only count")
+        parser.add_argument("--only", action="append", default=[], metavar="KIND", choices=KINDS)
+        parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        return delete_old_data(
+            apply=options["apply"],
+            kinds=options["only"],
+            seconds=options["seconds"],
+            report=lambda kind, rows: self.stderr.write(f"… {kind}: {rows}"),
+        )

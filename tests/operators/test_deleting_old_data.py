@@ -1,0 +1,256 @@
+"""`delete_old_data` deletes what may go after its time, and nothing else."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt, AccessLog
+from django.apps import apps
+from django.contrib.sessions.models import Session
+from django.db import Error, connection, transaction
+from django.utils import timezone
+
+from audit.models import AuditAction, AuditEntry
+from audit.services import record_action
+from catalogue.models import VoucherCode
+from embedded.environment import PROJECT
+from merchants.models import Email, EmailKind, Invitation, MemberSession, Role
+from operators.models import ReconcileRun, RunState, TelegramLinkCode
+from operators.reconcile import reconcile
+from operators.retention import EXPIRING, KINDS, delete_old_data
+from operators.tasks import delete_old_data as nightly
+from tests.commands import refusal, run
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_field,
+    make_operator,
+    make_topup_product,
+    move_now,
+)
+from tests.merchants.people import make_member
+from topups.models import Fulfilment, FulfilmentStatus
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+PAGE = (PROJECT / "docs" / "operate" / "retention.md").read_text()
+AGES = {"player_ids": 731, "emails": 91, "invitations": 366, "sessions": 2, "sign_ins": 91}
+AGES |= {"read_audit": 731, "runs": 366}
+
+
+def make_player_id(merchant: Merchant, ended: Any) -> None:
+    product = make_topup_product()
+    field = make_field(product)
+    reference = buy_topup(merchant, product, player_id="0077", fields={str(field.number): "me"})
+    if ended:
+        operator = make_operator()
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+        as_owner("UPDATE topups_fulfilment SET closed_at = %s WHERE order_reference = %s",
+                 [ended, reference])  # fmt: skip
+
+
+def as_owner(sql: str, values: Any = None) -> None:
+    """Changes the past, which the triggers forbid."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        try:
+            cursor.execute(sql, values)
+        finally:
+            cursor.execute("SET session_replication_role = origin")
+
+
+def make_email(merchant: Merchant, when: Any) -> None:
+    Email.objects.create(kind=EmailKind.CHANGE, to="a@b.example", sent_at=when)
+
+
+def make_invitation(merchant: Merchant, when: Any) -> None:
+    account = merchant.client.account
+    assert account is not None
+    Invitation.objects.create(
+        account=account,
+        email=f"{when}@b.example"[:60].replace(" ", ""),
+        role=Role.VIEWER,
+        invited_by=make_operator().user,
+        created_at=when or timezone.now(),
+        expires_at=when or timezone.now() + timedelta(days=7),
+    )
+
+
+def make_session(merchant: Merchant, when: Any) -> None:
+    ends = when or timezone.now() + timedelta(hours=1)
+    member = make_member(make_account())
+    for key in (f"of a member {when}", f"of staff {when}"):
+        session = Session.objects.create(session_key=key[:40], session_data="", expire_date=ends)
+        if "member" in key:
+            MemberSession.objects.create(session=session, user=member.user)
+
+
+def make_sign_in(merchant: Merchant, when: Any) -> None:
+    name = f"anna {when}"
+    AccessAttempt.objects.create(username=name, failures_since_start=1)
+    AccessLog.objects.create(username=name)
+    for model in (AccessAttempt, AccessLog):
+        model.objects.filter(username=name).update(attempt_time=when or timezone.now())
+
+
+def make_entry(merchant: Merchant, when: Any) -> None:
+    for action in (AuditAction.CODE_REVEALED, AuditAction.KEY_ISSUED):
+        entry = record_action(actor=None, action=action, on=VoucherCode(pk=1))
+        as_owner("UPDATE audit_auditentry SET created_at = %s WHERE id = %s",
+                 [when or timezone.now(), entry.pk])  # fmt: skip
+
+
+def make_link_code(merchant: Merchant, when: Any) -> None:
+    ends = when or timezone.now() + timedelta(minutes=5)
+    TelegramLinkCode.objects.create(user=make_operator().user, digest=str(when), expires_at=ends)
+
+
+def make_run(merchant: Merchant, when: Any) -> None:
+    now = when or timezone.now()
+    ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
+
+
+# How to make a row of each kind that ended at a moment, or that may not go (None).
+MAKERS: dict[str, Callable[[Merchant, Any], None]] = {
+    "player_ids": make_player_id,
+    "emails": make_email,
+    "invitations": make_invitation,
+    "places_of_sessions": make_session,
+    "sessions": make_session,
+    "refused_passwords": make_sign_in,
+    "sign_ins": make_sign_in,
+    "read_audit_entries": make_entry,
+    "telegram_link_codes": make_link_code,
+    "reconcile_runs": make_run,
+}
+
+
+def old(kind: str, *, days: int = 0) -> Any:
+    """A moment at which rows of this kind are just old enough, or `days` younger than that."""
+    [expiring] = [each for each in EXPIRING if each.kind == kind]
+    return timezone.now() - timedelta(days=AGES[expiring.days] - days)
+
+
+def test_each_kind_is_tested() -> None:
+    assert sorted(MAKERS) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_only_old_rows_go(kind: str, merchant: Merchant) -> None:
+    for moment in (old(kind), old(kind, days=2), None):
+        MAKERS[kind](merchant, moment)
+    kinds = ["places_of_sessions", kind] if kind == "sessions" else [kind]
+    counted = delete_old_data(apply=False, kinds=kinds)
+    expected = {"places_of_sessions": 1, kind: 1}
+    if kind == "sessions":  # those of members are counted when their places are gone
+        assert counted["rows"] == {"places_of_sessions": 1, "sessions": 1}
+        expected["sessions"] = 2
+    assert counted["applied"] is False
+    assert counted["rows"][kind] == 1, "counting deletes nothing"
+    assert delete_old_data(apply=False, kinds=kinds) == counted
+
+    deleted = delete_old_data(apply=True, kinds=kinds)
+    assert deleted["rows"] == {each: expected[each] for each in kinds}
+    assert not any(delete_old_data(apply=True, kinds=kinds)["rows"].values())
+
+
+def test_an_order_without_its_player_id_still_answers(merchant: Merchant, alone: None) -> None:
+    make_player_id(merchant, old("player_ids"))
+    before = merchant.get("/orders").json()["data"]["items"][0]
+    run("delete_old_data", "--apply", "--only", "player_ids")
+    after = merchant.get(f"/orders/{before['reference']}").json()["data"]
+    assert after == before | {"player_id": "deleted"}
+    assert Fulfilment.objects.get().fields == []
+    assert reconcile(decrypt=True)["findings"] == []
+
+
+def test_a_replay_keeps_every_byte(merchant: Merchant, settings: Any) -> None:
+    """Within the contract's seven days nothing of a purchase may go, whatever is configured."""
+    settings.RETENTION_DAYS = dict.fromkeys(settings.RETENTION_DAYS, 30)
+    product = make_topup_product()
+    body = {"delivery_type": "top_up", "system_product_id": product.pk, "player_id": "0077"}
+    first = merchant.buy("key", **body)
+    reference, operator = first.json()["data"]["reference"], make_operator()
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+    as_owner("UPDATE topups_fulfilment SET closed_at = %s",
+             [timezone.now() - timedelta(days=8)])  # fmt: skip
+    settings.RETENTION_DAYS["read_audit"] = 730
+    assert delete_old_data(apply=True)["rows"]["player_ids"] == 0
+    again = merchant.buy("key", **body)
+    assert (again.content, again["Idempotent-Replay"]) == (first.content, "true")
+
+
+@pytest.mark.parametrize(
+    ("change", "when"),
+    [
+        ("player_id = 'deleted', fields = '[]'", timedelta(days=29)),
+        ("player_id = 'deleted', fields = '[]'", None),
+        ("player_id = 'somebody', fields = '[]'", timedelta(days=800)),
+        ("player_id = 'deleted', fields = '[1]'", timedelta(days=800)),
+        ("player_id = 'deleted', fields = '[]', amount = 1", timedelta(days=800)),
+    ],
+)
+def test_the_database_refuses_every_other_change(
+    change: str, when: timedelta | None, merchant: Merchant
+) -> None:
+    make_player_id(merchant, when and timezone.now() - when)
+    with pytest.raises(Error, match="not allowed"), transaction.atomic():
+        connection.cursor().execute(f"UPDATE topups_fulfilment SET {change}")
+
+
+def test_a_player_id_stays_while_a_refund_is_owed(merchant: Merchant) -> None:
+    make_player_id(merchant, old("player_ids"))
+    as_owner("UPDATE topups_fulfilment SET status = 'failed', failure_reason = 'wrong_id',"
+             " refund_due_at = now()")  # fmt: skip
+    assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 0}
+    with pytest.raises(Error, match="not allowed"), transaction.atomic():
+        Fulfilment.objects.update(player_id="deleted", fields=[])
+    assert Fulfilment.objects.get().status == FulfilmentStatus.FAILED
+
+
+@pytest.mark.parametrize(("action", "days"), [("signed_in", 89), ("key_issued", 4000)])
+def test_the_database_keeps_young_entries_and_changes(action: str, days: int) -> None:
+    entry = record_action(actor=None, action=AuditAction(action), on=VoucherCode(pk=1))
+    as_owner("UPDATE audit_auditentry SET created_at = %s",
+             [timezone.now() - timedelta(days=days)])  # fmt: skip
+    with pytest.raises(Error, match="append-only"), transaction.atomic():
+        AuditEntry.objects.filter(pk=entry.pk).delete()
+
+
+def test_a_run_is_recorded_and_can_be_continued(merchant: Merchant) -> None:
+    for kind in ("emails", "reconcile_runs"):
+        MAKERS[kind](merchant, old(kind))
+    stopped = delete_old_data(apply=True, seconds=0)
+    assert (stopped["finished"], sum(stopped["rows"].values())) == (False, 0)
+    told: list[str] = []
+    delete_old_data(apply=True, report=lambda kind, rows: told.append(f"{kind} {rows}"))
+    assert "emails 1" in told
+    entries = AuditEntry.objects.filter(action=AuditAction.OLD_DATA_DELETED).order_by("id")
+    assert list(entries.values_list("note", flat=True)) == [
+        *("Started", "Deleted: nothing"),
+        *("Started", "Deleted: emails 1, reconcile_runs 1"),
+    ]
+
+
+def test_the_nightly_task_and_the_command_do_the_same(merchant: Merchant) -> None:
+    make_email(merchant, old("emails"))
+    counted = run("delete_old_data")
+    assert (counted["applied"], counted["rows"]["emails"]) == (False, 1)
+    nightly()
+    assert run("delete_old_data")["rows"]["emails"] == 0
+    assert "invalid choice" in refusal("delete_old_data", "--only", "orders")
+
+
+def test_the_page_names_every_table_once() -> None:
+    rows = re.findall(r"^\| `([a-z_]+)` \| ([^|]+)\|", PAGE, re.MULTILINE)
+    tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+    ours = tables - {table for table in tables if table.startswith("pytest_")}
+    assert sorted(table for table, _ in rows) == sorted({*ours, "django_migrations"})
+    expiring = {each.table for each in EXPIRING}
+    assert {table for table, kept in rows if "RETENTION_" in kept} == expiring
