@@ -37,4 +37,6 @@ def record_lockout(sender: object, request: HttpRequest, username: str, **kwargs
         created_at__gt=timezone.now() - APART,
     )
     if not lately.exists():
-        record_on_user(user, AuditAction.SIGN_IN_REFUSED, actor=None)
+        record_on_user(
+            user, AuditAction.SIGN_IN_REFUSED, actor=None, note="After too many wrong passwords"
+        )

@@ -20,11 +20,13 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django_otp import login
+from django_otp_webauthn.models import WebAuthnCredential
 
 from accounts.models import CODE_LENGTH, BackupCode, SecondFactor
 from audit.models import AuditAction
 from audit.people import record_on_user
 
+SHOWN_ELSEWHERE = "factor_shown_elsewhere"  # the key in the session
 BACKUP_CODES = 10
 BACKUP_CODE_BYTES = 10  # 16 characters
 WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
@@ -95,8 +97,15 @@ def has_factor(user: User) -> bool:
 
 
 def is_verified(request: HttpRequest) -> bool:
-    """Whether this session has shown a second factor."""
+    """Whether this session has shown a second factor, here or at the company's provider."""
+    if request.session.get(SHOWN_ELSEWHERE):
+        return True
     return bool(request.user.is_verified())  # type: ignore[union-attr]  # added by OTPMiddleware
+
+
+def note_factor_shown_elsewhere(request: HttpRequest) -> None:
+    """Marks the new session of somebody who has shown a second factor at the company's provider."""
+    request.session[SHOWN_ELSEWHERE] = True
 
 
 @transaction.atomic
@@ -131,8 +140,9 @@ def show_factor(request: HttpRequest, code: str) -> bool:
 
 @transaction.atomic
 def forget_second_factors(*, user: User, actor: User | None) -> int:
-    """Deletes the user's second factor and its backup codes. Returns how many there were."""
+    """Deletes the user's second factor, backup codes and passkeys. Returns how many factors."""
     removed = SecondFactor.objects.filter(user=user).delete()[1].get("accounts.SecondFactor", 0)
+    WebAuthnCredential.objects.filter(user=user).delete()
     if removed:
         record_on_user(user, AuditAction.SECOND_FACTOR_RESET, actor=actor)
     return removed

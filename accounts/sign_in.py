@@ -99,3 +99,13 @@ class PasswordBackend(ModelBackend):
         finally:
             self._checking.release()
         return user if isinstance(user, User) else None
+
+    def user_can_authenticate(self, user: Any) -> bool:
+        """Refuses staff where only company sign-in is allowed, but for break-glass accounts.
+
+        Django also asks this for each request of a session that began with a password.
+        """
+        company = settings.COMPANY_SIGN_IN
+        if company and company.only and user.is_staff and user.username not in company.break_glass:
+            return False
+        return super().user_can_authenticate(user)

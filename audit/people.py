@@ -17,7 +17,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db.models.signals import m2m_changed, post_save, pre_save
 
-from audit.actor import current_actor
+from audit.actor import acting_name, current_actor
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
 from config.command_line import acting_from_shell
@@ -49,7 +49,8 @@ def record_on_user(
 
 
 def _signed_in(sender: object, user: User, **kwargs: Any) -> None:
-    record_on_user(user, AuditAction.SIGNED_IN, actor=user)
+    note = getattr(user, "sign_in_note", "")  # how, if not with a password
+    record_on_user(user, AuditAction.SIGNED_IN, actor=user, note=note)
 
 
 def _signed_out(sender: object, user: User | None, **kwargs: Any) -> None:
@@ -95,7 +96,7 @@ def _by_somebody() -> Iterator[User | None]:
     """Yields the signed-in user. Outside a request, the entry names who runs the command, also for
     Django's own commands, such as `changepassword`."""
     actor = current_actor()
-    with nullcontext() if actor else acting_from_shell():
+    with nullcontext() if actor or acting_name() else acting_from_shell():
         yield actor
 
 

@@ -81,6 +81,8 @@ def logging_config(
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # RequestLogMiddleware logs each request, with its id and without the query string.
+            # Authlib logs PKCE verifiers at DEBUG.
+            "authlib": {"level": "WARNING"},
             "django.request": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},

@@ -10,14 +10,16 @@ another shell uses the same embedded database.
 
 from datetime import timedelta
 from pathlib import Path
-
-from django.urls import reverse_lazy
+from urllib.parse import urlsplit
 
 from config.api.openapi_settings import OPENAPI_SETTINGS
+from config.company_sign_in import company_sign_in
 from config.env import StrictEnv
 from config.error_reports import error_reporter
 from config.logs import logging_config
+from config.retention import retention_days
 from config.schedule import beat_schedule
+from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
 from config.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -58,6 +60,7 @@ INSTALLED_APPS = [
     "django_structlog",
     "axes",
     "django_otp",
+    "django_otp_webauthn",
     "config.apps.ConfigConfig",
     "audit",
     "accounts",
@@ -165,7 +168,8 @@ else:
 # Number of web processes on this host, 0 when unknown. Granian reads the same variable.
 WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
 # voucher.E004 (config/checks.py) replaces these checks, which do not know CountingRedisCache.
-SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
+# voucher.E011 checks what otp_webauthn.E031 checks.
+SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001", "otp_webauthn.E031"]
 
 # Celery. Every task is safe to run twice, so a message is acknowledged only after its task ended.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
@@ -199,6 +203,9 @@ CELERY_BEAT_SCHEDULE = beat_schedule(env)
 IDEMPOTENCY_IN_PROGRESS_SECONDS = env.int("IDEMPOTENCY_IN_PROGRESS_SECONDS", 300)
 IDEMPOTENCY_KEEP_COMPLETED_DAYS = env.int("IDEMPOTENCY_KEEP_COMPLETED_DAYS", 7)
 IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1)
+
+# How long old data is kept, by kind (docs/operate/retention.md).
+RETENTION_DAYS = retention_days(env)
 
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
@@ -297,6 +304,10 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "accounts.sign_in.PasswordBackend",
 ]
+# Staff may sign in at the company's OpenID Connect provider. None when it is not configured.
+COMPANY_SIGN_IN = company_sign_in(env)
+if COMPANY_SIGN_IN:
+    AUTHENTICATION_BACKENDS.append("operators.company_sign_in.backend.CompanyBackend")
 AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", 10)
 LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
 LOGIN_FAILURE_LIMIT_PER_NAME = env.int("LOGIN_FAILURE_LIMIT_PER_NAME", 50)
@@ -324,7 +335,12 @@ STAFF_SESSION_HOURS = env.int("STAFF_SESSION_HOURS", 12)
 STAFF_SESSION_IDLE_MINUTES = env.int("STAFF_SESSION_IDLE_MINUTES", 30)
 MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
 MERCHANT_SESSION_IDLE_MINUTES = env.int("MERCHANT_SESSION_IDLE_MINUTES", 60)
-OTP_TOTP_ISSUER = "Voucher & top-up"
+OTP_TOTP_ISSUER = OTP_WEBAUTHN_RP_NAME = "Voucher & top-up"
+# Passkeys of staff belong to the host of PUBLIC_URL. A new host makes them useless.
+OTP_WEBAUTHN_RP_ID = urlsplit(PUBLIC_URL).hostname or "localhost"
+OTP_WEBAUTHN_ALLOWED_ORIGINS = [f"{urlsplit(PUBLIC_URL).scheme}://{urlsplit(PUBLIC_URL).netloc}"]
+OTP_WEBAUTHN_ALLOW_PASSWORDLESS_LOGIN = False
+OTP_WEBAUTHN_HELPER_CLASS = "operators.admin.passkeys.Helper"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {
@@ -372,39 +388,3 @@ LOGGING_CONFIG = "config.logs.configure"
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
 FORMAT_MODULE_PATH = ["operators.formats"]
-UNFOLD = {
-    "SITE_TITLE": "Voucher & top-up service",
-    "SITE_HEADER": "Voucher & top-up",
-    "SITE_SUBHEADER": "Back office",
-    "SITE_SYMBOL": "confirmation_number",
-    "SITE_URL": None,
-    "SHOW_VIEW_ON_SITE": False,
-    "SHOW_BACK_BUTTON": True,
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": "operators.admin.menu.icon"}
-    ],
-    "STYLES": ["operators.admin.menu.stylesheet"],
-    "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
-    "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
-    "ACCOUNT": {
-        "navigation": [
-            {"title": "Second factor", "link": reverse_lazy("two_factor_enrol")},
-            {"title": "Telegram", "link": reverse_lazy("telegram_link")},
-        ]
-    },
-    "COLORS": {
-        "primary": {
-            "50": "#eff6ff",
-            "100": "#dbeafe",
-            "200": "#bfdbfe",
-            "300": "#93c5fd",
-            "400": "#60a5fa",
-            "500": "#3b82f6",
-            "600": "#2563eb",
-            "700": "#1d4ed8",
-            "800": "#1e40af",
-            "900": "#1e3a8a",
-            "950": "#172554",
-        }
-    },
-}

@@ -1,18 +1,23 @@
 """The paths of a process that serves pages for people (config/settings_pages.py)."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
 from config.api.openapi import DocsView
 from config.http import error_pages
 from config.http.health import healthz, readyz
-from operators.admin import second_factor
+from operators.admin import passkeys, second_factor
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
 from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
 from operators.telegram.bot_readiness import readyz_bot
 from operators.worker_health import readyz_worker
+
+company_sign_in = (
+    [path("", include("operators.company_sign_in.urls"))] if settings.COMPANY_SIGN_IN else []
+)
 
 urlpatterns = [
     path("docs/", DocsView.as_view(), name="docs"),
@@ -24,8 +29,16 @@ urlpatterns = [
     ),
     path("admin/system/", admin.site.admin_view(show_system), name="system"),
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
+    path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),
+    path(
+        "admin/passkeys/<int:passkey>/remove/",
+        admin.site.admin_view(passkeys.remove),
+        name="passkey_remove",
+    ),
+    path("admin/passkeys/", include("operators.admin.passkeys")),
     path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/password_change/", admin.site.admin_view(change_password)),
+    *company_sign_in,
     path("admin/", entrance),  # replaces the admin's own index page
     path("admin/", admin.site.urls),
     path("merchant/", include("merchants.urls")),

@@ -12,4 +12,12 @@ class StaffSecondFactorMiddleware(SecondFactorMiddleware):
     prefix = "/admin/"
     page = "two_factor"
     enrol_page = "two_factor_enrol"
-    open_views = frozenset({"admin:login", "admin:logout"})
+    open_views = frozenset(
+        {
+            "admin:login",
+            "admin:logout",
+            "otp_webauthn:credential-authentication-begin",
+            "otp_webauthn:credential-authentication-complete",
+            "otp_webauthn:js-i18n-catalog",
+        }
+    )

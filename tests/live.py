@@ -150,6 +150,7 @@ class LiveServer:
         self.metrics = folder / "metrics"
         self._environment = {
             **os.environ,
+            "PUBLIC_URL": self.public_url,
             "METRICS_DIR": str(self.metrics),
             **environment,
             "GRANIAN_WORKERS": str(workers),
@@ -161,6 +162,11 @@ class LiveServer:
     @property
     def base_url(self) -> str:
         return f"http://{HOST}:{self.port}"
+
+    @property
+    def public_url(self) -> str:
+        """The same server under a name: passkeys belong to names, not to addresses."""
+        return f"http://localhost:{self.port}"
 
     @property
     def log(self) -> str:

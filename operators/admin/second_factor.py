@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django_otp import login
+from django_otp_webauthn.models import WebAuthnCredential
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import SecondFactorCodeField, posted
@@ -53,6 +54,7 @@ def check(request: HttpRequest) -> HttpResponse:
         form=form,
         button="Continue",
         locked=True,
+        has_passkey=WebAuthnCredential.objects.filter(user=staff_of(request)).exists(),
     )
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from config.inputs import InputProblem
+from operators.company_identities import company_account_is_current
 from operators.models import TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel
@@ -38,14 +39,21 @@ def operator_of(telegram_user_id: int) -> Operator:
         )
     if not may_operate(found.user):
         raise NotAnOperator(
-            "You cannot use this bot: you do not have permission to work on top-up orders."
+            "You cannot use this bot: you do not have permission to work on top-up orders, or you"
+            " have not signed in to the back office with your company account today."
         )
     return Operator(user=found.user, channel=Channel.TELEGRAM)
 
 
 def may_operate(user: User) -> bool:
-    """Whether the user is active staff with the permission to work on orders."""
-    return user.is_active and user.is_staff and user.has_perm(FULFIL)
+    """Whether the user is active staff with the permission to work on orders, and has signed in
+    lately if they have a company account."""
+    return (
+        user.is_active
+        and user.is_staff
+        and user.has_perm(FULFIL)
+        and company_account_is_current(user)
+    )
 
 
 def record_refusal(

@@ -69,6 +69,19 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
         {"DJANGO_SECRET_KEY": None, "DJANGO_SECRET_KEY_FILE": "missing"},
         "voucher.E009",
     ),
+    "company sign-in without HTTPS": (
+        {"COMPANY_SIGN_IN_ISSUER": "http://id.example"},
+        "COMPANY_SIGN_IN_ISSUER must begin with https://",
+    ),
+    "company sign-in without a client": (
+        {"COMPANY_SIGN_IN_ISSUER": "https://id.example"},
+        "voucher.E009",
+    ),
+    "company sign-in with an unknown role": (
+        {"COMPANY_SIGN_IN_ROLES": "desk=Superuser"},
+        "COMPANY_SIGN_IN_ROLES must be",
+    ),
+    "player ids deleted too early": ({"RETENTION_PLAYER_ID_DAYS": "29"}, "voucher.E009"),
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 MANAGE = str(PROJECT / "manage.py")

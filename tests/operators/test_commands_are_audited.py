@@ -14,6 +14,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from operators.demo import CATALOGUE
+from operators.models import CompanyIdentity
 from tests.browsing import PASSWORD
 from tests.commands import run
 from tests.factories import (
@@ -70,8 +71,16 @@ def hold_all() -> int:
     return number
 
 
+def company_member() -> str:
+    user = make_staff()
+    CompanyIdentity.objects.create(user=user, issuer="https://id.example", subject="1")
+    return user.username
+
+
 # The arguments of each command that changes something, and the record it leaves.
 COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
+    "delete_old_data": (lambda folder: ["--apply"], "audit"),
+    "unlink_company_account": (lambda folder: [company_member()], "audit"),
     "create_account": (lambda folder: ["Acme"], "audit"),
     "create_client": (lambda folder: ["Shop"], "audit"),
     "set_account": (lambda folder: [make_account().pk, "--disable"], "audit"),

@@ -30,6 +30,7 @@ APART = {"embedded", "bench", "release"}  # beside the service: no layer of it
 COMPOSITION_ROOT = {
     "config/schedule.py": "names the periodic tasks by their dotted paths",
     "config/settings.py": "names apps, middleware and callbacks by their dotted paths",
+    "config/theme.py": "names callbacks by their dotted paths",
     "config/settings_api.py": "names apps and middleware by their dotted paths",
     "config/urls_api.py": "includes the paths of every app that the API has",
     "config/urls_pages.py": "includes the paths of every app",

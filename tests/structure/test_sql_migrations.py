@@ -12,7 +12,7 @@ from embedded.environment import PROJECT
 # The steps of all migrations that install a file.
 STEPS = [
     step
-    for migration in MigrationLoader(None).disk_migrations.values()
+    for _, migration in sorted(MigrationLoader(None).disk_migrations.items())
     for step in migration.operations
     if isinstance(step, InstallSQL)
 ]

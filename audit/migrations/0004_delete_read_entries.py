@@ -9,7 +9,7 @@ from config.database.migrations import install_sql
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("audit", "0002_sql"),
+        ("audit", "0003_code_holds"),
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",

@@ -1,0 +1,207 @@
+"""Who gets in with a company account: whose account it is here, and with which roles.
+
+The subject (`sub`) at the issuer is the identity. A name or an email is looked at once, at the
+first sign-in, and never gives access to a merchant's member or to a superuser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from audit.actor import acting_as
+from audit.models import AuditAction
+from audit.people import record_on_user
+from audit.services import record_action
+from config.backoffice import StaffRole
+from config.company_sign_in import CompanySignIn
+from config.database.columns import NOTE_LENGTH
+from merchants.models import Membership
+from operators.models import CompanyIdentity
+
+ACTOR = "company sign-in"  # as the audit trail names it
+MAX_NAME = 150  # of Django's usernames
+MAX_SUBJECT = 255  # OpenID Connect Core, "ID Token"
+NO_ROLE = (
+    "Your company account has no role in this service. Ask whoever manages company accounts for"
+    " one."
+)
+SWITCHED_OFF = "Your account in this service is switched off. Ask an administrator."
+NAME_TAKEN = (
+    "An account with your name or email exists here, and it is not linked to your company account."
+    " Ask an administrator."
+)
+NO_NAME = (
+    "Your company account has no verified email that this service could use as your name. Ask"
+    " whoever manages company accounts."
+)
+
+
+class Refusal(Exception):
+    """Somebody with a valid company account does not get in. The message is for them."""
+
+    def __init__(self, message: str, *, user: User | None = None) -> None:
+        super().__init__(message)
+        self.user = user
+
+
+@dataclass(frozen=True)
+class Person:
+    """What a valid ID token says about somebody. Names and emails not to be trusted are empty."""
+
+    issuer: str
+    subject: str
+    name: str
+    email: str
+    roles: Set[StaffRole]
+    showed_factor: bool
+
+
+def read_person(claims: Mapping[str, Any], company: CompanySignIn) -> Person:
+    """The person whom the checked claims of an ID token describe."""
+    email = claims.get("email") if claims.get("email_verified") is True else ""
+    verified = email.strip().lower() if isinstance(email, str) else ""
+    name = verified if company.name_claim == "email" else _find(claims, company.name_claim)
+    given = _find(claims, company.roles_claim)
+    values = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    methods = {("amr", value) for value in claims.get("amr") or () if isinstance(value, str)}
+    return Person(
+        issuer=company.issuer,
+        subject=str(claims["sub"]),
+        name=name.strip() if isinstance(name, str) else "",
+        email=verified,
+        roles={company.roles[value] for value in values if value in company.roles},
+        showed_factor=bool({*methods, ("acr", claims.get("acr"))} & company.second_factors),
+    )
+
+
+def admit(person: Person, company: CompanySignIn) -> User:
+    """The staff account of this person, with the roles of the claim. Creates it if needed.
+
+    Raises Refusal, with an entry in the audit trail. Somebody whose roles are gone also loses the
+    groups and all sessions here.
+    """
+    try:
+        with acting_as(ACTOR):
+            return _admit(person, company)
+    except Refusal as refusal:
+        _record_refusal(person, refusal)
+        raise
+
+
+def _admit(person: Person, company: CompanySignIn) -> User:
+    identity = _find_identity(person)
+    if identity is None:
+        try:
+            user = _welcome(person, company)
+        except IntegrityError:  # another request of the same person was faster, or took the name
+            identity = _find_identity(person)
+            if identity is None:
+                raise Refusal(NAME_TAKEN) from None
+    if identity is not None:
+        user = identity.user
+    if not person.roles:
+        _take_access_away(user)
+        raise Refusal(NO_ROLE, user=user)
+    if not (user.is_active and user.is_staff):
+        raise Refusal(SWITCHED_OFF, user=user)
+    with transaction.atomic():
+        _set_roles(user, person.roles)
+        CompanyIdentity.objects.filter(user=user).update(
+            email=person.email, signed_in_at=timezone.now()
+        )
+    return user
+
+
+def _find_identity(person: Person) -> CompanyIdentity | None:
+    found = CompanyIdentity.objects.select_related("user")
+    return found.filter(issuer=person.issuer, subject=person.subject).first()
+
+
+@transaction.atomic
+def _welcome(person: Person, company: CompanySignIn) -> User:
+    """Creates or links the account of somebody who signs in for the first time."""
+    if not person.roles:
+        raise Refusal(NO_ROLE)
+    if not 0 < len(person.name) <= MAX_NAME or not 0 < len(person.subject) <= MAX_SUBJECT:
+        raise Refusal(NO_NAME)
+    user = _find_namesake(person, company)
+    if user is None:
+        # Without a usable password: whoever loses the company account loses the access here.
+        user = User.objects.create_user(person.name, person.email, password=None, is_staff=True)
+    else:
+        user.set_unusable_password()  # also ends the sessions
+        user.save(update_fields=["password"])
+    CompanyIdentity.objects.create(
+        user=user, issuer=person.issuer, subject=person.subject, email=person.email
+    )
+    record_on_user(user, AuditAction.COMPANY_LINKED, actor=None, note=_describe(person))
+    return user
+
+
+def _find_namesake(person: Person, company: CompanySignIn) -> User | None:
+    """The existing account to link, or None if the name is free. Raises Refusal otherwise."""
+    same = Q(username__iexact=person.name) | Q(email__iexact=person.name)
+    if person.email:
+        same |= Q(username__iexact=person.email) | Q(email__iexact=person.email)
+    namesakes = list(User.objects.select_for_update().filter(same)[:2])
+    if not namesakes:
+        return None
+    user = namesakes[0]
+    if (
+        len(namesakes) == 1
+        and company.links_by_email
+        and person.email in (user.email.lower(), user.username.lower())
+        and user.is_staff
+        and user.is_active
+        and not user.is_superuser
+        and not Membership.objects.filter(user=user).exists()
+        and not CompanyIdentity.objects.filter(user=user).exists()
+    ):
+        return user
+    raise Refusal(NAME_TAKEN)
+
+
+def _set_roles(user: User, roles: Set[StaffRole]) -> None:
+    """Gives the user exactly these groups. The audit trail records each change."""
+    wanted = {role.value for role in roles}
+    if wanted != set(user.groups.values_list("name", flat=True)):
+        user.groups.set(Group.objects.filter(name__in=wanted))
+
+
+@transaction.atomic
+def _take_access_away(user: User) -> None:
+    _set_roles(user, set())
+    user.set_unusable_password()  # ends the sessions, whose hash depends on it
+    user.save(update_fields=["password"])
+
+
+def _record_refusal(person: Person, refusal: Refusal) -> None:
+    with acting_as(ACTOR):
+        record_action(
+            actor=None,
+            action=AuditAction.SIGN_IN_REFUSED,
+            on=refusal.user or User,
+            reference=refusal.user.get_username() if refusal.user else person.email,
+            note=f"{_describe(person)}: {refusal}"[:NOTE_LENGTH],
+        )
+
+
+def _describe(person: Person) -> str:
+    return f"Subject {person.subject}"[:NOTE_LENGTH]
+
+
+def _find(claims: Mapping[str, Any], path: str) -> Any:
+    """A claim by its name, or by a path such as `realm_access.roles`; None if there is none."""
+    if path in claims:
+        return claims[path]
+    found: Any = claims
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

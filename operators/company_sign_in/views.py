@@ -1,0 +1,103 @@
+"""The two pages of company sign-in, and the sign-in page that offers it."""
+
+from __future__ import annotations
+
+import structlog
+from django.contrib import admin, messages
+from django.contrib.auth import login, logout
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET
+
+from accounts.addresses import client_network_text
+from accounts.rates import seconds_to_wait
+from accounts.second_factor import note_factor_shown_elsewhere
+from operators.company_sign_in.people import Refusal, admit, read_person
+from operators.company_sign_in.provider import (
+    ProviderBusy,
+    ProviderProblem,
+    company,
+    read_answer,
+    redirect_to_provider,
+)
+
+logger = structlog.get_logger(__name__)
+
+BACKEND = "operators.company_sign_in.backend.CompanyBackend"
+NEXT = "company_sign_in.next"  # the session's key of the page to open afterwards
+ATTEMPTS_PER_MINUTE = 20  # from one address
+MINUTES_AT_THE_PROVIDER = 15
+FAILED = "Signing in with your company account did not work. Try again."
+BUSY = "Somebody else is signing in at this moment. Try again."
+
+
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """The admin's sign-in page, with a button for company sign-in."""
+    url = reverse("company_sign_in", query={"next": request.GET.get("next", "")})
+    return admin.site.login(
+        request, extra_context={"company": company().company, "company_url": url}
+    )
+
+
+@require_GET
+def start(request: HttpRequest) -> HttpResponse:
+    """Sends the browser to the provider."""
+    if wait := _wait(request):
+        return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
+    try:
+        answer = redirect_to_provider(request)
+    except ProviderBusy:
+        return _back(request, BUSY)
+    except ProviderProblem as problem:
+        logger.warning("company_sign_in_failed", step="start", cause=str(problem))
+        return _back(request, FAILED)
+    request.session[NEXT] = _safe_page(request, request.GET.get("next", ""))
+    request.session.set_expiry(60 * MINUTES_AT_THE_PROVIDER)
+    return answer
+
+
+@require_GET
+def callback(request: HttpRequest) -> HttpResponse:
+    """Signs in whom the provider has sent back. All sessions limits of staff apply."""
+    if wait := _wait(request):
+        return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
+    try:
+        person = read_person(read_answer(request), company())
+    except ProviderBusy:
+        return _back(request, BUSY)
+    except ProviderProblem as problem:
+        logger.warning("company_sign_in_failed", step="callback", cause=str(problem))
+        return _back(request, FAILED)
+    page = _safe_page(request, request.session.get(NEXT, ""))
+    logout(request)  # nobody else's session, nor its second factor, goes on
+    try:
+        user = admit(person, company())
+    except Refusal as refusal:
+        return _back(request, str(refusal))
+    user.sign_in_note = "With a company account"  # type: ignore[attr-defined]  # audit/people.py
+    login(request, user, backend=BACKEND)
+    if person.showed_factor:
+        note_factor_shown_elsewhere(request)
+    return HttpResponseRedirect(page)
+
+
+def _safe_page(request: HttpRequest, page: str) -> str:
+    """`page` if it is a page of the back office, else the first page."""
+    start = reverse("admin:index")
+    own = url_has_allowed_host_and_scheme(page, allowed_hosts=None)
+    return page if own and page.startswith(start) else start
+
+
+def _wait(request: HttpRequest) -> int:
+    return seconds_to_wait(
+        request,
+        group="company_sign_in",
+        key=client_network_text(request),
+        limit=ATTEMPTS_PER_MINUTE,
+    )
+
+
+def _back(request: HttpRequest, words: str) -> HttpResponse:
+    messages.error(request, words)
+    return HttpResponseRedirect(reverse("admin:login"))

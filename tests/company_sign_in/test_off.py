@@ -1,0 +1,67 @@
+"""Without COMPANY_SIGN_IN_ISSUER, nothing of company sign-in is loaded or routed."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from operators.models import CompanyIdentity
+from operators.telegram.staff_links import may_operate
+from tests.commands import refusal, run
+from tests.factories import make_operator
+
+LOADED = """
+import json, sys
+import config.wsgi
+from django.urls import get_resolver
+get_resolver().url_patterns
+parts = ("authlib", "joserfc", "operators.company_sign_in")
+print(json.dumps([name for name in parts if name in sys.modules]))
+"""
+
+
+def test_nothing_is_loaded(db: None) -> None:
+    started = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env={**os.environ, "GRANIAN_WORKERS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(started.stdout.splitlines()[-1]) == []
+
+
+def test_nothing_is_routed() -> None:
+    with pytest.raises(NoReverseMatch):
+        reverse("company_sign_in")
+
+
+def test_an_unlinked_account_is_gone(db: None) -> None:
+    user = make_operator().user
+    CompanyIdentity.objects.create(user=user, issuer="https://id.example", subject="1")
+    assert run("unlink_company_account", user.username)["unlinked"] is True
+    assert run("unlink_company_account", user.username)["unlinked"] is False
+    assert not CompanyIdentity.objects.exists()
+    assert "There is no user" in refusal("unlink_company_account", "nobody")
+
+
+@pytest.mark.parametrize(("hours", "may"), [(11, True), (13, False), (None, False)])
+def test_telegram_asks_for_a_sign_in_within_the_longest_session(
+    hours: int | None, may: bool, db: None
+) -> None:
+    """Telegram has no sessions: somebody who left the company must not go on there."""
+    user = make_operator().user
+    assert may_operate(user)
+    CompanyIdentity.objects.create(
+        user=user,
+        issuer="https://id.example",
+        subject="1",
+        signed_in_at=timezone.now() - timedelta(hours=hours) if hours else None,
+    )
+    assert may_operate(User.objects.get(pk=user.pk)) is may
