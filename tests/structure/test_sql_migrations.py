@@ -9,7 +9,8 @@ from django.db.migrations.loader import MigrationLoader
 from config.database.migrations import InstallSQL, SQLFileChanged, digest_of
 from embedded.environment import PROJECT
 
-# The steps of all migrations that install a file.
+# The steps of all migrations that install a file. Django loads the migrations of an app in any
+# order, and all processes of a test run must name the same tests.
 STEPS = [
     step
     for _, migration in sorted(MigrationLoader(None).disk_migrations.items())
