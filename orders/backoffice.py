@@ -135,10 +135,11 @@ CHECKS = [
                       key_id, values)
           FROM (SELECT key.key_id,
                        coalesce(codes.count, 0)
-                       -- Each order seals one response, which is deleted after a week.
-                       + (SELECT last_value FROM orders_order_id_seq)
-                       - coalesce((SELECT max(id) FROM orders_order
-                                    WHERE created_at < key.sealing_since), 0) AS values
+                       -- Each order seals one response, which is deleted after a week, and the
+                       -- request in its line of the purchase log.
+                       + 2 * ((SELECT last_value FROM orders_order_id_seq)
+                              - coalesce((SELECT max(id) FROM orders_order
+                                           WHERE created_at < key.sealing_since), 0)) AS values
                   FROM config_encryptionkey AS key
                   LEFT JOIN (SELECT get_byte(sealed, 0) AS key_id, count(*)
                                FROM catalogue_vouchercode GROUP BY 1) AS codes USING (key_id)

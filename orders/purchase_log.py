@@ -3,9 +3,11 @@ twice (docs/operate/backup.md).
 
 The line is written right after the commit, before the response is stored and sent: whoever holds
 the codes of an order has caused its line. It names each code by its digest, which is keyed and so
-gives nothing away, and the idempotency key, because a retry must not buy again.
+gives nothing away. The request, by which a retry is recognised, is sealed: the merchant chose the
+idempotency key, and the log shows nothing that merchants sent.
 """
 
+import base64
 import fileinput
 import json
 from collections.abc import Iterator, Sequence
@@ -17,8 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 from django.conf import settings
 
+from config.database import sealing
+from config.database.sealing import Context
 from config.inputs import InputProblem
 from config.logs import direct_logger
 from idempotency.services import Claim
@@ -56,8 +61,7 @@ def log_purchase(
             EVENT,
             reference=reference,
             client_id=claim.client_id,
-            idempotency_key=claim.key,
-            fingerprint=claim.fingerprint.hex(),
+            request=_seal_request(claim, reference),
             price=str(price),
             currency=currency,
             sold_at=sold_at.isoformat(),
@@ -70,11 +74,26 @@ def _log() -> Any:
     return direct_logger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
 
 
+def _seal_request(claim: Claim, reference: str) -> str:
+    values = [claim.key, claim.fingerprint.hex()]
+    sealed = sealing.seal(orjson.dumps(values), Context.LOGGED_REQUEST, reference.encode())
+    return base64.b64encode(sealed).decode()
+
+
+def _open_request(sealed: str, reference: str) -> tuple[str, bytes]:
+    """The idempotency key and the fingerprint. Raises CannotOpen."""
+    stored = base64.b64decode(sealed, validate=True)
+    opened = sealing.open_sealed(stored, Context.LOGGED_REQUEST, reference.encode())
+    key, fingerprint = orjson.loads(opened)
+    return key, bytes.fromhex(fingerprint)
+
+
 def read_purchases(files: Sequence[Path], *, since: datetime) -> Iterator[LoggedPurchase]:
     """The purchases of log files since a time, in the order of the lines; `-` is stdin.
 
     Other lines are skipped, and so is what a log collector put in front of the JSON. Raises
-    InputProblem for a damaged line of a purchase, or for a file that cannot be read.
+    CannotOpen if this process lacks the encryption key of a line, and InputProblem for a damaged
+    line of a purchase, or for a file that cannot be read.
     """
     with fileinput.input(files, encoding="utf-8", errors="replace") as lines:
         try:
@@ -94,11 +113,12 @@ def _read(line: str, place: str) -> LoggedPurchase | None:
         values = json.loads(line[line.index("{") :])
         if values.get("event") != EVENT:
             return None
+        key, fingerprint = _open_request(values["request"], values["reference"])
         return LoggedPurchase(
             reference=values["reference"],
             client_id=values["client_id"],
-            key=values["idempotency_key"],
-            fingerprint=bytes.fromhex(values["fingerprint"]),
+            key=key,
+            fingerprint=fingerprint,
             price=Decimal(values["price"]),
             currency=values["currency"],
             sold_at=datetime.fromisoformat(values["sold_at"]),

@@ -1,4 +1,4 @@
-"""Encryption at rest (AES-256-GCM) of voucher codes, pins and stored replay bodies.
+"""Encryption at rest (AES-256-GCM) of voucher codes, pins, stored replay bodies, and more.
 
 The keys come from `CODE_ENCRYPTION_KEYS`, a list of `id:base64url` pairs. The first key seals and
 every key opens. docs/operate/rotate-keys.md says how to rotate them.
@@ -33,6 +33,7 @@ class Context(Enum):
     REPLAY_BODY = b"replay-body"
     ROOT = b"root"
     SECOND_FACTOR = b"second-factor"
+    LOGGED_REQUEST = b"logged-request"
 
 
 class BadKeys(ValueError):
