@@ -27,7 +27,10 @@ def _cache_answers() -> list[tuple[int]]:
 
 GAUGES = [
     Gauges(
-        {"voucher_cache_up": "1 if the cache, which counts requests per minute, answered; or 0."},
+        {
+            "voucher_cache_up": "1 if the cache, which counts requests per minute, responded; 0 if"
+            " not."
+        },
         _cache_answers,
     )
 ]

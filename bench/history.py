@@ -2,7 +2,8 @@
 
     python -m embedded exec -- sh -c 'python manage.py migrate && python -m bench.history 10000000'
 
-The figures of docs/operate/retention.md come from here. SQL writes the history straight into the
+The figures of
+docs/decisions/0045-retention.md come from here. SQL writes the history straight into the
 tables, with triggers off, and in the state that purchases would have left: `reconcile` finds
 nothing. 17 of 20 orders are of one code; three are top-ups, completed or paid back.
 """

@@ -87,12 +87,13 @@ class Proof:
 class Gauges:
     """Gauges that one read fills, for Prometheus and for the System page.
 
-    meanings: each gauge's name, and what it says.
+    meanings: what each gauge says, by its name.
     read: a query, or a function for what SQL cannot say. Each row has the values of `labels`, then
         one value for each gauge. NULL leaves the gauge out.
     parameters: returns the query's parameters; a query without them may contain `%`.
-    labels: what distinguishes the rows. They must be few, and hold no secret and no personal data.
-    seconds: the result is kept for so long.
+    labels: the labels that distinguish the rows. Their values must be few, and hold no secret and
+        no personal data.
+    seconds: how long the result is kept.
 
     A read may use counters and ranges of an index, never a whole table that grows. It is cancelled
     after two seconds (operators/gauges.py).

@@ -214,7 +214,8 @@ DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages r
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
 
-# Metrics (docs/operate/monitor.md). The processes of a host share the folder; best it is in memory.
+# Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best
+# kept in memory.
 # The exporter (manage.py run_metrics) listens on host and port. They must not be public.
 METRICS_DIR = BASE_DIR / env.str("METRICS_DIR", "var/metrics")
 METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""The settings of a web process that answers the API and nothing else.
+"""The settings of a web process that serves only the API.
 
 It loads only what a purchase needs. Every response is the same, byte for byte, as that of a process
 that serves everything (tests/api/test_kinds_of_processes.py).

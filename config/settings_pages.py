@@ -1,4 +1,4 @@
-"""The settings of a web process that serves pages for people, and answers no API request."""
+"""The settings of a web process that serves only pages for people."""
 
 from config.settings import *  # noqa: F403
 

@@ -57,7 +57,7 @@ def _trace_functions() -> None:
         with tracer.start_as_current_span(function, attributes={"db.system": "postgresql"}):
             return call(connection, function, arguments)
 
-    # `functions` looks its name up at each call.
+    # `functions` looks up `call_function` in its own namespace at each call.
     vars(functions)["call_function"] = traced
 
 

@@ -1,4 +1,4 @@
-"""The version of the product, not of the API: that one is in its path and its OpenAPI document.
+"""The version of the product. The version of the API is in its path and its OpenAPI document.
 
 `make release` writes this line. No response of the API contains it.
 """

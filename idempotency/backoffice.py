@@ -11,7 +11,7 @@ GAUGES = [
     Gauges(
         {
             "voucher_keys_in_progress": "Idempotency keys whose purchase still runs.",
-            "voucher_keys_abandoned": "Keys whose purchase was made while its response was lost.",
+            "voucher_keys_abandoned": "Keys whose purchase was made but whose response was lost.",
             "voucher_keys_unfinished": "Keys whose purchase ended without a result; a retry buys.",
         },
         # An index of unfinished records would cost each purchase two more index entries, so this

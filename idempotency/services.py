@@ -150,10 +150,10 @@ def released_on_refusal(claim: Claim) -> Iterator[None]:
 def block_key(
     *, client_id: int, key: str, fingerprint: bytes, reference: str, bought_at: datetime
 ) -> None:
-    """Makes a retry of a purchase that a restore lost answer `request_abandoned` with `reference`,
-    and never buy again. Records of purchases that the database has stay as they are.
+    """Blocks the key of a purchase that a restore lost: a retry gets `request_abandoned` with
+    `reference`, and never buys again. Records of purchases that the database has are not changed.
 
-    Its attempt is over, so the record shows an early start: nobody waits for it to end.
+    The record gets an early start, because its attempt is over and no retry must wait for it.
     """
     with connection.cursor() as cursor:
         cursor.execute(

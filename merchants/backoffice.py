@@ -15,7 +15,7 @@ from merchants.models import Email, Invitation, Membership
 GAUGES = [
     Gauges(
         {
-            "voucher_emails_waiting": "Emails that were not sent yet.",
+            "voucher_emails_waiting": "Emails that have not been sent yet.",
             "voucher_emails_oldest_seconds": "Age of the oldest of them; 0 if there is none.",
         },
         """
@@ -26,7 +26,7 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Oldest email that waits",
+        title="Oldest email that waits to be sent",
         gauge="voucher_emails_oldest_seconds",
         unit=Unit.SECONDS,
         amber=120,

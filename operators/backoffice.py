@@ -69,7 +69,7 @@ GAUGES = [
     Gauges(
         {
             HEARTBEAT: "Time since the last sign of life of a process of this kind, on any host;"
-            " +Inf if there is none. The bot is missing if no token is set.",
+            " +Inf if there is none. The bot has no value if no token is set.",
         },
         read_heartbeats,
         labels=["process"],
@@ -78,7 +78,8 @@ GAUGES = [
         {
             "voucher_announcements_waiting": "Orders that wait to be announced in Telegram; 0 in"
             " quiet hours.",
-            "voucher_announcements_oldest_seconds": "Age of the oldest of them; 0 if none.",
+            "voucher_announcements_oldest_seconds": "Age of the oldest of them; 0 if there is"
+            " none.",
         },
         read_waiting_announcements,
         seconds=15,
@@ -133,7 +134,7 @@ COMPONENTS = [
         "Worker",
         "worker",
         "VoucherWorkerMissing",
-        "Refunds, emails and announcements wait. Start a worker on one host at least, and check"
+        "Refunds, emails and announcements wait. Start a worker on at least one host, and check"
         " that it reaches the broker.",
     ),
     _alive(

@@ -3,8 +3,8 @@
     GET /metrics          what the web processes and workers of this host counted
     GET /metrics/service  the gauges that the apps declare, read from the database
 
-Prometheus asks each host's exporter for the first, and one of them, or several, for the second:
-only the question reads the database. The public web server has none of these paths.
+Prometheus scrapes the first path of each host's exporter, and the second of one or several. Only
+a request for the second reads the database. The public web server has none of these paths.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,9 +25,9 @@ from operators.gauges import GAUGES, database_answers, reader
 logger = structlog.get_logger(__name__)
 
 UP = "voucher_database_up"
-UP_MEANING = "1 if the database answered the exporter, 0 if not."
+UP_MEANING = "1 if the database responded to the exporter; 0 if not."
 FAILED = "voucher_gauges_failed"
-FAILED_MEANING = "Declarations of gauges whose read failed; their gauges are missing."
+FAILED_MEANING = "Groups of gauges that could not be read; these gauges are missing."
 
 
 class ServiceGauges(Collector):
@@ -78,7 +78,7 @@ class _Handler(WSGIRequestHandler):
             connection.close()  # it belongs to this thread, which ends with the response
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Prometheus asks every few seconds: a line for each would hide the others."""
+        """Nothing: a line for each scrape would hide the others."""
 
 
 def run_exporter() -> None:

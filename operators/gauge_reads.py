@@ -11,7 +11,7 @@ from operators.telegram.bot_health import read_health
 from operators.telegram.platform_settings import read_platform
 from topups.models import Fulfilment, FulfilmentStatus
 
-MOST_WAITING = 1000  # orders; more are counted as so many
+MOST_WAITING = 1000  # orders; more than these are not counted
 
 
 def read_heartbeats() -> list[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""The lines of the System page: each component that the apps declare, and how it is.
+"""The lines of the System page: the state of each component that the apps declare.
 
 The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire.
 """
@@ -19,7 +19,7 @@ COMPONENTS = [component for app in BACK_OFFICES for component in app.components]
 
 
 class Health(IntEnum):
-    """How a component is; the worst first."""
+    """The state of a component; the worst first."""
 
     RED = 0
     AMBER = 1
@@ -88,7 +88,7 @@ def _where(named: Mapping[str, str], component: Component) -> str:
 
 
 def in_words(value: float, unit: Unit) -> str:
-    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for none."""
+    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for zero."""
     if value == float("inf"):
         return "never"
     if value == 0 and unit in (Unit.COUNT, Unit.SECONDS):

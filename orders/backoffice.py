@@ -236,7 +236,7 @@ GAUGES = [
         seconds=60,
     ),
     Gauges(
-        {"voucher_key_sealed_values": "At most so many values were sealed with this key."},
+        {"voucher_key_sealed_values": "Upper bound of the values that were sealed with this key."},
         # Every order since the key seals, and every code that was ever imported or resealed.
         f"""
         SELECT key.key_id,

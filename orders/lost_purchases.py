@@ -1,4 +1,4 @@
-"""After a restore that lost purchases: their codes are held, and their keys never buy again."""
+"""Holds the codes of purchases that a restore lost, and stops their keys from buying again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -23,7 +23,7 @@ def hold_lost_purchases(
     """Holds the codes of each purchase that the database lacks, blocks its key, and records it.
 
     All or nothing; a second run finds nothing new. Returns the hold, the numbers of codes held and
-    purchases lost, and what merchants hold unpaid, by account and currency.
+    purchases lost, and what merchants received without paying, by account and currency.
     """
     with transaction.atomic():
         lost = list(_not_in_the_database(purchases))

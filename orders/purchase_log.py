@@ -1,10 +1,10 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
 twice (docs/operate/backup.md).
 
-The line is written right after the commit, before the response is stored and sent: whoever holds
-the codes of an order has caused its line. It names each code by its digest, which is keyed and so
-gives nothing away. The request, by which a retry is recognised, is sealed: the merchant chose the
-idempotency key, and the log shows nothing that merchants sent.
+The line is written right after the commit, before the response is stored and sent: when somebody
+has received the codes of an order, its line exists. It names each code by its digest, which is
+keyed and so gives nothing away. The idempotency key and the fingerprint, by which a retry is
+recognised, are sealed: the log shows nothing that merchants sent.
 """
 
 import base64

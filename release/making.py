@@ -21,7 +21,7 @@ class ReleaseError(Exception):
 
 
 def make_release(*, version: str, check: str) -> str:
-    """Commits and tags the version, and returns where its files are.
+    """Commits and tags the version, and returns a sentence that names its files.
 
     Nothing is left behind when it fails. Raises ReleaseError.
     """

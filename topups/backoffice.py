@@ -134,7 +134,8 @@ GAUGES = [
     Gauges(
         {
             "voucher_refunds_due": "Refunds that are due and not carried out.",
-            "voucher_refunds_oldest_seconds": "Time since the oldest of them is due; 0 if none.",
+            "voucher_refunds_oldest_seconds": "Time since the oldest of them became due; 0 if there"
+            " is none.",
         },
         """
         SELECT count(*), coalesce(extract(epoch FROM now() - min(refund_due_at)), 0)

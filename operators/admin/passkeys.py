@@ -1,4 +1,4 @@
-"""Passkeys of staff: a second factor that no false page can use.
+"""Passkeys of staff: a second factor that does not work on a fake page.
 
 django-otp-webauthn speaks WebAuthn with the browser. A passkey comes in addition to the app and its
 backup codes, so a lost one locks nobody out.

@@ -1,4 +1,4 @@
-"""The System page: how every component is, for people without Grafana."""
+"""The System page: the state of every component, for people without Grafana."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ COLOURS = {
 }
 WORDS = {
     Health.RED: "act now",
-    Health.AMBER: "look at it",
+    Health.AMBER: "check",
     Health.UNKNOWN: "not known",
-    Health.GREEN: "well",
+    Health.GREEN: "good",
 }
 
 
@@ -50,7 +50,7 @@ def show_system(request: HttpRequest) -> HttpResponse:
 
 
 def show_system_now(request: HttpRequest) -> HttpResponse:
-    """The part of the page that renews itself (live.js)."""
+    """The part of the page that refreshes itself (live.js)."""
     return TemplateResponse(request, "admin/system_now.html", _context(staff_of(request)))
 
 
@@ -90,8 +90,8 @@ def _verdict(lines: list[Line]) -> dict[str, str]:
     count = sum(line.health is worst for line in bad)
     text = {
         Health.RED: "Red: {} of {}. Act now.",
-        Health.AMBER: "Amber: {} of {}. Look at it.",
-        Health.UNKNOWN: "Not known: {} of {}. Wait for some seconds.",
+        Health.AMBER: "Amber: {} of {}. Check what is wrong.",
+        Health.UNKNOWN: "Not known: {} of {}. Wait a few seconds.",
     }[worst]
     return {"text": text.format(count, len(lines)), "colour": COLOURS[worst]}
 

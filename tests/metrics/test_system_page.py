@@ -64,7 +64,7 @@ def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Me
     assert "Red: 1 of" in text
     worker, desk = text.index("Worker never act now"), text.index("nobody has claimed 11 min")
     assert worker < desk < text.index("Scheduler")
-    assert "Start a worker on one host at least" in text
+    assert "Start a worker on at least one host" in text
     assert "Claim orders at the desk" in text
     page = browser.get(f"{PAGE}now/").content.decode()
     assert 'href="/admin/topups/fulfilment/"' in page

@@ -1,8 +1,8 @@
-"""`migrate` for a service that sells meanwhile: it never holds up purchases for long.
+"""`migrate` for a service that is selling: it never delays a purchase for long.
 
-A change of a table waits until everybody who uses the table is done, and everybody who comes later
-waits behind it. So each migration waits one second for its locks at most. If it does not get them,
-it is rolled back and tried again.
+A change of a table waits for every transaction that uses the table, and later transactions wait
+behind it. So each migration waits at most one second for its locks. If it does not get them, it is
+rolled back and tried again.
 """
 
 import time
@@ -35,7 +35,7 @@ class Command(migrate.Command):
             if not _is_lock_timeout(error) or time.monotonic() > give_up_at:
                 raise
             self.stderr.write(
-                "A table is in use. Its migration was rolled back and is tried again."
+                "A table is in use. Its migration was rolled back and will be tried again."
             )
             return False
         return True

@@ -18,9 +18,9 @@ DEFAULT_REASON = "Sold, and lost by a restore of the database"
 
 class Command(JSONCommand):
     help = (
-        "After a restore: holds codes that may have been sold since a time. With --log, those of"
-        " purchases that the logs name and the database lacks; their keys never buy again. With"
-        " --all, every code in stock."
+        "Run it after a restore that lost purchases. With --log, it holds the codes of purchases"
+        " that the logs name and the database lacks, and their keys never buy again. With --all, it"
+        " holds every code in stock."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,7 +37,7 @@ class Command(JSONCommand):
             "--since",
             type=moment,
             metavar="TIME",
-            help="with --log: an earlier moment than the restored one, such as 2026-11-22T10:00Z",
+            help="with --log: a time before the restored one, such as 2026-11-22T10:00Z",
         )
         parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
 
