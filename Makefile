@@ -44,7 +44,7 @@ support-test: $(VENV)/dev.stamp ## test the other supported versions of PostgreS
 release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [VERSION=1.2.0 CHECK=.ci/run]
 	@exec $(RUN) -m release $(or $(VERSION),-) --check "$(or $(CHECK),.ci/run)"
 
-audit: $(VENV)/release.stamp ## ask for known faults of the pinned packages; needs the internet
+audit: $(VENV)/release.stamp ## look up known vulnerabilities of the pinned packages; needs the internet
 	@for list in run sentry tracing; do $(VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done
 
 check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, before each commit
