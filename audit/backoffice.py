@@ -6,7 +6,7 @@ from config.backoffice import BackOffice, Expiring, MenuEntry, Section
 BACK_OFFICE = BackOffice(
     triggers=["audit_entry_is_append_only", "audit_entry_is_kept"],
     expiring=[
-        # Who looked, and who signed in. The trigger refuses every other entry.
+        # Revealed codes and sign-ins. The trigger refuses every other entry.
         Expiring(
             kind="read_audit_entries",
             table="audit_auditentry",

@@ -143,7 +143,7 @@ class Expiring:
 
     kind: their name in the command's output.
     table, key, start: the rows, their primary key, and a value before every key.
-    old: an SQL condition that holds for the rows that may go, with `%(before)s`, a moment.
+    old: an SQL condition that is true for the rows to delete; `%(before)s` is a time.
     days: the name in RETENTION_DAYS of how long they are kept.
     emptied: the columns to set instead of deleting the row, as SQL; empty to delete it.
     """

@@ -1,4 +1,4 @@
-"""Deletes what may go after its time. What may go, each app declares in its `backoffice.py`.
+"""Deletes old data. Each app declares in its `backoffice.py` what is deleted, and when.
 
 It works through each table by primary key, a window of rows per transaction. A window takes a
 bounded number of locks for a moment, never waits for one, and skips rows that somebody else holds:

@@ -1,7 +1,7 @@
 """Passkeys of staff: a second factor that does not work on a fake page.
 
-django-otp-webauthn speaks WebAuthn with the browser. A passkey comes in addition to the app and its
-backup codes, so a lost one locks nobody out.
+django-otp-webauthn speaks WebAuthn with the browser. A passkey is added to the app and its backup
+codes, so nobody is locked out by losing one.
 """
 
 from __future__ import annotations

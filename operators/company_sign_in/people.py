@@ -29,8 +29,8 @@ ACTOR = "company sign-in"  # as the audit trail names it
 MAX_NAME = 150  # of Django's usernames
 MAX_SUBJECT = 255  # OpenID Connect Core, "ID Token"
 NO_ROLE = (
-    "Your company account has no role in this service. Ask whoever manages company accounts for"
-    " one."
+    "Your company account has no role in this service. Ask the people who manage company accounts"
+    " for one."
 )
 SWITCHED_OFF = "Your account in this service is switched off. Ask an administrator."
 NAME_TAKEN = (
@@ -39,7 +39,7 @@ NAME_TAKEN = (
 )
 NO_NAME = (
     "Your company account has no verified email that this service could use as your name. Ask"
-    " whoever manages company accounts."
+    " the people who manage company accounts."
 )
 
 
@@ -53,7 +53,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Person:
-    """What a valid ID token says about somebody. Names and emails not to be trusted are empty."""
+    """What a valid ID token says about somebody. An untrusted name or email is empty."""
 
     issuer: str
     subject: str

@@ -59,7 +59,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
-    """Signs in whom the provider has sent back. All sessions limits of staff apply."""
+    """Signs in the person whom the provider sent back. All limits of staff sessions apply."""
     if wait := _wait(request):
         return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
     try:
