@@ -27,8 +27,7 @@ def hold_codes(
         in_stock = VoucherCode.objects.filter(order_id=None, hold=None)
         if digests is not None:
             in_stock = in_stock.filter(digest__in=digests)
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 0")  # there may be millions of codes
+        _take_time()
         _lock_shelves(in_stock)
         if not in_stock.exists():
             return None, 0
@@ -45,6 +44,7 @@ def release_hold(hold_id: int) -> int:
     """Returns held codes to stock, at their old places; returns how many. Raises InputProblem for
     an unknown or voided hold."""
     with transaction.atomic():
+        _take_time()
         hold = _open_hold(hold_id)
         _lock_shelves(hold.codes.all())
         _change_stock(hold, by=1)
@@ -59,11 +59,18 @@ def void_hold(hold_id: int) -> int:
     """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
     hold."""
     with transaction.atomic():
+        _take_time()
         hold = _open_hold(hold_id)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
         record_action(actor=None, action=AuditAction.CODES_VOIDED, on=hold, note=f"Codes: {number}")
     return number
+
+
+def _take_time() -> None:
+    """Removes the statement timeout of this transaction: a hold may have millions of codes."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
 
 
 def _open_hold(hold_id: int) -> CodeHold:

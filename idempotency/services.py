@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import structlog
@@ -147,24 +146,26 @@ def released_on_refusal(claim: Claim) -> Iterator[None]:
         raise
 
 
-def block_key(
-    *, client_id: int, key: str, fingerprint: bytes, reference: str, bought_at: datetime
-) -> None:
-    """Blocks the key of a purchase that a restore lost: a retry gets `request_abandoned` with
-    `reference`, and never buys again. Records of purchases that the database has are not changed.
+def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -> None:
+    """Makes a retry of a purchase that a restore lost answer `request_abandoned` with `reference`,
+    and never buy again. Records of purchases that the database has stay as they are.
 
-    The record gets an early start, because its attempt is over and no retry must wait for it.
+    The record shows an early start, because its attempt is over, and a purchase some days ahead, so
+    that cleanup keeps it as long as a stored success.
     """
+    ahead = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS - settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO idempotency_idempotencyrecord AS record
-                   (client_id, key, fingerprint, attempt, started_at, order_reference, bought_at)
-            VALUES (%(client)s, %(key)s, %(fingerprint)s, 1, 'epoch', %(reference)s,
-                    %(bought_at)s)
+                   (client_id, key, fingerprint, attempt, created_at, started_at, order_reference,
+                    bought_at)
+            SELECT %(client)s, %(key)s, %(fingerprint)s, 1, ahead, 'epoch', %(reference)s, ahead
+              FROM (SELECT now() + make_interval(days => %(days)s) AS ahead) AS times
             ON CONFLICT (client_id, key) DO UPDATE
-               SET started_at = 'epoch', order_reference = %(reference)s,
-                   bought_at = %(bought_at)s
+               SET fingerprint = EXCLUDED.fingerprint, created_at = EXCLUDED.created_at,
+                   started_at = EXCLUDED.started_at, bought_at = EXCLUDED.bought_at,
+                   order_reference = EXCLUDED.order_reference
              WHERE record.order_reference IS NULL
             """,
             {
@@ -172,6 +173,6 @@ def block_key(
                 "key": key,
                 "fingerprint": fingerprint,
                 "reference": reference,
-                "bought_at": bought_at,
+                "days": max(ahead, 0),
             },
         )

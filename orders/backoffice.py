@@ -237,12 +237,13 @@ GAUGES = [
     ),
     Gauges(
         {"voucher_key_sealed_values": "Upper bound of the values that were sealed with this key."},
-        # Every order since the key seals, and every code that was ever imported or resealed.
+        # Two values of every order since the key seals, and every code that was ever imported or
+        # resealed.
         f"""
         SELECT key.key_id,
                coalesce(pg_sequence_last_value('catalogue_vouchercode_id_seq'), 0)
-               + coalesce(pg_sequence_last_value('orders_order_id_seq') + 1
-                          - {first_order_since("key.sealing_since")}, 0)
+               + 2 * coalesce(pg_sequence_last_value('orders_order_id_seq') + 1
+                              - {first_order_since("key.sealing_since")}, 0)
           FROM config_encryptionkey AS key
          WHERE sealing_since IS NOT NULL
         """,  # noqa: S608  expressions of ours

@@ -1,20 +1,29 @@
-"""Holds the codes of purchases that a restore lost, and stops their keys from buying again."""
+"""After a restore that lost purchases: their codes are held, and their keys never buy again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Count, F, Sum
+from django.db import connection, transaction
 
 from accounts.models import ApiClient
 from catalogue.holds import hold_codes
 from catalogue.models import CodeHold
+from config.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
 from orders.purchase_log import LoggedPurchase
 
 BATCH = 1000
+
+# The log names each code by the beginning of its digest.
+FIND_CODES = """
+    SELECT code.digest, sale.reference
+      FROM unnest(%s::bytea[]) AS beginning
+      JOIN catalogue_vouchercode AS code
+        ON code.digest >= beginning AND code.digest < beginning || %s::bytea
+      LEFT JOIN orders_order AS sale ON sale.id = code.order_id
+"""
 
 
 def hold_lost_purchases(
@@ -22,38 +31,41 @@ def hold_lost_purchases(
 ) -> dict[str, Any]:
     """Holds the codes of each purchase that the database lacks, blocks its key, and records it.
 
-    All or nothing; a second run finds nothing new. Returns the hold, the numbers of codes held and
-    purchases lost, and what merchants received without paying, by account and currency.
+    All or nothing; a second run finds nothing new. Returns the hold and the number of its codes,
+    each lost purchase with what it cost, the number of keys that could not be blocked, and the
+    orders that already sold a code of a lost purchase again.
     """
+    lost = list(_not_in_the_database(purchases))
     with transaction.atomic():
-        lost = list(_not_in_the_database(purchases))
-        hold, held = hold_codes(
-            digests=[digest for purchase in lost for digest in purchase.digests],
-            reason=reason,
-            held_by=held_by,
-        )
-        recorded = _record(lost, hold)
-        for purchase in recorded:
-            block_key(
-                client_id=purchase.client_id,
-                key=purchase.key,
-                fingerprint=purchase.fingerprint,
-                reference=purchase.reference,
-                bought_at=purchase.sold_at,
-            )
+        digests, sold_again = _find_codes(lost)
+        hold, held = hold_codes(digests=digests, reason=reason, held_by=held_by)
+        accounts = _record(lost, hold)
+        not_blocked = sum(not _block(each) for each in lost if each.client_id in accounts)
     return {
         "hold": hold.pk if hold else None,
         "codes_held": held,
-        "purchases_lost": len(lost),
-        "purchases_of_unknown_clients": len(lost) - len(recorded),
-        "unpaid": _unpaid(),
+        "keys_not_blocked": not_blocked,
+        "sold_again_with": sold_again,
+        "purchases": [
+            {
+                "reference": each.reference,
+                "account_id": accounts.get(each.client_id),
+                "codes": len(each.codes),
+                "unpaid": each.price,
+                "currency": each.currency,
+            }
+            for each in lost
+        ],
     }
 
 
 def _not_in_the_database(purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchase]:
-    """The purchases that are neither an order nor recorded as lost."""
+    """The purchases that are neither an order nor recorded as lost, each once."""
     remaining = iter(purchases)
-    while batch := {purchase.reference: purchase for purchase in islice(remaining, BATCH)}:
+    seen: set[str] = set()
+    while read := list(islice(remaining, BATCH)):
+        batch = {each.reference: each for each in read if each.reference not in seen}
+        seen.update(batch)
         for model in (Order, LostPurchase):
             known = model.objects.filter(reference__in=batch)
             for reference in known.values_list("reference", flat=True):
@@ -61,31 +73,45 @@ def _not_in_the_database(purchases: Iterable[LoggedPurchase]) -> Iterator[Logged
         yield from batch.values()
 
 
-def _record(lost: Sequence[LoggedPurchase], hold: CodeHold | None) -> list[LoggedPurchase]:
-    """Records the purchases whose client exists. A client that was lost too has no key to retry."""
-    clients = set(
-        ApiClient.objects.filter(pk__in={purchase.client_id for purchase in lost}).values_list(
-            "pk", flat=True
-        )
-    )
-    recorded = [purchase for purchase in lost if purchase.client_id in clients]
+def _find_codes(lost: Sequence[LoggedPurchase]) -> tuple[list[bytes], list[str]]:
+    """The digests of their codes, and the orders that have one of these codes now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute(FIND_CODES, [[code for each in lost for code in each.codes], b"\xff" * 32])
+        rows = cursor.fetchall()
+    return [bytes(digest) for digest, _ in rows], sorted({order for _, order in rows if order})
+
+
+def _record(lost: Sequence[LoggedPurchase], hold: CodeHold | None) -> dict[int, int | None]:
+    """Records the purchases whose client exists; returns the account of each such client. A client
+    that was lost too has no key to retry."""
+    clients = ApiClient.objects.filter(pk__in={each.client_id for each in lost})
+    accounts: dict[int, int | None] = dict(clients.values_list("pk", "account"))
     LostPurchase.objects.bulk_create(
         LostPurchase(
-            reference=purchase.reference,
-            client_id=purchase.client_id,
-            total_price=purchase.price,
-            currency=purchase.currency,
-            sold_at=purchase.sold_at,
-            hold=hold if purchase.digests else None,
+            reference=each.reference,
+            client_id=each.client_id,
+            total_price=each.price,
+            currency=each.currency,
+            sold_at=each.sold_at,
+            hold=hold if each.codes else None,
         )
-        for purchase in recorded
+        for each in lost
+        if each.client_id in accounts
     )
-    return recorded
+    return accounts
 
 
-def _unpaid() -> list[dict[str, Any]]:
-    """What all recorded lost purchases cost, by account and currency."""
-    sums = LostPurchase.objects.values("currency", account_id=F("client__account")).annotate(
-        purchases=Count("pk"), amount=Sum("total_price")
+def _block(purchase: LoggedPurchase) -> bool:
+    """Blocks the key of a lost purchase; False if the line was sealed with a lost key."""
+    try:
+        key, fingerprint = purchase.request()
+    except CannotOpen:
+        return False
+    block_key(
+        client_id=purchase.client_id,
+        key=key,
+        fingerprint=fingerprint,
+        reference=purchase.reference,
     )
-    return [dict(row) for row in sums.order_by("account_id", "currency")]
+    return True

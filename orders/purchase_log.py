@@ -1,10 +1,13 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
 twice (docs/operate/backup.md).
 
-The line is written right after the commit, before the response is stored and sent: when somebody
-has received the codes of an order, its line exists. It names each code by its digest, which is
-keyed and so gives nothing away. The idempotency key and the fingerprint, by which a retry is
-recognised, are sealed: the log shows nothing that merchants sent.
+The line is written right after the commit, before the response is stored and sent: whoever holds
+the codes of an order has caused its line. It names each code by half of its digest, which is keyed
+and so gives nothing away. The request, by which a retry is recognised, is sealed: the merchant
+chose the idempotency key, and the log shows nothing that merchants sent.
+
+The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
+mix their lines.
 """
 
 import base64
@@ -12,7 +15,7 @@ import fileinput
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -24,25 +27,35 @@ from django.conf import settings
 
 from config.database import sealing
 from config.database.sealing import Context
-from config.inputs import InputProblem
+from config.inputs import InputProblem, raise_problems
 from config.logs import direct_logger
 from idempotency.services import Claim
 
 EVENT = "order_created"
+CODE_BYTES = 16  # of a digest
 
 
 @dataclass(frozen=True)
 class LoggedPurchase:
-    """One line of the log. `price` is the total in units of `currency`."""
+    """One line of the log. `price` is the total in units of `currency`; `codes` are the first
+    CODE_BYTES of each code's digest."""
 
     reference: str
     client_id: int
-    key: str
-    fingerprint: bytes
     price: Decimal
     currency: str
     sold_at: datetime
-    digests: tuple[bytes, ...]
+    codes: tuple[bytes, ...]
+    sealed_request: bytes = field(repr=False)
+
+    def request(self) -> tuple[str, bytes]:
+        """The idempotency key and the fingerprint. Raises CannotOpen if this process lacks the
+        encryption key of that time."""
+        opened = sealing.open_sealed(
+            self.sealed_request, Context.LOGGED_REQUEST, self.reference.encode()
+        )
+        key, fingerprint = orjson.loads(opened)
+        return key, bytes.fromhex(fingerprint)
 
 
 def log_purchase(
@@ -56,16 +69,18 @@ def log_purchase(
 ) -> None:
     """Writes the line of a committed purchase, whatever LOG_LEVEL is. A log that cannot be written
     does not fail the purchase."""
+    request = orjson.dumps([claim.key, claim.fingerprint.hex()])
+    sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
     with suppress(OSError, ValueError):  # such as a full disk
         _log().info(
             EVENT,
             reference=reference,
             client_id=claim.client_id,
-            request=_seal_request(claim, reference),
+            request=_text(sealed),
             price=str(price),
             currency=currency,
             sold_at=sold_at.isoformat(),
-            codes=[bytes(digest).hex() for digest in digests],
+            codes=[_text(bytes(digest[:CODE_BYTES])) for digest in digests],
         )
 
 
@@ -74,55 +89,82 @@ def _log() -> Any:
     return direct_logger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
 
 
-def _seal_request(claim: Claim, reference: str) -> str:
-    values = [claim.key, claim.fingerprint.hex()]
-    sealed = sealing.seal(orjson.dumps(values), Context.LOGGED_REQUEST, reference.encode())
-    return base64.b64encode(sealed).decode()
+def read_purchases(
+    files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
+) -> Iterator[LoggedPurchase]:
+    """The purchases of log files since a time, in the order of the lines.
 
+    `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
+    puts around a line: text in front, or a JSON object with the line in one of its strings.
 
-def _open_request(sealed: str, reference: str) -> tuple[str, bytes]:
-    """The idempotency key and the fingerprint. Raises CannotOpen."""
-    stored = base64.b64decode(sealed, validate=True)
-    opened = sealing.open_sealed(stored, Context.LOGGED_REQUEST, reference.encode())
-    key, fingerprint = orjson.loads(opened)
-    return key, bytes.fromhex(fingerprint)
-
-
-def read_purchases(files: Sequence[Path], *, since: datetime) -> Iterator[LoggedPurchase]:
-    """The purchases of log files since a time, in the order of the lines; `-` is stdin.
-
-    Other lines are skipped, and so is what a log collector put in front of the JSON. Raises
-    CannotOpen if this process lacks the encryption key of a line, and InputProblem for a damaged
-    line of a purchase, or for a file that cannot be read.
+    Raises InputProblem for damaged lines, unless they are skipped, for a file without a purchase,
+    which may be the wrong one, and for a file that cannot be read.
     """
-    with fileinput.input(files, encoding="utf-8", errors="replace") as lines:
-        try:
-            for line in lines:
-                if f'"{EVENT}"' in line:
-                    place = f"{lines.filename()}:{lines.filelineno()}"
-                    purchase = _read(line, place)
-                    if purchase and purchase.sold_at >= since:
-                        yield purchase
-        except OSError as error:
-            raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
-
-
-def _read(line: str, place: str) -> LoggedPurchase | None:
-    """The purchase of a line; None if the line only quotes the event's name."""
+    damaged, found = [], dict.fromkeys(map(str, files), False)
+    names = list(found)
     try:
-        values = json.loads(line[line.index("{") :])
-        if values.get("event") != EVENT:
-            return None
-        key, fingerprint = _open_request(values["request"], values["reference"])
+        with fileinput.input(names, openhook=_open, encoding="utf-8") as lines:
+            for line in lines:
+                if EVENT not in line:
+                    continue
+                name = "-" if lines.isstdin() else lines.filename()
+                try:
+                    purchase = _read(line)
+                except ValueError:
+                    damaged.append(f"{name}:{lines.filelineno()}: this line is damaged")
+                    continue
+                if purchase:
+                    found[name] = True
+                    if purchase.sold_at >= since:
+                        yield purchase
+    except OSError as error:
+        raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
+    if not skip_damaged:
+        raise_problems(damaged)
+    raise_problems(
+        f"{name} has no line of a purchase. Is it the log of a web process? If so, leave it out."
+        for name, has_one in found.items()
+        if not has_one
+    )
+
+
+def _open(name: Any, mode: str, **options: Any) -> Any:
+    # fileinput accepts `errors` only without an `openhook`.
+    return fileinput.hook_compressed(name, mode, **{**options, "errors": "replace"})
+
+
+def _read(line: str) -> LoggedPurchase | None:
+    """The purchase of a line; None if the line only quotes the event's name. Raises ValueError for
+    a damaged line."""
+    values = _event(line)
+    if values is None:
+        return None
+    try:
         return LoggedPurchase(
             reference=values["reference"],
-            client_id=values["client_id"],
-            key=key,
-            fingerprint=fingerprint,
+            client_id=int(values["client_id"]),
             price=Decimal(values["price"]),
             currency=values["currency"],
             sold_at=datetime.fromisoformat(values["sold_at"]),
-            digests=tuple(bytes.fromhex(digest) for digest in values["codes"]),
+            codes=tuple(base64.b64decode(code, validate=True) for code in values["codes"]),
+            sealed_request=base64.b64decode(values["request"], validate=True),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation):
-        raise InputProblem(f"{place}: this line is damaged; nothing was held.") from None
+    except (KeyError, TypeError, AttributeError, InvalidOperation) as error:
+        raise ValueError from error
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    """The object of a purchase in the text, which may be inside a string of another object."""
+    if "{" not in text:
+        return None
+    values = json.loads(text[text.index("{") :])
+    if not isinstance(values, dict):
+        return None
+    if values.get("event") == EVENT:
+        return values
+    inside = (text for text in values.values() if isinstance(text, str) and EVENT in text)
+    return next(filter(None, map(_event, inside)), None)
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()

@@ -1,6 +1,5 @@
 """Checks what 0003 added, and builds the index of codes in stock, while purchases go on."""
 
-from django.contrib.postgres.operations import ValidateConstraint
 from django.db import migrations, models
 
 from config.database.migrations import AddIndexConcurrently
@@ -11,11 +10,18 @@ class Migration(migrations.Migration):
     dependencies = [("catalogue", "0003_code_holds")]
 
     operations = [
+        # Purchases go on, but reading every code may take longer than the service's timeout.
         migrations.RunSQL(
-            "ALTER TABLE catalogue_vouchercode VALIDATE CONSTRAINT catalogue_vouchercode_hold_fk",
+            [
+                "SET statement_timeout = 0",
+                "ALTER TABLE catalogue_vouchercode"
+                " VALIDATE CONSTRAINT catalogue_vouchercode_hold_fk",
+                "ALTER TABLE catalogue_vouchercode"
+                " VALIDATE CONSTRAINT catalogue_code_sold_is_not_held",
+                "RESET statement_timeout",
+            ],
             migrations.RunSQL.noop,
         ),
-        ValidateConstraint(model_name="vouchercode", name="catalogue_code_sold_is_not_held"),
         AddIndexConcurrently(
             model_name="vouchercode",
             index=models.Index(

@@ -1,14 +1,23 @@
 """The purchase log names every purchase, and nothing secret; `hold_codes` reads it back."""
 
+import base64
+import gzip
+import io
 import json
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models import F
+from django.utils import timezone
 
 from catalogue.models import VoucherCode
+from config.database import sealing
+from config.database.sealing import Context
+from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from orders import purchase_log
 from orders.lost_purchases import hold_lost_purchases
@@ -48,11 +57,15 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def lost(file: Path) -> list[LoggedPurchase]:
     """The purchases of a log, under other references: as if the database did not have them."""
-    purchases = read_purchases([file], since=EARLY)
-    return [
-        LoggedPurchase(**{**vars(purchase), "reference": f"LOST{purchase.reference[4:]}"})
-        for purchase in purchases
-    ]
+    return [under_another_reference(each) for each in read_purchases([file], since=EARLY)]
+
+
+def under_another_reference(purchase: LoggedPurchase) -> LoggedPurchase:
+    reference = f"LOST{purchase.reference[4:]}"
+    key, fingerprint = purchase.request()
+    request = json.dumps([key, fingerprint.hex()]).encode()
+    sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
+    return LoggedPurchase(**{**vars(purchase), "reference": reference, "sealed_request": sealed})
 
 
 def test_a_purchase_leaves_one_line_that_opens_nothing(log: Any, merchant: Merchant) -> None:
@@ -60,13 +73,14 @@ def test_a_purchase_leaves_one_line_that_opens_nothing(log: Any, merchant: Merch
     order = merchant.buy("my-key", product_id=product.pk, quantity=2).json()["data"]
     file = log()
     (line,) = lines(file)
-    digests = VoucherCode.objects.filter(shelf__product=product).values_list("digest", flat=True)
+    codes = VoucherCode.objects.filter(shelf__product=product).order_by("position")
     assert line["reference"] == order["reference"]
     assert "my-key" not in file.read_text()
     (read,) = read_purchases([file], since=EARLY)
-    assert read.key == "my-key"
+    assert read.request()[0] == "my-key"
     assert line["price"] == "4.0000"
-    assert sorted(line["codes"]) == sorted(bytes(digest).hex() for digest in digests)
+    beginnings = [base64.b64encode(bytes(code.digest)[:16]).decode() for code in codes]
+    assert line["codes"] == beginnings
     assert line["request_id"]
     for code in order["codes"]:
         assert code["code"] not in file.read_text()
@@ -106,7 +120,7 @@ def test_what_the_database_has_is_left_alone(log: Any, merchant: Merchant) -> No
     product = make_product(price="2.00", codes=2)
     merchant.buy(product_id=product.pk, quantity=1)
     answer = run("hold_codes", "--log", log(), "--since", "2020-01-01T00:00Z")
-    assert (answer["hold"], answer["codes_held"], answer["purchases_lost"]) == (None, 0, 0)
+    assert (answer["hold"], answer["codes_held"], answer["purchases"]) == (None, 0, [])
     assert not LostPurchase.objects.exists()
 
 
@@ -118,7 +132,8 @@ def test_a_key_that_was_claimed_but_did_not_buy_is_blocked(log: Any, merchant: M
     IdempotencyRecord.objects.filter(key="my-key").update(
         order_reference=None, bought_at=None, response=None
     )
-    assert hold_lost_purchases(purchases, reason="test", held_by="x")["purchases_lost"] == 1
+    found = hold_lost_purchases(purchases, reason="test", held_by="x")
+    assert [each["reference"] for each in found["purchases"]] == [purchases[0].reference]
     retried = merchant.buy("my-key", product_id=product.pk, quantity=1)
     assert retried.json()["error"]["code"] == "request_abandoned"
     assert retried.json()["error"]["reference"] == purchases[0].reference
@@ -131,7 +146,7 @@ def test_a_sale_of_a_lost_client_holds_its_codes(log: Any, merchant: Merchant) -
         LoggedPurchase(**{**vars(purchase), "client_id": 987_654_321}) for purchase in lost(log())
     ]
     answer = hold_lost_purchases(purchases, reason="test", held_by="x")
-    assert (answer["purchases_lost"], answer["purchases_of_unknown_clients"]) == (1, 1)
+    assert [each["account_id"] for each in answer["purchases"]] == [None]
 
 
 def test_only_sales_since_the_given_time_are_read(log: Any, merchant: Merchant) -> None:
@@ -142,17 +157,90 @@ def test_only_sales_since_the_given_time_are_read(log: Any, merchant: Merchant) 
     assert list(read_purchases([file], since=datetime(2100, 1, 1, tzinfo=UTC))) == []
 
 
-def test_what_a_collector_puts_in_front_of_a_line_is_skipped(
-    log: Any, merchant: Merchant, tmp_path: Path
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda line: f"Nov 22 host web[7]: {line}",
+        lambda line: json.dumps({"log": f"{line}\n", "stream": "stderr"}),
+        lambda line: json.dumps({"MESSAGE": line, "_PID": "7"}),
+    ],
+    ids=["text in front", "docker", "journal"],
+)
+def test_what_a_collector_puts_around_a_line_is_removed(
+    log: Any, merchant: Merchant, tmp_path: Path, around: Callable[[str], str]
+) -> None:
+    reference = buy_topup(merchant)
+    file = tmp_path / "collected.log"
+    file.write_text("".join(f"{around(line)}\n" for line in log().read_text().splitlines()))
+    (read,) = read_purchases([file], since=EARLY)
+    assert read.reference == reference
+
+
+def test_a_compressed_file_and_standard_input_are_read(
+    log: Any, merchant: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buy_topup(merchant)
-    file = tmp_path / "collected.log"
-    file.write_text(
-        "".join(
-            f"Nov 22 host web[7]: {line}\n" for line in log().read_text().splitlines(keepends=True)
-        )
+    text = log().read_text()
+    file = tmp_path / "web.log.1.gz"
+    file.write_bytes(gzip.compress(text.encode()))
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert len(list(read_purchases([file, Path("-")], since=EARLY))) == 2
+
+
+def test_a_purchase_in_two_files_is_lost_once(
+    log: Any, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orders.lost_purchases.BATCH", 1)
+    product = make_product(price="2.00", codes=2)
+    merchant.buy(product_id=product.pk, quantity=1)
+    purchases = lost(log())
+    answer = hold_lost_purchases(purchases * 2, reason="test", held_by="x")
+    assert len(answer["purchases"]) == 1
+
+
+def test_a_code_that_was_sold_again_is_reported(log: Any, merchant: Merchant) -> None:
+    product = make_product(price="2.00", codes=2)
+    order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+    answer = hold_lost_purchases(lost(log()), reason="test", held_by="x")
+    assert answer["sold_again_with"] == [order["reference"]]
+
+
+def test_codes_are_held_although_the_key_of_the_line_is_gone(log: Any, merchant: Merchant) -> None:
+    product = make_product(price="2.00", codes=2)
+    merchant.buy(product_id=product.pk, quantity=1)
+    (purchase,) = lost(log())
+    sealed = bytes([99]) + purchase.sealed_request[1:]
+    unknown = LoggedPurchase(**{**vars(purchase), "sealed_request": sealed})
+    answer = hold_lost_purchases([unknown], reason="test", held_by="x")
+    assert (answer["keys_not_blocked"], len(answer["purchases"])) == (1, 1)
+
+
+def test_a_blocked_key_is_kept_as_long_as_a_success(log: Any, merchant: Merchant) -> None:
+    product = make_product(price="2.00", codes=2)
+    merchant.buy("my-key", product_id=product.pk, quantity=1)
+    purchases = lost(log())
+    records = IdempotencyRecord.objects.filter(key="my-key")
+    days_ago = timezone.now() - timedelta(days=3)
+    records.update(
+        order_reference=None, bought_at=None, response=None, created_at=days_ago, fingerprint=b"x"
     )
-    assert len(list(read_purchases([file], since=EARLY))) == 1
+    hold_lost_purchases(purchases, reason="test", held_by="x")
+    records.update(
+        created_at=F("created_at") - timedelta(days=6, hours=23),
+        bought_at=F("bought_at") - timedelta(days=6, hours=23),
+    )
+    cleanup_records()
+    retried = merchant.buy("my-key", product_id=product.pk, quantity=1)
+    assert retried.json()["error"]["code"] == "request_abandoned"
+
+
+def test_the_line_of_the_largest_order_fits_into_one_write(log: Any) -> None:
+    """Processes that share a pipe mix what is longer than 4,096 bytes."""
+    merchant = make_merchant(balance="1000.00")
+    product = make_product(price="1.00", codes=100)
+    merchant.buy("k" * 128, product_id=product.pk, quantity=100)
+    (line,) = (line for line in log().read_text().splitlines() if "order_created" in line)
+    assert len(line.encode()) < 4096 - 1
 
 
 @pytest.mark.parametrize(
@@ -160,7 +248,7 @@ def test_what_a_collector_puts_in_front_of_a_line_is_skipped(
     [
         '{"event": "order_created"}',
         '{"event": "order_created", "reference": ',
-        '"order_created"',
+        '{"event": "order_created", "reference": "x", "client_id": 1, "codes": ["é"]}',
     ],
 )
 def test_a_damaged_line_is_refused_with_its_place(line: str, tmp_path: Path) -> None:
@@ -168,6 +256,8 @@ def test_a_damaged_line_is_refused_with_its_place(line: str, tmp_path: Path) -> 
     file.write_text(f"other\n{line}\n")
     refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
     assert f"{file}:2" in refused
+    again = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z", "--skip-damaged")
+    assert f"{file} has no line of a purchase" in again
 
 
 def test_wrong_arguments_are_explained(tmp_path: Path) -> None:

@@ -39,6 +39,11 @@ class Command(JSONCommand):
             metavar="TIME",
             help="with --log: a time before the restored one, such as 2026-11-22T10:00Z",
         )
+        parser.add_argument(
+            "--skip-damaged",
+            action="store_true",
+            help="with --log: go on without damaged lines, such as the torn last line of a crash",
+        )
         parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
 
     def answer(self, **options: Any) -> dict[str, Any]:
@@ -48,7 +53,9 @@ class Command(JSONCommand):
             return {"hold": hold.pk if hold else None, "codes_held": held}
         if options["since"] is None:
             raise InputProblem("--log needs --since.")
-        purchases = read_purchases(options["log"], since=options["since"])
+        purchases = read_purchases(
+            options["log"], since=options["since"], skip_damaged=options["skip_damaged"]
+        )
         return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
 
 
