@@ -51,6 +51,15 @@ GROWING = {
     "orders_order",
     "topups_fulfilment",
 }
+# For PostgreSQL, a table without statistics may be large. Earlier tests leave statistics that say
+# it is empty, and any plan reads an empty table equally fast.
+TABLES = f"'{{{','.join(sorted(GROWING))}}}'::regclass[]"
+FORGET_STATISTICS = f"""
+    DELETE FROM pg_statistic WHERE starelid = ANY ({TABLES});
+    UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid = ANY ({TABLES});
+    UPDATE pg_class SET reltuples = 0, relpages = 1
+     WHERE oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = ANY ({TABLES}))
+"""
 # These indexes hold only the rows that are open, so reading all of one is bounded.
 OF_OPEN_ROWS = {
     "merchants_email_due",
@@ -246,7 +255,7 @@ def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:
 
     after = value(scrape_service(), "voucher_key_sealed_values", key_id=key)
 
-    assert after == before + 4
+    assert after == before + 3 + 2
 
 
 def test_cache_and_database_are_up() -> None:
@@ -308,6 +317,7 @@ def is_bounded(node: dict[str, Any], parent: str) -> bool:
 def test_no_gauge_reads_a_whole_table_that_grows(declared: Gauges) -> None:
     assert isinstance(declared.read, str)
     execute("SET LOCAL enable_seqscan = off")
+    execute(FORGET_STATISTICS)
     with connection.cursor() as cursor:
         parameters = declared.parameters() if declared.parameters else None
         cursor.execute(f"EXPLAIN (FORMAT JSON) {declared.read}", parameters)
