@@ -49,7 +49,7 @@ def _refuse_bad_start(version: str) -> None:
     latest = max((_numbers(tag) for tag in _git("tag", "--list", "v*").split()), default=(0, 0, 0))
     if _numbers(version) <= latest:
         raise ReleaseError(f"{version} is not newer than {'.'.join(map(str, latest))}.")
-    if not any(Path("changelog.d").glob("*.md")):
+    if not any(Path("changelog.d").glob("+*.md")):
         raise ReleaseError("changelog.d has no fragment: there is nothing to release.")
 
 

@@ -140,3 +140,14 @@ def test_a_failure_on_the_way_leaves_nothing(clone: Path) -> None:
     assert git("rev-parse", "HEAD", folder=clone) == start
     assert git("status", "--porcelain", folder=clone) == ""
     assert git("tag", folder=clone) == ""
+
+
+def test_a_release_without_news_is_refused(clone: Path) -> None:
+    for fragment in (clone / "changelog.d").glob("+*"):
+        fragment.unlink()
+    git("commit", "--quiet", "--all", "--message", "Remove the news", folder=clone)
+
+    code, line = release(clone)
+
+    assert code == 1
+    assert "changelog.d has no fragment" in line
