@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
@@ -14,6 +15,7 @@ from tests.factories import Merchant, make_product
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+SHIPPED = migrate.LOCK_TIMEOUT
 PATIENCE = 0.3  # seconds of `migrate` for a lock in these tests
 
 
@@ -80,6 +82,12 @@ def test_migrate_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
         run_migrate()
 
     assert not column_exists()
+
+
+def test_migrate_waits_long_enough_to_cancel_an_autovacuum() -> None:
+    """A waiter cancels an autovacuum that is in its way once `deadlock_timeout` has passed."""
+    longer = scalar(f"SELECT '{SHIPPED}'::interval - current_setting('deadlock_timeout')::interval")
+    assert longer >= timedelta(milliseconds=300)
 
 
 def test_later_statements_have_the_timeouts_of_the_service() -> None:

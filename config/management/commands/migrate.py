@@ -1,7 +1,7 @@
 """`migrate` for a service that is selling: it never delays a purchase for long.
 
 A change of a table waits for every transaction that uses the table, and later transactions wait
-behind it. So each migration waits at most one second for its locks. If it does not get them, it is
+behind it. So each migration waits at most 1.5 seconds for its locks. If it does not get them, it is
 rolled back and tried again.
 """
 
@@ -14,7 +14,9 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
-LOCK_TIMEOUT = "1s"
+# Longer than PostgreSQL's `deadlock_timeout` (1 s): only after that time does a waiter cancel an
+# autovacuum that is in its way.
+LOCK_TIMEOUT = "1500ms"
 PAUSE_SECONDS = 3.0  # purchases go on between two attempts
 GIVE_UP_AFTER_SECONDS = 600.0
 
