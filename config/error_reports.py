@@ -29,7 +29,8 @@ CONSTANT = re.compile(r"[a-z_]+")
 def error_reporter(dsn: str, *, release: str) -> "Processor | None":
     """The structlog processor that reports errors to this address; None for an empty one.
 
-    It belongs before the processor that turns an exception into text.
+    It belongs before the processor that turns an exception into text. It never raises: the line of
+    an error that could not be reported has `report_failed` with the type of the problem.
     """
     if not dsn:
         return None
@@ -44,7 +45,6 @@ def error_reporter(dsn: str, *, release: str) -> "Processor | None":
             release=release,
             default_integrations=False,
             auto_enabling_integrations=False,
-            send_default_pii=False,
             include_local_variables=False,
             include_source_context=False,
             max_request_body_size="never",
@@ -58,9 +58,12 @@ def error_reporter(dsn: str, *, release: str) -> "Processor | None":
 
     def report(logger: object, method: str, line: "EventDict") -> "EventDict":
         if method in ERRORS:
-            error = _exception_of(line)
-            event: dict[str, Any] = dict(event_from_exception(error)[0]) if error else {}
-            sentry_sdk.capture_event(event | _describe(line))  # type: ignore[arg-type]
+            try:
+                error = _exception_of(line)
+                event: dict[str, Any] = dict(event_from_exception(error)[0]) if error else {}
+                sentry_sdk.capture_event(event | _describe(line))  # type: ignore[arg-type]
+            except Exception as problem:  # the caller may just have committed a purchase
+                line["report_failed"] = type(problem).__name__
         return line
 
     return report
