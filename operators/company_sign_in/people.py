@@ -157,6 +157,7 @@ def _find_namesake(person: Person, company: CompanySignIn) -> User | None:
     if (
         len(namesakes) == 1
         and company.links_by_email
+        and person.email != ""
         and person.email in (user.email.lower(), user.username.lower())
         and user.is_staff
         and user.is_active
