@@ -179,6 +179,7 @@ def _set_roles(user: User, roles: Set[StaffRole]) -> None:
 @transaction.atomic
 def _take_access_away(user: User) -> None:
     _set_roles(user, set())
+    user.user_permissions.clear()
     user.set_unusable_password()  # ends the sessions, whose hash depends on it
     user.save(update_fields=["password"])
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
@@ -66,12 +66,15 @@ def test_ours_is_asked_unless_the_provider_asked_for_a_second_factor(
 def test_a_removed_role_ends_access_and_sessions(company: Company, visitor: Visitor) -> None:
     visitor.sign_in("anna")
     assert visitor.is_inside()
+    given = Permission.objects.get(codename="view_order")
+    User.objects.get(username="anna@company.example").user_permissions.add(given)
     company.describe("anna", groups=[], amr=["mfa"])
     second = Visitor(company.server)
     assert "has no role in this service" in second.refusal(second.come_back("anna"))
     assert not visitor.is_inside()
     user = User.objects.get(username="anna@company.example")
     assert not user.groups.exists()
+    assert not user.user_permissions.exists()
     entry = AuditEntry.objects.get(action=AuditAction.SIGN_IN_REFUSED)
     assert (entry.reference, entry.object_id) == (user.username, str(user.pk))
 
