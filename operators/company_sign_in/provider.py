@@ -32,7 +32,8 @@ _reading = threading.Lock()
 
 
 class ProviderProblem(Exception):
-    """The provider does not respond, or its answer is not valid for this browser and service.
+    """The provider does not respond, or its answer is late or not valid for this browser and
+    service.
 
     The message is for the log and holds no value that the provider or the browser sent.
     """

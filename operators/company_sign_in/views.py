@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import structlog
 from django.contrib import admin, messages
-from django.contrib.auth import login, logout
+from django.contrib.auth import SESSION_KEY, login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -26,8 +28,9 @@ logger = structlog.get_logger(__name__)
 
 BACKEND = "operators.company_sign_in.backend.CompanyBackend"
 NEXT = "company_sign_in.next"  # the session's key of the page to open afterwards
+STARTED = "company_sign_in.started"  # and of the time when the browser left, in Unix seconds
 ATTEMPTS_PER_MINUTE = 20  # from one address
-MINUTES_AT_THE_PROVIDER = 15
+SECONDS_AT_THE_PROVIDER = 15 * 60
 FAILED = "Signing in with your company account did not work. Try again."
 BUSY = "Somebody else is signing in at this moment. Try again."
 
@@ -53,7 +56,9 @@ def start(request: HttpRequest) -> HttpResponse:
         logger.warning("company_sign_in_failed", step="start", cause=str(problem))
         return _back(request, FAILED)
     request.session[NEXT] = _safe_page(request, request.GET.get("next", ""))
-    request.session.set_expiry(60 * MINUTES_AT_THE_PROVIDER)
+    request.session[STARTED] = time.time()
+    if SESSION_KEY not in request.session:  # the end of a signed-in session stays
+        request.session.set_expiry(SECONDS_AT_THE_PROVIDER)
     return answer
 
 
@@ -63,6 +68,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     if wait := _wait(request):
         return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
     try:
+        _check_time(request)
         person = read_person(read_answer(request), company())
     except ProviderBusy:
         return _back(request, BUSY)
@@ -80,6 +86,12 @@ def callback(request: HttpRequest) -> HttpResponse:
     if person.showed_factor:
         note_factor_shown_elsewhere(request)
     return HttpResponseRedirect(page)
+
+
+def _check_time(request: HttpRequest) -> None:
+    """Raises ProviderProblem if this browser left for the provider too long ago, or never."""
+    if time.time() - request.session.get(STARTED, 0) > SECONDS_AT_THE_PROVIDER:
+        raise ProviderProblem("too late")
 
 
 def _safe_page(request: HttpRequest, page: str) -> str:

@@ -105,6 +105,10 @@ class Visitor:
         """Whether a page of the back office opens."""
         return bool(self.request("/admin/topups/fulfilment/")[0] == 200)
 
+    @property
+    def session_key(self) -> str:
+        return next(each.value or "" for each in self.cookies if each.name == "sessionid")
+
     def refusal(self, url: str) -> str:
         """Opens the callback, which must refuse. Returns the message on the sign-in page."""
         landed, page = self.follow(url)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from django.contrib.auth.models import User
 
+from accounts.sessions import SessionStore
 from operators.models import CompanyIdentity
 from tests.company_sign_in.conftest import CALLBACK, FIRST_PAGES, Company, Visitor, query_of
 
@@ -83,6 +84,14 @@ def test_the_provider_is_asked_with_pkce_state_and_nonce(visitor: Visitor) -> No
     assert len(asked["nonce"]) >= 20
     assert asked["redirect_uri"].endswith(CALLBACK)
     assert "code_verifier" not in asked
+
+
+def test_an_answer_is_refused_a_quarter_of_an_hour_later(visitor: Visitor) -> None:
+    callback = visitor.come_back("anna")
+    session = SessionStore(visitor.session_key)
+    session["company_sign_in.started"] -= 16 * 60
+    session.save()
+    assert FAILED in visitor.refusal(callback)
 
 
 @pytest.mark.parametrize("verified", [False, None, "true"])

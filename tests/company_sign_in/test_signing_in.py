@@ -79,6 +79,17 @@ def test_a_removed_role_ends_access_and_sessions(company: Company, visitor: Visi
     assert (entry.reference, entry.object_id) == (user.username, str(user.pk))
 
 
+def test_going_to_the_provider_leaves_the_end_of_a_session(visitor: Visitor) -> None:
+    def end() -> str:
+        stored = Session.objects.get(session_key=visitor.session_key)
+        return str(stored.get_decoded()["_session_expiry"])
+
+    visitor.sign_in("anna")
+    before = end()
+    assert "authorize" in visitor.request("/admin/company/")[1]
+    assert end() == before
+
+
 def test_somebody_without_a_role_gets_no_account(company: Company, visitor: Visitor) -> None:
     company.describe("anna", groups=["sales"], amr=["mfa"])
     assert "has no role in this service" in visitor.refusal(visitor.come_back("anna"))
