@@ -28,6 +28,7 @@ from operators.models import CompanyIdentity
 ACTOR = "company sign-in"  # as the audit trail names it
 MAX_NAME = 150  # of Django's usernames
 MAX_SUBJECT = 255  # OpenID Connect Core, "ID Token"
+MAX_EMAIL = 254  # of Django's emails
 NO_ROLE = (
     "Your company account has no role in this service. Ask the people who manage company accounts"
     " for one."
@@ -40,6 +41,11 @@ NAME_TAKEN = (
 NO_NAME = (
     "Your company account has no verified email that this service could use as your name. Ask"
     " the people who manage company accounts."
+)
+
+UNREADABLE = (
+    "Your company account has a claim that this service cannot read: {}. Ask whoever manages"
+    " company accounts."
 )
 
 
@@ -64,20 +70,29 @@ class Person:
 
 
 def read_person(claims: Mapping[str, Any], company: CompanySignIn) -> Person:
-    """The person whom the checked claims of an ID token describe."""
-    email = claims.get("email") if claims.get("email_verified") is True else ""
-    verified = email.strip().lower() if isinstance(email, str) else ""
-    name = verified if company.name_claim == "email" else _find(claims, company.name_claim)
-    given = _find(claims, company.roles_claim)
-    values = [given] if isinstance(given, str) else given if isinstance(given, list) else []
-    methods = {("amr", value) for value in claims.get("amr") or () if isinstance(value, str)}
+    """The person whom the checked claims of an ID token describe.
+
+    Raises Refusal, with an entry in the audit trail, if a claim has a wrong type.
+    """
+    subject, acr = str(claims["sub"]), claims.get("acr")
+    try:
+        _require(_is_text(subject), "sub")
+        _require(acr is None or isinstance(acr, str), "acr")
+        methods = {("amr", value) for value in _texts(claims, "amr")}
+        given = _texts(claims, company.roles_claim)
+    except Refusal as refusal:
+        _record_refusal(refusal, subject=subject)
+        raise
+    email = _text(claims.get("email")).lower() if claims.get("email_verified") is True else ""
+    verified = email if len(email) <= MAX_EMAIL else ""
+    name = verified if company.name_claim == "email" else _text(_find(claims, company.name_claim))
     return Person(
         issuer=company.issuer,
-        subject=str(claims["sub"]),
-        name=name.strip() if isinstance(name, str) else "",
+        subject=subject,
+        name=name,
         email=verified,
-        roles={company.roles[value] for value in values if value in company.roles},
-        showed_factor=bool({*methods, ("acr", claims.get("acr"))} & company.second_factors),
+        roles={company.roles[value] for value in given if value in company.roles},
+        showed_factor=bool({*methods, ("acr", acr)} & company.second_factors),
     )
 
 
@@ -91,7 +106,7 @@ def admit(person: Person, company: CompanySignIn) -> User:
         with acting_as(ACTOR):
             return _admit(person, company)
     except Refusal as refusal:
-        _record_refusal(person, refusal)
+        _record_refusal(refusal, subject=person.subject, email=person.email)
         raise
 
 
@@ -141,7 +156,7 @@ def _welcome(person: Person, company: CompanySignIn) -> User:
     CompanyIdentity.objects.create(
         user=user, issuer=person.issuer, subject=person.subject, email=person.email
     )
-    record_on_user(user, AuditAction.COMPANY_LINKED, actor=None, note=_describe(person))
+    record_on_user(user, AuditAction.COMPANY_LINKED, actor=None, note=_describe(person.subject))
     return user
 
 
@@ -184,19 +199,19 @@ def _take_access_away(user: User) -> None:
     user.save(update_fields=["password"])
 
 
-def _record_refusal(person: Person, refusal: Refusal) -> None:
+def _record_refusal(refusal: Refusal, *, subject: str, email: str = "") -> None:
     with acting_as(ACTOR):
         record_action(
             actor=None,
             action=AuditAction.SIGN_IN_REFUSED,
             on=refusal.user or User,
-            reference=refusal.user.get_username() if refusal.user else person.email,
-            note=f"{_describe(person)}: {refusal}"[:NOTE_LENGTH],
+            reference=refusal.user.get_username() if refusal.user else email,
+            note=f"{_describe(subject)}: {refusal}"[:NOTE_LENGTH],
         )
 
 
-def _describe(person: Person) -> str:
-    return f"Subject {person.subject}"[:NOTE_LENGTH]
+def _describe(subject: str) -> str:
+    return f"Subject {subject if _is_text(subject) else ascii(subject)}"[:NOTE_LENGTH]
 
 
 def _find(claims: Mapping[str, Any], path: str) -> Any:
@@ -207,3 +222,26 @@ def _find(claims: Mapping[str, Any], path: str) -> Any:
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
+
+
+def _texts(claims: Mapping[str, Any], path: str) -> list[str]:
+    """The values of a claim that is a text, a list of texts, or missing. Raises Refusal."""
+    found = _find(claims, path)
+    values = found if isinstance(found, list) else [] if found is None else [found]
+    _require(all(isinstance(value, str) for value in values), path)
+    return values
+
+
+def _require(readable: bool, claim: str) -> None:
+    if not readable:
+        raise Refusal(UNREADABLE.format(claim))
+
+
+def _text(value: Any) -> str:
+    """The claim as a text without spaces around it, or empty if it cannot be stored."""
+    return value.strip() if isinstance(value, str) and _is_text(value) else ""
+
+
+def _is_text(value: str) -> bool:
+    """Whether PostgreSQL can store the text and people can read it."""
+    return value.isprintable()

@@ -69,7 +69,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
     try:
         _check_time(request)
-        person = read_person(read_answer(request), company())
+        claims = read_answer(request)
     except ProviderBusy:
         return _back(request, BUSY)
     except ProviderProblem as problem:
@@ -78,6 +78,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     page = _safe_page(request, request.session.get(NEXT, ""))
     logout(request)  # nobody else's session, nor its second factor, goes on
     try:
+        person = read_person(claims, company())
         user = admit(person, company())
     except Refusal as refusal:
         return _back(request, str(refusal))

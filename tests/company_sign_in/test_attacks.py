@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.sessions import SessionStore
+from audit.models import AuditAction, AuditEntry
 from operators.models import CompanyIdentity
 from tests.company_sign_in.conftest import CALLBACK, FIRST_PAGES, Company, Visitor, query_of
 
@@ -84,6 +85,18 @@ def test_the_provider_is_asked_with_pkce_state_and_nonce(visitor: Visitor) -> No
     assert len(asked["nonce"]) >= 20
     assert asked["redirect_uri"].endswith(CALLBACK)
     assert "code_verifier" not in asked
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"), [("acr", ["phr"]), ("amr", [7]), ("groups", [{"name": "desk"}])]
+)
+def test_a_claim_of_a_wrong_type_is_refused(
+    claim: str, value: Any, company: Company, visitor: Visitor
+) -> None:
+    company.describe("anna", **{**OK, claim: value})
+    assert f"cannot read: {claim}" in visitor.refusal(visitor.come_back("anna"))
+    assert claim in AuditEntry.objects.get(action=AuditAction.SIGN_IN_REFUSED).note
+    assert not User.objects.filter(username__contains="anna").exists()
 
 
 def test_an_answer_is_refused_a_quarter_of_an_hour_later(visitor: Visitor) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from audit.models import AuditAction, AuditEntry
 from config.company_sign_in import CompanySignIn
 from config.staff_roles import StaffRole
 from operators.company_sign_in.people import Refusal, admit, read_person
@@ -40,3 +41,36 @@ def test_nobody_takes_over_an_account_without_a_verified_email(email: str) -> No
     with pytest.raises(Refusal, match="An account with your name or email exists here"):
         sign_in(email=email, email_verified=False)
     assert not CompanyIdentity.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"), [("amr", 7), ("groups", 7), ("groups", {"desk": True}), ("acr", {})]
+)
+def test_a_claim_of_a_wrong_type_is_refused(claim: str, value: Any) -> None:
+    with pytest.raises(Refusal, match=f"cannot read: {claim}"):
+        sign_in(**{claim: value})
+    assert AuditEntry.objects.filter(action=AuditAction.SIGN_IN_REFUSED).count() == 1
+
+
+@pytest.mark.parametrize("claims", [{"groups": "desk"}, {"amr": None}, {"acr": None}])
+def test_claims_may_be_a_text_or_missing(claims: dict[str, Any]) -> None:
+    assert sign_in(**claims).is_staff
+
+
+def test_a_subject_that_cannot_be_stored_is_refused() -> None:
+    with pytest.raises(Refusal, match="cannot read: sub"):
+        sign_in(sub="1\0")
+    entry = AuditEntry.objects.get(action=AuditAction.SIGN_IN_REFUSED)
+    assert entry.note.startswith(r"Subject '1\x00': ")
+
+
+@pytest.mark.parametrize("name", ["anna\0", "\ud800", 7])
+def test_a_name_that_cannot_be_stored_is_no_name(name: Any) -> None:
+    with pytest.raises(Refusal, match="could use as your name"):
+        sign_in(preferred_username=name)
+    assert not CompanyIdentity.objects.exists()
+
+
+def test_an_email_that_cannot_be_stored_is_left_out() -> None:
+    email = f"{'a' * 250}@company.example"
+    assert sign_in(email=email, email_verified=True).email == ""
