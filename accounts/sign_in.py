@@ -106,6 +106,6 @@ class PasswordBackend(ModelBackend):
         Django also asks this for each request of a session that began with a password.
         """
         company = settings.COMPANY_SIGN_IN
-        if company and company.only and user.is_staff and user.username not in company.break_glass:
+        if company and user.is_staff and not company.allows_password(user.username):
             return False
         return super().user_can_authenticate(user)

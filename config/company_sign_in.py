@@ -36,6 +36,10 @@ class CompanySignIn:
     only: bool
     break_glass: frozenset[str]
 
+    def allows_password(self, username: str) -> bool:
+        """Whether this member of staff may sign in with a password."""
+        return not self.only or username in self.break_glass
+
 
 def company_sign_in(env: StrictEnv) -> CompanySignIn | None:
     """The settings, or None when company sign-in is off. An invalid value ends the process."""

@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Model
@@ -12,8 +13,7 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from config.inputs import InputProblem
-from operators.company_identities import company_account_is_current
-from operators.models import TelegramLink, TelegramLinkCode
+from operators.models import CompanyIdentity, TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel
 from topups.transitions import FULFIL
@@ -52,8 +52,22 @@ def may_operate(user: User) -> bool:
         user.is_active
         and user.is_staff
         and user.has_perm(FULFIL)
-        and company_account_is_current(user)
+        and _company_account_is_current(user)
     )
+
+
+def _company_account_is_current(user: User) -> bool:
+    """Whether the company vouched for this person within the longest time of a session.
+
+    Telegram has no sessions: without this, somebody who left the company could go on there. True
+    for people without a company account, if they may sign in with a password.
+    """
+    identity = CompanyIdentity.objects.filter(user=user).first()
+    if identity is None:
+        company = settings.COMPANY_SIGN_IN
+        return company is None or company.allows_password(user.username)
+    hours = timedelta(hours=settings.STAFF_SESSION_HOURS)
+    return identity.signed_in_at is not None and identity.signed_in_at > timezone.now() - hours
 
 
 def record_refusal(

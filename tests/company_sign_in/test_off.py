@@ -4,16 +4,27 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from pytest_django import Settings
 
+from config.inputs import InputProblem
 from operators.models import CompanyIdentity
-from operators.telegram.staff_links import may_operate
+from operators.telegram.staff_links import (
+    NotAnOperator,
+    consume_code,
+    issue_code,
+    link_user,
+    may_operate,
+    operator_of,
+)
 from tests.commands import refusal, run
+from tests.company_sign_in.test_people import COMPANY
 from tests.factories import make_operator
 
 LOADED = """
@@ -49,6 +60,32 @@ def test_an_unlinked_account_is_gone(db: None) -> None:
     assert run("unlink_company_account", user.username)["unlinked"] is False
     assert not CompanyIdentity.objects.exists()
     assert "There is no user" in refusal("unlink_company_account", "nobody")
+
+
+def test_unlinking_ends_the_right_to_use_telegram(db: None) -> None:
+    user = make_operator().user
+    CompanyIdentity.objects.create(
+        user=user, issuer="https://id.example", subject="1", signed_in_at=timezone.now()
+    )
+    link_user(user=user, telegram_user_id=7, actor=None)
+    code = issue_code(user=user)
+
+    run("unlink_company_account", user.username)
+
+    with pytest.raises(NotAnOperator, match="not linked"):
+        operator_of(7)
+    with pytest.raises(InputProblem, match="wrong, used or expired"):
+        consume_code(code=code, telegram_user_id=7)
+
+
+@pytest.mark.parametrize(("only", "name", "may"), [
+    (False, "ben", True), (True, "ben", False), (True, "root", True)
+])  # fmt: skip
+def test_telegram_is_closed_to_staff_who_must_sign_in_with_a_company_account(
+    only: bool, name: str, may: bool, db: None, settings: Settings
+) -> None:
+    settings.COMPANY_SIGN_IN = replace(COMPANY, only=only, break_glass=frozenset(["root"]))
+    assert may_operate(make_operator(username=name).user) is may
 
 
 @pytest.mark.parametrize(("hours", "may"), [(11, True), (13, False), (None, False)])

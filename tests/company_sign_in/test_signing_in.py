@@ -8,6 +8,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
+from operators.company_identities import unlink_company_account
 from operators.models import CompanyIdentity
 from tests.browsing import PASSWORD, open_browser
 from tests.company_sign_in import provider
@@ -77,6 +78,13 @@ def test_a_removed_role_ends_access_and_sessions(company: Company, visitor: Visi
     assert not user.user_permissions.exists()
     entry = AuditEntry.objects.get(action=AuditAction.SIGN_IN_REFUSED)
     assert (entry.reference, entry.object_id) == (user.username, str(user.pk))
+
+
+def test_unlinking_ends_the_sessions(visitor: Visitor) -> None:
+    visitor.sign_in("anna")
+    assert visitor.is_inside()
+    unlink_company_account(username="anna@company.example")
+    assert not visitor.is_inside()
 
 
 def test_going_to_the_provider_leaves_the_end_of_a_session(visitor: Visitor) -> None:
