@@ -127,7 +127,7 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
         run(
             "UPDATE catalogue_shelf shelf SET available_stock = ("
             "SELECT count(*) FROM catalogue_vouchercode code"
-            " WHERE code.shelf_id = shelf.id AND order_id IS NULL)"
+            " WHERE code.shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL)"
         )
 
 

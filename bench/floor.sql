@@ -24,10 +24,10 @@ SELECT shelf.price AS price, nextval('orders_order_id_seq') AS new_order
  WHERE shelf.id = :shelf AND product.active \gset
 UPDATE catalogue_shelf SET available_stock = available_stock - 1
  WHERE id = :shelf AND available_stock >= 1;
--- Only the index of unsold codes can serve ORDER BY position. Another order would scan sold codes.
+-- Only the index of codes in stock can serve ORDER BY position. Another order would scan sold codes.
 WITH next_code AS (
     SELECT id FROM catalogue_vouchercode
-     WHERE shelf_id = :shelf AND order_id IS NULL ORDER BY position LIMIT 1 FOR UPDATE
+     WHERE shelf_id = :shelf AND order_id IS NULL AND hold_id IS NULL ORDER BY position LIMIT 1 FOR UPDATE
 )
 UPDATE catalogue_vouchercode code SET order_id = :new_order
   FROM next_code WHERE code.id = next_code.id

@@ -91,7 +91,9 @@ class OrderSerializer(serializers.ModelSerializer[Order]):
         )
         if shelf is None or not shelf.product.active or shelf.price is None:
             raise serializers.ValidationError({"product_id": ["There is no such product."]})
-        unsold = VoucherCode.objects.select_for_update().filter(shelf=shelf, order_id=None)
+        unsold = VoucherCode.objects.select_for_update().filter(
+            shelf=shelf, order_id=None, hold=None
+        )
         codes = list(unsold.order_by("position")[:quantity])
         if len(codes) < quantity:
             raise serializers.ValidationError({"quantity": ["Not enough in stock."]})

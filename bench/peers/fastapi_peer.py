@@ -50,7 +50,8 @@ TAKE_STOCK = """
 TAKE_CODES = """
     WITH next_codes AS (
         SELECT id FROM catalogue_vouchercode
-         WHERE shelf_id = $1 AND order_id IS NULL ORDER BY position LIMIT $2 FOR UPDATE
+         WHERE shelf_id = $1 AND order_id IS NULL AND hold_id IS NULL
+         ORDER BY position LIMIT $2 FOR UPDATE
     )
     UPDATE catalogue_vouchercode code SET order_id = $3
       FROM next_codes WHERE code.id = next_codes.id RETURNING code.sealed

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
-from config.http import error_pages
+from config.http import error_messages
 from tests.answers import CheckedClient, WrongAnswer, check_answer
 from tests.factories import Merchant
 
@@ -81,7 +81,7 @@ def test_a_wrong_response_fails_the_test_that_made_the_request(
     merchant.get("/balance")
     client.get("/api/v1/nothing")
     monkeypatch.setattr("wallets.schemas.BalanceSerializer.data", {"balance": 1})
-    monkeypatch.setattr(error_pages, "message_response", lambda *_: HttpResponse("<html>"))
+    monkeypatch.setattr(error_messages, "message_response", lambda *_: HttpResponse("<html>"))
     with pytest.raises(WrongAnswer):
         merchant.get("/balance")
     with pytest.raises(WrongAnswer):
