@@ -59,9 +59,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 # Folders whose files take longest. They start first, or one process would end with a long file
-# while the others have nothing left to do.
+# while the others have nothing left to do. The folders with browsers come later: a browser gives up
+# its requests (ERR_NETWORK_CHANGED) while the containers of `deploy` add network interfaces.
 LONGEST_FIRST = (
-    *("deploy", "e2e", "bench", "tasks", "telegram", "scaling", "stress", "operators", "merchants"),
+    *("deploy", "tasks", "telegram", "stress", "scaling", "bench", "e2e", "operators", "merchants"),
 )
 
 
