@@ -1,8 +1,8 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
 twice (docs/operate/backup.md).
 
-The line is written right after the commit, before the response is stored and sent: whoever holds
-the codes of an order has caused its line. It names each code by half of its digest, which is keyed
+The line is written right after the commit, before the response is stored and sent, so every order
+whose codes left the process has its line. It names each code by half of its digest, which is keyed
 and so gives nothing away. The request, by which a retry is recognised, is sealed: the merchant
 chose the idempotency key, and the log shows nothing that merchants sent.
 

@@ -4,7 +4,6 @@ Two ways to lose them: point-in-time recovery that ends too early, and the promo
 asynchronous replica that had not received them.
 """
 
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ import psycopg
 import pytest
 from django.db import connection as django_connection
 
-from embedded.binaries import postgres_binary, postgres_runner
 from embedded.locks import FileLock
 from embedded.postgres import running_postgres
 from embedded.processes import free_port
@@ -23,7 +21,7 @@ from tests.commands import run
 from tests.e2e.durable import DurablePostgres, django_uses, durable_postgres
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
 from tests.live import live_server
-from tests.scaling.replica import replica_of, wait_until_caught_up
+from tests.scaling.replica import base_backup, replica_of, wait_until_caught_up
 from tests.tasks.running import wait_until
 
 STOCK = 12
@@ -199,20 +197,6 @@ def sell_out(purchases: Purchases) -> set[str]:
             return codes
         codes.add(answer.json()["data"]["codes"][0]["code"])
     raise AssertionError("more codes than the shelf had")
-
-
-def base_backup(url: str, data: Path) -> None:
-    subprocess.run(
-        [
-            *postgres_runner().prefix,
-            postgres_binary("pg_basebackup"),
-            f"--pgdata={data}",
-            f"--dbname={url}",
-            "--checkpoint=fast",
-        ],
-        check=True,
-        capture_output=True,
-    )
 
 
 def execute(server: DurablePostgres, sql: str) -> Any:
