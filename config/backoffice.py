@@ -121,7 +121,8 @@ class Component:
 
     The line is amber or red while the worst value of the gauge is above the limit, or below it if
     `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
-    of the gauge. Whoever may view `model` sees the line; with `leads_to_list` it leads to the list.
+    of the gauge. People who may view `model` see the line. With `leads_to_list` it links to the
+    list.
     """
 
     title: str

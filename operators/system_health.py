@@ -51,7 +51,7 @@ def lines_for(user: User, readings: Iterable[Reading]) -> list[Line]:
 
 
 def may_see(user: User, component: Component) -> bool:
-    """Whether this person may see the line: whoever may view the rows it is about."""
+    """Whether this person may view the rows that the line is about."""
     meta = component.model._meta
     return user.has_perm(f"{meta.app_label}.view_{meta.model_name}")
 

@@ -148,7 +148,7 @@ def _welcome(person: Person, company: CompanySignIn) -> User:
         raise Refusal(NO_NAME)
     user = _find_namesake(person, company)
     if user is None:
-        # Without a usable password: whoever loses the company account loses the access here.
+        # No usable password: without the company account there is no access here.
         user = User.objects.create_user(person.name, person.email, password=None, is_staff=True)
     else:
         user.set_unusable_password()  # also ends the sessions
