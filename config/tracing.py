@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.instrumentation.celery import CeleryInstrumentor
 from opentelemetry.instrumentation.django import DjangoInstrumentor
@@ -19,6 +20,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Status
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from config.database import functions, libpq
 from config.version import VERSION
@@ -40,6 +42,7 @@ def start_tracing() -> None:
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(_WithoutValues(OTLPSpanExporter())))
     trace.set_tracer_provider(provider)
+    propagate.set_global_textmap(_FromMessagesOnly())
     DjangoInstrumentor().instrument()
     CeleryInstrumentor().instrument()  # type: ignore[no-untyped-call]
     PsycopgInstrumentor().instrument()
@@ -59,6 +62,18 @@ def _trace_functions() -> None:
 
     # `functions` looks up `call_function` in its own namespace at each call.
     vars(functions)["call_function"] = traced
+
+
+class _FromMessagesOnly(TraceContextTextMapPropagator):
+    """A task continues the trace of the request that queued it. A request begins its own trace: its
+    headers come from a merchant, who could choose what is sampled, and send any text."""
+
+    def extract(
+        self, carrier: Any, context: Context | None = None, *rest: Any, **more: Any
+    ) -> Context:
+        if isinstance(carrier, Mapping) and "REQUEST_METHOD" in carrier:
+            return context or Context()
+        return super().extract(carrier, context, *rest, **more)
 
 
 class _WithoutValues(SpanExporter):

@@ -132,6 +132,23 @@ def test_a_task_has_the_request_id_and_the_trace_of_its_request(world: World) ->
     assert world.receiver.span(run).trace_id == request.trace_id
 
 
+def test_a_request_does_not_continue_a_trace_that_its_caller_names(world: World) -> None:
+    theirs = "4bf92f3577b34da6a3ce929d0e0e4736"
+    world.server.http.get(
+        "/api/v1/ping",
+        headers={
+            "traceparent": f"00-{theirs}-00f067aa0ba902b7-00",
+            "tracestate": "shop=tracestate-canary",
+        },
+    )
+    wait_until(lambda: world.receiver.span("GET api/v1/ping"), "the span of the request")
+
+    span = world.receiver.span("GET api/v1/ping")
+    assert span.trace_id.hex() != theirs
+    assert not span.parent_span_id
+    assert b"tracestate-canary" not in b"".join(world.receiver.bodies)
+
+
 def test_nothing_is_loaded_unless_asked_for() -> None:
     """The client of Redis loads OpenTelemetry's SDK if it is there, which sends nothing."""
     loads = (
