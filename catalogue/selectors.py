@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db.models import BooleanField, Exists, Func, Model, OuterRef, QuerySet, Value
+from django.db.models import BooleanField, Exists, F, Func, Model, OuterRef, QuerySet, Value
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
@@ -78,6 +78,21 @@ def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
             what = f"variation {variation_id} of {what}"
         raise InputProblem(f"There is no {what}.")
     return shelf
+
+
+def example_purchase() -> dict[str, int]:
+    """The body of a purchase that could succeed now, from the first shelf with stock. If nothing is
+    in stock, it names product 10, which may not exist."""
+    shelf = (
+        shelves_on_sale()
+        .filter(available_stock__gte=F("quantity_step"), price__isnull=False)
+        .order_by("pk")
+        .first()
+    )
+    if shelf is None:
+        return {"product_id": 10, "quantity": 1}
+    variation = {"variation_id": shelf.variation_id} if shelf.variation_id else {}
+    return {"product_id": shelf.product_id, **variation, "quantity": shelf.quantity_step}
 
 
 def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int, str]:

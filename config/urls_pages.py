@@ -7,6 +7,7 @@ from django.urls import include, path
 from config.api.openapi import DocsView
 from config.http import error_pages
 from config.http.health import healthz, readyz
+from config.http.landing import landing
 from operators.admin import passkeys, second_factor
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
@@ -20,6 +21,7 @@ company_sign_in = (
 )
 
 urlpatterns = [
+    path("", landing, name="landing"),
     path("docs/", DocsView.as_view(), name="docs"),
     path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
     path(

@@ -67,9 +67,15 @@ class PageHeadersMiddleware:
         if request.path_info.startswith(API_PREFIX):
             response["Cache-Control"] = "no-store"
             return response
-        for prefix, policy in self.headers.items():
-            if request.path_info.startswith(prefix):  # path_info is independent of the mount point
-                response["Content-Security-Policy"] = policy
-                response["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
-                add_never_cache_headers(response)
+        policy = self._policy_of(request.path_info)  # which is independent of the mount point
+        if policy:
+            response["Content-Security-Policy"] = policy
+            response["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
+            add_never_cache_headers(response)
         return response
+
+    def _policy_of(self, path: str) -> str | None:
+        if path == "/":
+            path = "/merchant/"  # the landing page looks like the merchant site
+        prefixes = (prefix for prefix in self.headers if path.startswith(prefix))
+        return self.headers.get(next(prefixes, ""))

@@ -3,54 +3,63 @@
 #
 #   sh buy.sh '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #
+# Or paste it into a terminal, and run: buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+#
 # Create a new key for each purchase (uuidgen) and store it before you start.
 # Exit codes:
 #   0  bought; the order is printed
 #   1  nothing was charged; the answer is printed
 #   2  the outcome is unknown; start again with the same key
-set -eu
+buy() ( # its own shell, which it may leave
+    set -eu
 
-body=$1 key=$2
-pause=${VOUCHER_PAUSE_SECONDS:-3}
-answer=$(mktemp)
-trap 'rm -f "$answer"' EXIT
+    body=$1 key=$2
+    pause=${VOUCHER_PAUSE_SECONDS:-3}
+    answer=$(mktemp)
+    trap 'rm -f "$answer"' EXIT
 
-# call [curl options] URL: writes the answer to the file, and its status to $status.
-# The status is 000 if no answer came, or only a part of it.
-call() {
-    : >"$answer"
-    status=$(
-        printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-            curl --config - --silent --max-time 30 --output "$answer" --write-out '%{http_code}' "$@"
-    ) || status=000
-}
+    # call [curl options] URL: writes the answer to the file, and its status to $status.
+    # The status is 000 if no answer came, or only a part of it.
+    call() {
+        : >"$answer"
+        status=$(
+            printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
+                curl --config - --silent --max-time 30 --output "$answer" --write-out '%{http_code}' "$@"
+        ) || status=000
+    }
 
-field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1; }
+    field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1; }
 
-for attempt in 1 2 3 4 5 6 7 8 9 10; do
-    call "$VOUCHER_BASE_URL/orders" --data "$body" \
-        --header "Content-Type: application/json" --header "Idempotency-Key: $key"
-    if [ "$status" = 201 ]; then
-        cat "$answer"
-        exit 0
-    fi
-    case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # unknown: the outcome
-    case $code in
-        unknown | request_in_progress) sleep "$pause" ;;
-        rate_limited) sleep "$(field retry_after_seconds)" ;;
-        request_abandoned)
-            call "$VOUCHER_BASE_URL/orders/$(field reference)"
-            if [ "$status" = 200 ]; then
-                cat "$answer"
-                exit 0
-            fi
-            sleep "$pause"
-            ;;
-        *) # refused: error.code and error.reason say what to fix
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+        call "$VOUCHER_BASE_URL/orders" --data "$body" \
+            --header "Content-Type: application/json" --header "Idempotency-Key: $key"
+        if [ "$status" = 201 ]; then
             cat "$answer"
-            exit 1
-            ;;
-    esac
-done
-echo "The outcome is unknown. Start again with the same key." >&2
-exit 2
+            exit 0
+        fi
+        case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # unknown: the outcome
+        case $code in
+            unknown | request_in_progress) sleep "$pause" ;;
+            rate_limited) sleep "$(field retry_after_seconds)" ;;
+            request_abandoned)
+                call "$VOUCHER_BASE_URL/orders/$(field reference)"
+                if [ "$status" = 200 ]; then
+                    cat "$answer"
+                    exit 0
+                fi
+                sleep "$pause"
+                ;;
+            *) # refused: error.code and error.reason say what to fix
+                cat "$answer"
+                exit 1
+                ;;
+        esac
+    done
+    echo "The outcome is unknown. Start again with the same key." >&2
+    exit 2
+)
+
+case $# in
+    2) buy "$@" ;;
+    *) echo "Usage: buy BODY IDEMPOTENCY_KEY" >&2 && false ;;
+esac

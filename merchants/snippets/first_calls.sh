@@ -1,11 +1,10 @@
 #!/bin/sh
-# Checks the key, reads the balance and lists what you can buy.
-set -eu
+# Checks the key, reads the balance and lists what you can buy. You can paste it into a terminal.
 
 call() {
     # The key goes to curl through a pipe, so the list of processes does not show it.
-    printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-        curl --config - --silent --show-error --max-time 30 "$VOUCHER_BASE_URL$1"
+    printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_API_KEY:?is not set}" |
+        curl --config - --silent --show-error --max-time 30 "${VOUCHER_BASE_URL:?is not set}$1"
     echo
 }
 

@@ -1,11 +1,13 @@
 """The docs pages for a merchant's developers: first calls, retries, top-ups, reconciling."""
 
+import json
 from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from catalogue.selectors import example_purchase
 from config.api.paths import API_BASE
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
@@ -17,7 +19,12 @@ from merchants.views.pages import show
 def start(request: HttpRequest, member: Member) -> HttpResponse:
     """The quick start: address, key and first calls."""
     return _show(
-        request, member, "docs_start", "Docs: quick start", first=snippet("first_calls.sh")
+        request,
+        member,
+        "docs_start",
+        "Docs: quick start",
+        first=snippet("first_calls.sh"),
+        example=json.dumps(example_purchase()),
     )
 
 

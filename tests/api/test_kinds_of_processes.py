@@ -26,7 +26,7 @@ PATHS = [
 ]
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW"]
 ODD_PATHS = [
-    *("/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/ping", "/API/v1/ping"),
+    *("/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/ping", "/API/v1/ping"),
     *("/api/v1/ping/", "/api/v1//ping", "//api/v1/ping", "/api/v1/../v1/ping", "/api/v1/p%69ng"),
     *("/api/v1/products/0", "/api/v1/products/-1", "/api/v1/products/one", "/api/v1/products/"),
     "/api/v1/products/9223372036854775808",
@@ -35,7 +35,7 @@ ODD_PATHS = [
     *("/api/v1/orders/%00", "/api/v1/orders/%2F", "/api/v1/orders/%C3%BC", "/api/v1/orders/a/b"),
     *("/healthz/", "/readyz/", "/favicon.ico", "/robots.txt", "/.env", "/%ff"),
 ]
-PAGES = ["/docs/", "/admin/", "/admin/login/", "/merchant/", "/merchant/sign-in/"]
+PAGES = ["/", "/docs/", "/admin/", "/admin/login/", "/merchant/", "/merchant/sign-in/"]
 PAGES += ["/readyz/bot", "/readyz/worker", "/static/merchants/page.js"]
 JSON_BODY = {"Content-Type": "application/json"}
 # Requests for a purchase that are refused, as headers and body.

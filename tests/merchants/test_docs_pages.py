@@ -1,15 +1,17 @@
 """The docs pages are complete and show this service's address and the example programs."""
 
 import html
+import json
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from catalogue.models import Product
 from config.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
 from merchants.views.docs_content import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
-from tests.factories import make_account
+from tests.factories import make_account, make_merchant, make_product, make_variation
 from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
@@ -92,3 +94,17 @@ def test_every_link_works(browser: Client) -> None:
             if target.startswith("/merchant/") and "static" not in target:
                 assert browser.get(target).status_code == 200, f"{path}: {target}"
     assert browser.get("/docs/").status_code == 200
+
+
+@pytest.mark.parametrize("neighbours", [True, False])
+def test_the_quick_start_buys_something_that_is_in_stock(browser: Client, neighbours: bool) -> None:
+    if not neighbours:
+        Product.objects.update(active=False)
+    make_product(codes=0)
+    variation = make_variation(make_product(codes=0), quantity_step=3, codes=3)
+
+    example = text(browser, DOCS).partition("sh buy.sh '")[2].partition("'")[0]
+    body = json.loads(example)
+    assert make_merchant(balance="1000").buy(**body).status_code == 201
+    if not neighbours:
+        assert body["variation_id"] == variation.pk

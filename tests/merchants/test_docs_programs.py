@@ -62,7 +62,10 @@ class Run:
         return value.get("data") or value.get("error") or value
 
 
-def run(program: list[str], *arguments: str, base_url: str, key: str) -> Run:
+def run(
+    program: list[str], *arguments: str, base_url: str, key: str, typed: str | None = None
+) -> Run:
+    """Runs a program of the docs pages. `typed` is its standard input."""
     environment = {
         "PATH": os.environ["PATH"],
         "VOUCHER_BASE_URL": base_url,
@@ -73,6 +76,7 @@ def run(program: list[str], *arguments: str, base_url: str, key: str) -> Run:
         [*program, *arguments],
         cwd=SNIPPETS,
         env=environment,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=60,
@@ -245,6 +249,30 @@ def test_the_first_calls_work(live: LiveServer) -> None:
     assert balance["balance"] == Decimal("12.34")
     assert [item["name"] for item in products["items"]] == ["Card"]
     assert [item["name"] for item in topup_products["items"]] == ["Gems"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_the_shell_programs_can_be_pasted_into_a_terminal(live: LiveServer, shell: str) -> None:
+    merchant = make_merchant(balance="100")
+    shelf = make_product(price="9.99", codes=1)
+    pasted = f"""
+{(SNIPPETS / "first_calls.sh").read_text()}
+{(SNIPPETS / "buy.sh").read_text()}
+buy '{{"product_id": {shelf.pk}, "quantity": 1}}' pasted; echo "exit $?"
+buy '{{"product_id": {shelf.pk}, "quantity": 1}}' refused; echo "exit $?"
+unset VOUCHER_API_KEY
+call /ping
+echo still here
+"""
+    base_url = f"{live.base_url}/api/v1"
+    done = run([shell, "-s"], base_url=base_url, key=merchant.key, typed=pasted)
+
+    assert "exit 0" in done.out, done
+    assert "insufficient_stock" in done.out
+    assert "exit 1" in done.out
+    assert "VOUCHER_API_KEY: is not set" in done.err
+    assert done.out.endswith("still here\n")
+    assert len(debits()) == 1
 
 
 @contextmanager

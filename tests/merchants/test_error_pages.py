@@ -11,6 +11,7 @@ from structlog.contextvars import bound_contextvars
 
 from merchants.views import downloads, people
 from tests.merchants.people import PASSWORD, browser_of, make_member
+from tests.operators.back_office import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -23,6 +24,27 @@ def heading(answer: Any) -> str:
 def test_an_unknown_path_gets_a_page() -> None:
     answer = Client().get("/merchant/nowhere/")
     assert (answer.status_code, heading(answer)) == (404, "Page not found")
+    assert answer["X-Request-Id"] in answer.content.decode()
+
+
+def test_an_expired_form_gets_a_page() -> None:
+    answer = browser_of(make_member(), csrf=True).post("/merchant/account/password/")
+    assert (answer.status_code, heading(answer)) == (403, "This form has expired")
+    assert answer["X-Request-Id"] in answer.content.decode()
+
+
+def test_staff_on_the_merchant_site_are_offered_to_switch_accounts() -> None:
+    browser = signed_in(csrf=True)
+    answer = browser.get("/merchant/")
+    page = answer.content.decode()
+    assert (answer.status_code, heading(answer)) == (403, "You cannot open this page")
+    assert '<a href="/admin/">Go to the back office</a>' in page
+
+    token = page.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
+    action = page.partition('action="')[2].partition('"')[0]
+    left = browser.post(action, {"csrfmiddlewaretoken": token})
+    assert (left.status_code, left["Location"]) == (302, "/merchant/sign-in/")
+    assert "sessionid" not in browser.cookies or not browser.cookies["sessionid"].value
 
 
 def test_a_lockout_gets_a_page(settings: Settings) -> None:

@@ -1,8 +1,9 @@
-"""Errors are HTML in the back office, and JSON for programs on every other path."""
+"""Errors are pages in the back office, and JSON for programs on every other path."""
 
 import pytest
 from django.test import Client
 
+from operators.admin import system_page
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +21,34 @@ def test_a_forbidden_page_of_the_back_office_is_html() -> None:
 
     assert answer.status_code == 403
     assert "do not have the permission" in answer.content.decode()
+
+
+def test_an_expired_form_of_the_back_office_is_a_page_with_the_request_id() -> None:
+    answer = signed_in(csrf=True).post("/admin/logout/")
+
+    page = answer.content.decode()
+    assert answer.status_code == 403
+    assert "<h1>This form has expired</h1>" in page
+    assert answer["X-Request-Id"] in page
+
+
+def test_a_server_error_of_the_back_office_is_a_page_without_details(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("a secret detail")
+
+    browser = signed_in()
+    browser.raise_request_exception = False
+    monkeypatch.setattr(system_page, "lines_for", fail)
+    answer = browser.get("/admin/system/")
+
+    page = answer.content.decode()
+    assert answer.status_code == 500
+    assert "<h1>Something went wrong</h1>" in page
+    assert "secret detail" not in page
+    assert answer["X-Request-Id"] in page
+    assert "no-store" in answer["Cache-Control"]
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping", "/docs/nothing"])

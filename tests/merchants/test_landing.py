@@ -1,0 +1,45 @@
+"""The first page, and addresses of pages that were typed without their last slash."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from tests.operators.back_office import signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_first_page_leads_to_the_sites_and_the_documentation() -> None:
+    answer = Client().get("/")
+
+    links = re.findall(r'<h2><a href="([^"]+)"', answer.content.decode())
+    assert links == ["/merchant/", "/docs/", "/admin/"]
+    assert {Client().get(link, follow=True).status_code for link in links} == {200}
+    assert "script-src 'self'" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "page"),
+    [
+        ("/docs", "/docs/"),
+        ("/merchant", "/merchant/"),
+        ("/merchant/orders", "/merchant/orders/"),
+        ("/merchant/sign-in?next=/merchant/wallet/", "/merchant/sign-in/?next=/merchant/wallet/"),
+        ("/admin", "/admin/"),
+        ("/admin/catalogue/product?q=a", "/admin/catalogue/product/?q=a"),
+    ],
+)
+def test_a_missing_last_slash_redirects_to_the_page(typed: str, page: str) -> None:
+    answer = signed_in().get(typed)
+
+    assert (answer.status_code, answer["Location"]) == (301, page)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/ping/", "/healthz/", "/merchant/nowhere"])
+def test_no_other_path_redirects(path: str) -> None:
+    assert Client().get(path).status_code == 404
+
+
+def test_a_form_is_not_redirected() -> None:
+    assert Client().post("/merchant/sign-in").status_code == 404
