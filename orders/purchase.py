@@ -65,7 +65,9 @@ def purchase_vouchers(
         )
     digests = order.pop("digests")
     log_purchase(
-        claim=claim,
+        client_id=client.pk,
+        key=claim.key,
+        fingerprint=claim.fingerprint,
         reference=reference,
         price=order["total_price"],
         currency=order["currency"],
@@ -115,7 +117,9 @@ def purchase_topup(
             Jsonb(values),
         )
     log_purchase(
-        claim=claim,
+        client_id=client.pk,
+        key=claim.key,
+        fingerprint=claim.fingerprint,
         reference=reference,
         price=order["unit_price"],
         currency=order["currency"],

@@ -1,8 +1,9 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
 twice (docs/operate/backup.md).
 
-The line is written right after the commit, before the response is stored and sent, so every order
-whose codes left the process has its line. It names each code by half of its digest, which is keyed
+The line is written right after the commit, before the response is stored and sent, and again before
+a retry learns the reference of an abandoned order. So every order that a merchant was told of has
+its line. It names each code by half of its digest, which is keyed
 and so gives nothing away. The request, by which a retry is recognised, is sealed: the merchant
 chose the idempotency key, and the log shows nothing that merchants sent.
 
@@ -25,11 +26,12 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from accounts.models import ApiClient
 from config.database import sealing
 from config.database.sealing import Context
 from config.inputs import InputProblem, raise_problems
 from config.logs import direct_logger
-from idempotency.services import Claim
+from orders.selectors import orders_of
 
 EVENT = "order_created"
 CODE_BYTES = 16  # of a digest
@@ -60,7 +62,9 @@ class LoggedPurchase:
 
 def log_purchase(
     *,
-    claim: Claim,
+    client_id: int,
+    key: str,
+    fingerprint: bytes,
     reference: str,
     price: Decimal,
     currency: str,
@@ -69,18 +73,37 @@ def log_purchase(
 ) -> None:
     """Writes the line of a committed purchase, whatever LOG_LEVEL is. A log that cannot be written
     does not fail the purchase."""
-    request = orjson.dumps([claim.key, claim.fingerprint.hex()])
+    request = orjson.dumps([key, fingerprint.hex()])
     sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
     with suppress(OSError, ValueError):  # such as a full disk
         _log().info(
             EVENT,
             reference=reference,
-            client_id=claim.client_id,
+            client_id=client_id,
             request=_text(sealed),
             price=str(price),
             currency=currency,
             sold_at=sold_at.isoformat(),
             codes=[_text(bytes(digest[:CODE_BYTES])) for digest in digests],
+        )
+
+
+def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> None:
+    """Writes the line of the client's order with this reference, before the client hears of it.
+
+    The process that bought wrote none if it was killed, or if it lost its connection while the
+    database committed.
+    """
+    for order in orders_of(client, reference=reference):
+        log_purchase(
+            client_id=client.pk,
+            key=key,
+            fingerprint=fingerprint,
+            reference=reference,
+            price=order["total_price"],
+            currency=order["currency"],
+            sold_at=order["created_at"],
+            digests=order["digests"] or (),
         )
 
 

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from accounts.authentication import caller
 from accounts.throttling import count_codes
 from config.api.envelope import success
-from config.api.errors import ErrorCode
+from config.api.errors import ApiError, ErrorCode
 from config.api.json import JSON_MEDIA_TYPE
 from config.api.openapi import REPLAY_HEADER, answers, page_parameters, page_schema
 from config.api.pagination import page_data, read_page
@@ -29,6 +29,7 @@ from orders import selectors
 from orders.examples import CREATED, PURCHASES
 from orders.metrics import CountedPurchase
 from orders.purchase import purchase_topup, purchase_vouchers
+from orders.purchase_log import log_abandoned
 from orders.requests import (
     PurchaseSerializer,
     is_topup,
@@ -95,13 +96,16 @@ class OrderViewSet(ApiViewSet):
         asked = read_topup_purchase(body) if topup else read_voucher_purchase(body)
 
         client = caller(request)
-        claim = claim_key(
-            client=client,
-            key=key,
-            fingerprint=fingerprint(
-                endpoint="POST /orders", query=list(request.query_params.lists()), body=body
-            ),
+        content = fingerprint(
+            endpoint="POST /orders", query=list(request.query_params.lists()), body=body
         )
+        try:
+            claim = claim_key(client=client, key=key, fingerprint=content)
+        except ApiError as error:
+            if error.code is ErrorCode.REQUEST_ABANDONED:
+                reference = error.extra["reference"]
+                log_abandoned(client=client, key=key, fingerprint=content, reference=reference)
+            raise
         if isinstance(claim, Replay):
             counted.replayed = True
             return _created(claim.body, replay=True)

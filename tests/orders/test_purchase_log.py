@@ -24,7 +24,7 @@ from orders.lost_purchases import hold_lost_purchases
 from orders.models import LostPurchase
 from orders.purchase_log import LoggedPurchase, read_purchases
 from tests.commands import refusal, run
-from tests.factories import Merchant, buy_topup, make_merchant, make_product
+from tests.factories import Merchant, buy_topup, make_merchant, make_product, make_topup_product
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +95,36 @@ def test_a_replay_and_a_refusal_leave_no_line(log: Any, merchant: Merchant) -> N
     assert merchant.buy("my-key", product_id=product.pk, quantity=1).status_code == 201
     assert merchant.buy("other", product_id=product.pk, quantity=1).status_code == 409
     assert lines(log()) == []
+
+
+@pytest.mark.parametrize("kind", ["voucher", "top_up"])
+@pytest.mark.django_db(transaction=True)
+def test_an_abandoned_order_gets_its_line_when_the_merchant_hears_of_it(
+    log: Any, merchant: Merchant, kind: str
+) -> None:
+    """The process that bought it may have ended before it wrote one."""
+    body: dict[str, Any] = {"product_id": make_product(price="2.00", codes=2).pk, "quantity": 2}
+    if kind == "top_up":
+        topup = make_topup_product().pk
+        body = {"delivery_type": kind, "system_product_id": topup, "player_id": "7"}
+    assert merchant.buy("my-key", **body).status_code == 201
+    (written,) = lines(log())
+    IdempotencyRecord.objects.filter(key="my-key").update(response=None, started_at=EARLY)
+
+    assert merchant.buy("my-key", **body).json()["error"]["code"] == "request_abandoned"
+    file = log()
+    (again,) = lines(file)
+    assert unsealed(again) == unsealed(written)
+    (read,) = read_purchases([file], since=EARLY)
+    assert read.request()[0] == "my-key"
+
+
+def unsealed(line: dict[str, Any]) -> dict[str, Any]:
+    """The line without what differs each time that it is written."""
+    return {
+        name: line[name]
+        for name in ("reference", "client_id", "price", "currency", "sold_at", "codes")
+    }
 
 
 def test_a_topup_leaves_a_line_without_codes(log: Any, merchant: Merchant) -> None:
