@@ -17,6 +17,7 @@ from audit.services import record_action
 from catalogue.models import VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import Email, EmailKind, Invitation, MemberSession, Role
+from operators import retention
 from operators.models import ReconcileRun, RunState, TelegramLinkCode
 from operators.reconcile import reconcile
 from operators.retention import EXPIRING, KINDS, delete_old_data
@@ -241,6 +242,27 @@ def test_a_run_is_recorded_and_can_be_continued(merchant: Merchant) -> None:
         *("Started", "Deleted: nothing"),
         *("Started", "Deleted: emails 1, reconcile_runs 1"),
     ]
+
+
+def test_a_large_table_does_not_use_up_the_time_of_the_others(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kinds take turns, a window each."""
+    monkeypatch.setattr(retention, "WINDOW", 1)
+    for _ in range(2):
+        MAKERS["emails"](merchant, old("emails"))
+    served: list[str] = []
+    next_window = retention._Cut.next_window
+
+    def recorded(cut: retention._Cut) -> int:
+        served.append(cut.kind)
+        return next_window(cut)
+
+    monkeypatch.setattr(retention._Cut, "next_window", recorded)
+    found = delete_old_data(apply=True, kinds=["emails", "reconcile_runs"])
+
+    assert found["rows"] == {"emails": 2, "reconcile_runs": 0}
+    assert served[:3] == ["emails", "reconcile_runs", "emails"]
 
 
 def test_the_nightly_task_and_the_command_do_the_same(merchant: Merchant) -> None:
