@@ -16,6 +16,8 @@ from operators.declarations import BACK_OFFICES
 logger = structlog.get_logger(__name__)
 
 TIMEOUT_SECONDS = 2  # of each statement
+BUDGET_SECONDS = 5  # of one reading; no other declaration is begun after it
+LATE_SECONDS = 60  # a reading that was not renewed in time is shown for so much longer
 GAUGES = [gauges for app in BACK_OFFICES for gauges in app.gauges]
 
 
@@ -39,19 +41,35 @@ class Reader:
     def read(self) -> tuple[list[Reading], int]:
         """The readings, and how many declarations could not be read.
 
-        A declaration that fails is left out until its time is over. Nothing old is shown instead.
+        Takes at most about BUDGET_SECONDS. While another thread reads, this one waits for nothing
+        and takes what the last reading found. A declaration that fails is left out until its time
+        is over, and so is a reading that is too late to show.
         """
-        with self._lock:
-            found = [self._read(place, gauges) for place, gauges in enumerate(GAUGES)]
+        if self._lock.acquire(blocking=False):
+            try:
+                self._renew(time.monotonic() + BUDGET_SECONDS)
+            finally:
+                self._lock.release()
+        shown = time.monotonic() - LATE_SECONDS
+        found = [
+            group if until > shown else None
+            for until, group in map(self._kept_of, range(len(GAUGES)))
+        ]
         readings = [reading for group in found if group is not None for reading in group]
         return readings, found.count(None)
 
-    def _read(self, place: int, gauges: Gauges) -> list[Reading] | None:
-        until, kept = self._kept.get(place, (0.0, None))
-        if time.monotonic() >= until:
-            kept = _try(gauges)
-            self._kept[place] = (time.monotonic() + gauges.seconds, kept)
-        return kept
+    def _renew(self, end: float) -> None:
+        """Reads the declarations whose time is over, the oldest first, until `end`."""
+        for place in sorted(range(len(GAUGES)), key=lambda place: self._kept_of(place)[0]):
+            now = time.monotonic()
+            if now >= end or now < self._kept_of(place)[0]:
+                return
+            found = _try(GAUGES[place])
+            self._kept[place] = (time.monotonic() + GAUGES[place].seconds, found)
+
+    def _kept_of(self, place: int) -> tuple[float, list[Reading] | None]:
+        """Until when the last reading of a declaration holds, and the reading."""
+        return self._kept.get(place, (0.0, None))
 
 
 reader = Reader()

@@ -1,9 +1,11 @@
 """The gauges that the apps declare: right, bounded, and without one that cannot be read."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from math import inf
+from threading import Event
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ from operators.models import (
 )
 from operators.telegram import bot_health
 from orders.models import Order
-from tests.concurrency.racing import execute
+from tests.concurrency.racing import execute, in_background
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -294,6 +296,57 @@ def test_a_declaration_is_read_once_in_its_time(monkeypatch: pytest.MonkeyPatch)
 
     assert len(reads) == 1
     assert ([reading.samples for reading in readings], failed) == ([[([], 1.0)]], 0)
+
+
+def declare(monkeypatch: pytest.MonkeyPatch, *reads: Callable[[], Any]) -> None:
+    """Declares gauges whose time is over at once."""
+    declared = [
+        Gauges({f"voucher_{place}": "A."}, read, seconds=0) for place, read in enumerate(reads)
+    ]
+    monkeypatch.setattr(gauges, "GAUGES", declared)
+
+
+def test_slow_declarations_do_not_keep_others_from_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What one reading leaves out, the next one reads first."""
+    monkeypatch.setattr(gauges, "BUDGET_SECONDS", 0.05)
+
+    def slow() -> list[tuple[int]]:
+        sleep(0.06)
+        return [(1,)]
+
+    declare(monkeypatch, slow, slow, lambda: [(3,)])
+    reader = Reader()
+
+    assert [reader.read()[1] for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_second_reader_takes_the_last_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave = Event(), Event()
+    results = iter([1, 2])
+
+    def read() -> list[tuple[int]]:
+        value = next(results)
+        if value == 2:
+            entered.set()
+            assert leave.wait(10)
+        return [(value,)]
+
+    declare(monkeypatch, read)
+    reader = Reader()
+    reader.read()
+
+    with in_background(reader.read) as first:
+        assert entered.wait(10)
+        ((shown,), failed) = reader.read()
+        leave.set()
+    assert (shown.samples, failed) == ([([], 1.0)], 0)
+    assert first.result()[0][0].samples == [([], 2.0)]
+
+    reader._kept[0] = (monotonic() - 61, [])
+    with reader._lock:
+        assert reader.read() == ([], 1)
 
 
 def nodes(plan: dict[str, Any], parent: str = "") -> Iterator[tuple[dict[str, Any], str]]:
