@@ -95,9 +95,13 @@ def test_other_units_start_what_make_run_starts(name: str) -> None:
     assert commands_of(f"voucher-{name}.service") == [of_make_run(name)]
 
 
-def test_the_target_starts_every_service_but_the_migrations() -> None:
+def test_the_target_starts_what_runs_on_every_host() -> None:
+    """It also starts what is enabled: the scheduler and the bot, on one host."""
     wanted = re.findall(r"voucher-\w+\.service", (UNITS / "voucher.target").read_text())
-    assert sorted([*wanted, "voucher-migrate.service"]) == SERVICES
+    on_one_host = ["voucher-beat.service", "voucher-bot.service"]
+    assert sorted([*wanted, *on_one_host, "voucher-migrate.service"]) == SERVICES
+    for unit in on_one_host:
+        assert "WantedBy=voucher.target" in (UNITS / unit).read_text()
 
 
 def test_web_units_name_their_settings() -> None:
