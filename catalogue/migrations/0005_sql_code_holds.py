@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "take_codes.sql": "1873f53933f29402d2a05c75746e886d4346272e7138955a786b96f6a0a704a8",
-            "holds.sql": "2f396664eea8685b6a29b8e27cacd7b41e55f0073e79c7a0b457d89d1dcb0026",
+            "holds.sql": "898c447d607be01617fb0344ce45cb52b417fcdb3b9943417808e21485d29727",
         },
     )

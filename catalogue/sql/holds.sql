@@ -1,12 +1,16 @@
 -- A void code stays void, and a held one is not deleted: the same code could be imported and sold
 -- again.
 CREATE OR REPLACE FUNCTION catalogue_refuse_unvoid() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    voided timestamptz;
 BEGIN
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'code % is held or void', OLD.id USING ERRCODE = '42501';
     END IF;
-    PERFORM 1 FROM catalogue_codehold WHERE id = OLD.hold_id AND voided_at IS NOT NULL FOR SHARE;
-    IF FOUND THEN
+    -- Waits while the hold is being voided. The lock must not depend on voided_at: the old version of
+    -- the row would not match, and nothing would wait.
+    SELECT voided_at INTO voided FROM catalogue_codehold WHERE id = OLD.hold_id FOR SHARE;
+    IF voided IS NOT NULL THEN
         RAISE EXCEPTION 'code % is void', OLD.id USING ERRCODE = '42501';
     END IF;
     RETURN NEW;

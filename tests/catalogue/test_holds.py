@@ -10,6 +10,7 @@ from catalogue.holds import hold_codes, release_hold, void_hold
 from catalogue.models import CodeHold, Product, VoucherCode
 from config.inputs import InputProblem
 from tests.commands import refusal, run
+from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import make_merchant, make_product
 
 
@@ -67,6 +68,8 @@ def test_void_codes_stay_void() -> None:
         ("UPDATE catalogue_vouchercode SET hold_id = NULL WHERE hold_id = %s", "void"),
         ("UPDATE catalogue_codehold SET voided_at = NULL WHERE id = %s", "void"),
         ("UPDATE catalogue_codehold SET reason = 'other' WHERE id = %s", "held"),
+        ("UPDATE catalogue_codehold SET held_at = now() WHERE id = %s", "held"),
+        ("UPDATE catalogue_codehold SET held_by = 'other' WHERE id = %s", "held"),
     ],
 )
 def test_the_database_refuses(statement: str, state: str) -> None:
@@ -75,6 +78,40 @@ def test_the_database_refuses(statement: str, state: str) -> None:
         void_hold(made.pk)
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, [made.pk])
+
+
+@pytest.mark.django_db
+def test_the_database_lets_a_void_code_be_saved_as_it_is() -> None:
+    made = hold(make_product(codes=1), 1)
+    void_hold(made.pk)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE catalogue_vouchercode SET hold_id = hold_id WHERE hold_id = %s", [made.pk]
+        )
+
+
+@pytest.mark.django_db
+def test_a_void_hold_does_not_keep_other_codes() -> None:
+    product = make_product(codes=2)
+    void_hold(hold(product, 1).pk)
+    other, _ = hold_codes(digests=digests(product, 2)[1:], reason="test", held_by="shell:anna")
+    assert other is not None
+    assert release_hold(other.pk) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_code_that_is_being_voided_is_not_released_by_sql() -> None:
+    made = hold(make_product(codes=1), 1)
+
+    def release() -> None:
+        VoucherCode.objects.filter(hold=made).update(hold=None)
+
+    voiding = "UPDATE catalogue_codehold SET voided_at = now() WHERE id = %s"
+    with holding_locks(voiding, made.pk) as other, in_background(release) as released:
+        wait_for_waiting()
+        other.commit()
+    with pytest.raises(DatabaseError, match="is void"):
+        released.result()
 
 
 @pytest.mark.django_db
