@@ -8,7 +8,13 @@ from django.db import Error, connection, transaction
 from accounts.models import ApiClient
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import execute, rows
-from tests.factories import Merchant, make_account, make_merchant, make_product
+from tests.factories import (
+    Merchant,
+    make_account,
+    make_merchant,
+    make_product,
+    make_variation,
+)
 
 ENTRY = (
     "INSERT INTO wallets_ledgerentry"
@@ -45,6 +51,7 @@ class World:
             "attempt": attempt,
             "product": self.product.pk,
             "other_product": self.other_product.pk,
+            "variation": make_variation(self.product).pk,
         }
         execute("SET CONSTRAINTS ALL IMMEDIATE")  # runs the checks of a commit now
 
@@ -133,6 +140,8 @@ REFUSED = {
     "UPDATE catalogue_shelf SET available_stock = -1": "available_stock",
     "UPDATE catalogue_shelf SET product_id = %(other_product)s"
     " WHERE product_id = %(product)s": "never moves",
+    "UPDATE catalogue_shelf SET variation_id = %(variation)s"
+    " WHERE product_id = %(product)s AND variation_id IS NULL": "never moves",
     # One purchase per attempt.
     "SELECT orders_purchase_vouchers(%(record)s, %(attempt)s, 'SECOND', %(client)s, %(account)s,"
     " %(product)s, NULL, NULL, 1, '', '')": "attempt_lost",
@@ -159,6 +168,21 @@ REFUSED = {
 def test_the_database_refuses_the_statement(world: World, statement: str) -> None:
     with pytest.raises(Error, match=REFUSED[statement]):
         try_statement(statement, world.names)
+    assert_books_balance()
+
+
+# What is no change to any of these rules.
+ACCEPTED = (
+    "UPDATE wallets_wallet SET balance = balance",
+    "UPDATE accounts_account SET currency = currency",
+    "UPDATE catalogue_vouchercode SET order_id = order_id, shelf_id = shelf_id",
+    "UPDATE catalogue_shelf SET product_id = product_id, variation_id = variation_id",
+)
+
+
+@pytest.mark.parametrize("statement", ACCEPTED)
+def test_the_database_accepts_the_statement(world: World, statement: str) -> None:
+    try_statement(statement, world.names)
     assert_books_balance()
 
 

@@ -1,14 +1,23 @@
 """Contract, "Voucher purchase body": its seven rules, and the limits of its fields."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from catalogue.models import Product
+from catalogue.models import Product, Shelf
 from tests.contract.rows import VOUCHER_RULES, table
 from tests.contract.situations import Shop, data, error, make_shop, money, refusal
-from tests.factories import add_codes, link, make_merchant, make_product, make_variation, own_shelf
+from tests.factories import (
+    add_codes,
+    link,
+    make_account,
+    make_merchant,
+    make_product,
+    make_variation,
+    own_shelf,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,6 +68,17 @@ def reference_of_somebody_else() -> None:
     assert error(answer)["merchant_reference"] == "mine"
 
 
+def each_reference_names_its_own_product() -> None:
+    shop, _ = _linked()
+    other = make_product(codes=1)
+    account = shop.merchant.client.account
+    assert account
+    link(account, "other", own_shelf(other))
+    for reference, product in (("mine", shop.product), ("other", other)):
+        order = data(shop.buy(product_id=..., merchant_reference=reference))
+        assert (order["product_id"], order["merchant_reference"]) == (product.pk, reference)
+
+
 def variation_of_another_product() -> None:
     shop = make_shop()
     for wrong in (make_variation(make_product(), codes=1).pk, 10**18):
@@ -99,6 +119,7 @@ CASES: dict[str, Callable[[], None]] = {
     "rule 2": variation_disagrees,
     "rule 2: agreeing or left out": variation_agrees,
     "rule 3": reference_of_somebody_else,
+    "rule 3: one of several": each_reference_names_its_own_product,
     "rule 4": variation_of_another_product,
     "rule 5": fields_of_topups,
     "rule 6: does not exist": unknown_product,
@@ -166,6 +187,21 @@ def test_a_variation_sells_its_own_codes_at_its_own_price() -> None:
     assert ([code["code"] for code in order["codes"]], order["total_price"]) == (codes, 5)
     again = shop.buy(variation_id=variation.pk)
     assert refusal(again) == (409, "order_refused", "insufficient_stock")
+
+
+def test_a_product_sells_its_own_codes_and_not_those_of_a_variation() -> None:
+    """Even if PostgreSQL would find the shelf of the variation first."""
+    product = make_product()
+    make_variation(product, codes=3)
+    own_shelf(product).delete()
+    add_codes(Shelf.objects.create(product=product, price=Decimal("1.00")), 1)
+    order = data(Shop(make_merchant(), product).buy())
+    assert (order["variation_id"], order["unit_price"]) == (None, 1)
+
+
+def test_the_currencies_of_other_accounts_do_not_matter(alone: None) -> None:
+    make_account(currency="EUR")
+    assert data(make_shop().buy())["currency"] == "USD"
 
 
 def test_step_three_and_stock_four_sells_three() -> None:
