@@ -8,8 +8,9 @@ code.
 
 import csv
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,20 +35,7 @@ IMPORT_LOCK = "hashtext('catalogue.code_import')"
 
 Row = tuple[int, Code]
 
-REPEATS_IN_FILE = """
-    WITH repeated AS (
-        SELECT digest, min(line) AS first FROM staged_code GROUP BY digest HAVING count(*) > 1
-    )
-    SELECT line, format('line %%s repeats line %%s', line, first), count(*) OVER ()
-      FROM staged_code JOIN repeated USING (digest)
-     WHERE line <> first ORDER BY line LIMIT %s
-"""
-REPEATS_OF_STOCK = """
-    SELECT line, format('line %%s is already in stock or sold', line), count(*) OVER ()
-      FROM staged_code
-     WHERE EXISTS (SELECT FROM catalogue_vouchercode code WHERE code.digest = staged_code.digest)
-     ORDER BY line LIMIT %s
-"""
+IN_STOCK_OR_SOLD = "SELECT digest FROM catalogue_vouchercode WHERE digest = ANY (%s)"
 
 
 class RepeatedCode(InputProblem):
@@ -156,22 +144,37 @@ def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
 
 
 def _refuse_repeats(rows: Iterable[Row | str]) -> None:
+    """Raises InputProblem with the lines of repeated codes; nothing if there are none.
+
+    SQLite holds the digests in a temporary file. The service's database role may not create a
+    table, not even a temporary one (docs/decisions/0050-two-database-roles.md).
+    """
     digest = code_digester()
-    lines = (f"{line}\t\\\\x{digest(code.code).hex()}\n" for line, code in _good_rows(rows))
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
-        cursor.execute("CREATE TEMPORARY TABLE staged_code (line integer, digest bytea)")
-        _copy(cursor, "staged_code", lines)
-        cursor.execute("ANALYZE staged_code")
-        cursor.execute(REPEATS_IN_FILE, [SHOWN_PROBLEMS])
-        found = cursor.fetchall()
-        cursor.execute(REPEATS_OF_STOCK, [SHOWN_PROBLEMS])
-        found_in_stock = cursor.fetchall()
-        cursor.execute("DROP TABLE staged_code")
-    total = sum(repeats[0][-1] for repeats in (found, found_in_stock) if repeats)
-    if total:
-        shown = [sentence for _, sentence, _ in sorted(found + found_in_stock)[:SHOWN_PROBLEMS]]
-        raise InputProblem(f"{total} repeated codes: {'; '.join(shown)}")
+    keyed = ((line, digest(code.code)) for line, code in _good_rows(rows))
+    number, shown = 0, list[str]()
+    with closing(sqlite3.connect("")) as seen:
+        seen.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
+        while batch := list(islice(keyed, ROWS_AT_ONCE)):
+            for problem in _repeats(batch, seen):
+                number += 1
+                if number <= SHOWN_PROBLEMS:
+                    shown.append(problem)
+    if number:
+        raise InputProblem(f"{number} repeated codes: {'; '.join(shown)}")
+
+
+def _repeats(batch: Sequence[tuple[int, bytes]], seen: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each line whose digest is stored, or in `seen`; adds the others to `seen`."""
+    with connection.cursor() as cursor:
+        cursor.execute(IN_STOCK_OR_SOLD, [[digest for _, digest in batch]])
+        stored = {bytes(digest) for (digest,) in cursor}
+    for line, digest in batch:
+        if digest in stored:
+            yield f"line {line} is already in stock or sold"
+        added = seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", [digest, line])
+        if not added.rowcount:
+            first = seen.execute("SELECT line FROM seen WHERE digest = ?", [digest]).fetchone()
+            yield f"line {line} repeats line {first[0]}"
 
 
 @contextmanager
