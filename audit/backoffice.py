@@ -1,7 +1,7 @@
 """What `audit` declares for the back office (config/backoffice.py)."""
 
 from audit.models import AuditEntry
-from config.backoffice import BackOffice, Expiring, MenuEntry, Section
+from config.backoffice import BackOffice, Expiring, MenuEntry, Rights, Section
 
 BACK_OFFICE = BackOffice(
     triggers=["audit_entry_is_append_only", "audit_entry_is_kept"],
@@ -15,5 +15,8 @@ BACK_OFFICE = BackOffice(
             days="read_audit",
         ),
     ],
+    rights={
+        "audit_auditentry": Rights.APPEND_AND_EXPIRE,
+    },
     menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy")],
 )

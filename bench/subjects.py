@@ -15,7 +15,7 @@ import psycopg
 
 from bench.floor import run_floor
 from bench.load import CONNECTIONS, BenchError
-from bench.world import Site, World
+from bench.world import Site, World, database_roles
 from embedded.environment import PROJECT
 
 Figures = dict[str, float]
@@ -235,7 +235,7 @@ def _import(path: Path, url: str) -> tuple[float, float]:
     """The duration of the command in seconds, and its peak resident memory in MB."""
     since = time.perf_counter()
     command = [sys.executable, "manage.py", "import_codes", "1", str(path)]
-    environment = {**os.environ, "DATABASE_URL": url}
+    environment = {**os.environ, **database_roles(url)}
     child = subprocess.Popen(
         command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

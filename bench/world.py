@@ -185,9 +185,9 @@ class World:
             sql.Identifier(f"bench_{name}"),
             sql.Identifier(f"bench_{like}" if like else "template1"),
         )
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        with psycopg.connect(os.environ["MIGRATION_DATABASE_URL"], autocommit=True) as connection:
             connection.execute(statement)
-        parts = urlsplit(os.environ["DATABASE_URL"])
+        parts = urlsplit(os.environ["MIGRATION_DATABASE_URL"])
         return urlunsplit(parts._replace(path=f"/bench_{name}"))
 
     def _site(self, name: str, database: str, program: Sequence[str], workers: int) -> Site:
@@ -197,7 +197,7 @@ class World:
             port = free_port()
             environment = {
                 **os.environ,
-                "DATABASE_URL": self.database(database),
+                **database_roles(self.database(database)),
                 "DJANGO_SETTINGS_MODULE": "config.settings_api",  # the peers set their own
                 "GRANIAN_WORKERS": str(workers),
                 "METRICS_DIR": str(self.folder / "metrics"),
@@ -277,11 +277,25 @@ def _wait_until_ready(process: Process, port: int, log: Path) -> None:
     raise BenchError(f"{log.stem} does not respond:\n{log.read_text(errors='replace')[-2000:]}")
 
 
+def database_roles(url: str) -> dict[str, str]:
+    """The environment of a process that works on this database with the role of the service.
+
+    `url` names the owner, for `migrate`.
+    """
+    service = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    at = urlsplit(url)
+    netloc = f"{service}@{at.netloc.rpartition('@')[2]}"
+    return {
+        "DATABASE_URL": at._replace(netloc=netloc).geturl(),
+        "MIGRATION_DATABASE_URL": url,
+    }
+
+
 def _manage(*arguments: str, url: str) -> None:
     subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=PROJECT,
-        env={**os.environ, "DATABASE_URL": url},
+        env={**os.environ, **database_roles(url)},
         check=True,
     )
 

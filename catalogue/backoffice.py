@@ -7,6 +7,7 @@ from config.backoffice import (
     Check,
     Gauges,
     MenuEntry,
+    Rights,
     Sealed,
     Section,
     StaffRole,
@@ -89,6 +90,19 @@ BACK_OFFICE = BackOffice(
             read=open_code,
         ),
     ],
+    rights={
+        "catalogue_category": Rights.CHANGE,
+        "catalogue_category_id_seq": Rights.RENUMBER,
+        "catalogue_codehold": Rights.KEEP,
+        "catalogue_pricechange": Rights.APPEND_AND_EXPIRE,
+        "catalogue_product": Rights.CHANGE,
+        "catalogue_product_id_seq": Rights.RENUMBER,
+        "catalogue_referencelink": Rights.CHANGE,
+        "catalogue_shelf": Rights.CHANGE,
+        "catalogue_variation": Rights.CHANGE,
+        "catalogue_variation_id_seq": Rights.RENUMBER,
+        "catalogue_vouchercode": Rights.KEEP,
+    },
     permissions={
         StaffRole.CATALOGUE_MANAGER: full_access(
             Category, Product, Variation, Shelf, ReferenceLink

@@ -7,9 +7,12 @@ the back office itself names no table, permission or page of another app.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
+from django.apps import apps
 from django.db.models import Model
+from django.utils.module_loading import module_has_submodule
 
 from config.database.sealing import Context
 from config.staff_roles import StaffRole as StaffRole  # noqa: PLC0414  others import it from here
@@ -158,6 +161,20 @@ class Expiring:
     emptied: str = ""
 
 
+class Rights(StrEnum):
+    """What the service's database role may do with the rows of a table.
+
+    A lock on a row (`FOR UPDATE`) needs UPDATE, too.
+    """
+
+    READ = "SELECT"
+    APPEND = "SELECT, INSERT"
+    APPEND_AND_EXPIRE = "SELECT, INSERT, DELETE"
+    KEEP = "SELECT, INSERT, UPDATE"
+    CHANGE = "SELECT, INSERT, UPDATE, DELETE"
+    RENUMBER = "SELECT, USAGE, UPDATE"  # of a sequence: imports set its value
+
+
 @dataclass(frozen=True)
 class BackOffice:
     """The declarations of one app. They may name tables of this app and of lower apps.
@@ -172,6 +189,8 @@ class BackOffice:
     proofs: what else `reconcile --decrypt` checks.
     permissions: the permissions of each role, as `app.codename`.
     menu: the entries, in the order in which they are shown.
+    rights: what the service's database role may do with each table, and with a sequence that it may
+        set; other sequences are granted by `migrate` without being named.
     gauges: what the exporter of metrics reads from the database.
     components: the lines of the System page.
     """
@@ -186,6 +205,7 @@ class BackOffice:
     proofs: Sequence[Proof] = ()
     permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
     menu: Sequence[MenuEntry] = ()
+    rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()
 
@@ -197,3 +217,26 @@ def full_access(*models: type[Model]) -> list[str]:
         for model in models
         for verb in ("view", "add", "change", "delete")
     ]
+
+
+# The tables of Django itself, and those of this app. `migrate` fills the first three.
+BACK_OFFICE = BackOffice(
+    rights={
+        "auth_permission": Rights.READ,
+        "django_content_type": Rights.READ,
+        "django_migrations": Rights.READ,
+        "config_encryptionkey": Rights.CHANGE,
+        "django_admin_log": Rights.APPEND,
+    }
+)
+
+
+def declared_rights() -> dict[str, str]:
+    """The rights of the service's role that the installed apps declare, by table or sequence."""
+    rights: dict[str, str] = {}
+    for app in apps.get_app_configs():
+        if app.module and module_has_submodule(app.module, "backoffice"):
+            declared = getattr(import_module(f"{app.name}.backoffice"), "BACK_OFFICE", None)
+            if isinstance(declared, BackOffice):
+                rights |= declared.rights
+    return rights

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -176,23 +176,26 @@ def check_connections(
 
     `check --deploy` runs it. The messages never quote an address: it may contain a password.
     """
-    database = settings.DATABASES["default"]
-    options = database["OPTIONS"]
-    hosts = database.get("HOST", "").split(",")
-    if not all(not host or host.startswith("/") or _is_local(host) for host in hosts):
-        if options.get("sslmode") not in ("require", "verify-ca", "verify-full"):
-            yield Warning(
-                "DATABASE_URL names a remote database without TLS: add ?sslmode=verify-full.",
-                id="voucher.W003",
-            )
-        if not (database.get("PASSWORD") or options.get("passfile") or options.get("sslcert")):
-            yield Warning(
-                "DATABASE_URL names a remote database without a password.", id="voucher.W003"
-            )
+    yield from _check_database("DATABASE_URL", settings.DATABASES["default"])
+    yield from _check_database("MIGRATION_DATABASE_URL", settings.MIGRATION_DATABASE)
     yield from _check_url("REDIS_URL", settings.REDIS_URL, "cache", "voucher.W004")
     if settings.CELERY_BROKER_URL != settings.REDIS_URL:
         for url in settings.CELERY_BROKER_URL.split(";"):
             yield from _check_url("CELERY_BROKER_URL", url, "broker", "voucher.W005")
+
+
+def _check_database(variable: str, database: Mapping[str, Any]) -> Iterable[CheckMessage]:
+    options = database.get("OPTIONS", {})
+    hosts = database.get("HOST", "").split(",")
+    if all(not host or host.startswith("/") or _is_local(host) for host in hosts):
+        return
+    if options.get("sslmode") not in ("require", "verify-ca", "verify-full"):
+        yield Warning(
+            f"{variable} names a remote database without TLS: add ?sslmode=verify-full.",
+            id="voucher.W003",
+        )
+    if not (database.get("PASSWORD") or options.get("passfile") or options.get("sslcert")):
+        yield Warning(f"{variable} names a remote database without a password.", id="voucher.W003")
 
 
 ENCRYPTED = {"redis": "rediss", "amqp": "amqps", "pyamqp": "amqps"}

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from config.api.openapi_settings import OPENAPI_SETTINGS
 from config.company_sign_in import company_sign_in
+from config.database.connections import database_settings
 from config.env import StrictEnv
 from config.error_reports import error_reporter
 from config.logs import logging_config
@@ -118,30 +119,11 @@ TEMPLATES = [
 # Database. ATOMIC_REQUESTS is off: an idempotency claim must be visible to a concurrent retry, and
 # a failure after the purchase must keep the order (docs/architecture.md, "A purchase").
 _database = env.postgres("DATABASE_URL")
-DATABASES = {
-    "default": {
-        **_database,
-        "ENGINE": "config.database.backend",  # does not keep connections to a read-only server
-        "ATOMIC_REQUESTS": False,
-        "CONN_MAX_AGE": 600,
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {
-            "connect_timeout": 5,
-            # These end the connection within 30 seconds when the database host stops responding.
-            "tcp_user_timeout": 30_000,
-            "keepalives_idle": 15,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            **_database.get("OPTIONS", {}),  # options of the URL, such as sslmode
-            # A statement or an idle transaction ends long before a retry may take over its
-            # idempotency key, after five minutes.
-            "options": (
-                "-c statement_timeout=20s -c lock_timeout=10s"
-                " -c idle_in_transaction_session_timeout=20s"
-            ),
-        },
-    }
-}
+DATABASES = {"default": database_settings(_database)}
+# The role that runs the service, and the database as the owner of the tables, which only `migrate`
+# uses. Without the second, one role does both (docs/operate/database-roles.md).
+SERVICE_ROLE = _database["USER"]
+MIGRATION_DATABASE = env.postgres("MIGRATION_DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Cache: holds the rate-limit counters and nothing that money depends on.

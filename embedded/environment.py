@@ -20,27 +20,39 @@ PROJECT = Path(__file__).resolve().parents[1]
 VAR = PROJECT / "var"
 FILE_NAME = "embedded.env"
 DATABASE = "voucher"
+OWNER = "postgres"
+SERVICE = "voucher_service"  # the role of the service's processes; its rights come from `migrate`
+FOR_MIGRATE_ONLY = "MIGRATION_DATABASE_URL"
 KEPT_WITH_THE_DATA = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "CODE_ENCRYPTION_KEYS")
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """The ports of the two servers on 127.0.0.1, and their passwords."""
+    """The ports of the two servers on 127.0.0.1, and their passwords. PostgreSQL has two: that of
+    the owner and that of the service."""
 
     postgres_port: int
     postgres_password: str
+    service_password: str
     valkey_port: int
     valkey_password: str
 
     @classmethod
     def fresh(cls) -> Self:
-        return cls(free_port(), _new_password(), free_port(), _new_password())
+        return cls(free_port(), _new_password(), _new_password(), free_port(), _new_password())
 
     @classmethod
     def from_urls(cls, values: Mapping[str, str]) -> Self:
-        postgres, valkey = urlsplit(values["DATABASE_URL"]), urlsplit(values["REDIS_URL"])
+        service, valkey = urlsplit(values["DATABASE_URL"]), urlsplit(values["REDIS_URL"])
+        owner = urlsplit(values.get(FOR_MIGRATE_ONLY, values["DATABASE_URL"]))
+        # Before there were two roles, the owner ran the service.
+        known = service.password if service.username == SERVICE else None
         return cls(
-            postgres.port or 0, postgres.password or "", valkey.port or 0, valkey.password or ""
+            owner.port or 0,
+            owner.password or "",
+            known or _new_password(),
+            valkey.port or 0,
+            valkey.password or "",
         )
 
     def moved_if_taken(self) -> Self:
@@ -52,10 +64,11 @@ class Addresses:
         )
 
     def urls(self) -> dict[str, str]:
-        postgres = f"postgres:{self.postgres_password}@127.0.0.1:{self.postgres_port}"
+        postgres = f"127.0.0.1:{self.postgres_port}/{DATABASE}"
         valkey = f":{self.valkey_password}@127.0.0.1:{self.valkey_port}"
         return {
-            "DATABASE_URL": f"postgresql://{postgres}/{DATABASE}",
+            "DATABASE_URL": f"postgresql://{SERVICE}:{self.service_password}@{postgres}",
+            FOR_MIGRATE_ONLY: f"postgresql://{OWNER}:{self.postgres_password}@{postgres}",
             "REDIS_URL": f"redis://{valkey}/0",
             "CELERY_BROKER_URL": f"redis://{valkey}/1",
         }

@@ -22,11 +22,11 @@ from embedded.binaries import (
     postgres_major_version,
     postgres_runner,
 )
+from embedded.environment import DATABASE, OWNER, SERVICE, Addresses
 from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
 from embedded.processes import Process, describe_exit, listen_error
 
-USER = "postgres"
 FIRST_WITH_BUILTIN_LOCALES = 17
 START_TIMEOUT = 120.0  # seconds: long enough for the crash recovery of a large database
 STOP_TIMEOUT = 60.0  # seconds
@@ -77,15 +77,25 @@ def running_postgres(
         server.stop(timeout=STOP_TIMEOUT)
 
 
-def create_database(name: str, *, port: int, password: str) -> None:
-    """Creates the database unless it exists."""
+def prepare_database(addresses: Addresses) -> None:
+    """Creates what an administrator creates: the database, and the role of the service with its
+    password. `migrate` grants the role its rights."""
     with psycopg.connect(
-        host="127.0.0.1", port=port, user=USER, password=password, dbname="postgres"
+        host="127.0.0.1",
+        port=addresses.postgres_port,
+        user=OWNER,
+        password=addresses.postgres_password,
+        dbname="postgres",
     ) as connection:
         connection.autocommit = True
-        exists = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name])
-        if exists.fetchone() is None:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        run = connection.execute
+        if run("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+            run(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        role = sql.Identifier(SERVICE)
+        if run("SELECT FROM pg_roles WHERE rolname = %s", [SERVICE]).fetchone() is None:
+            run(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+        password = sql.Literal(addresses.service_password)
+        run(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, password))
 
 
 def _prepare(folder: Path, runner: Runner, *, password: str, durable: bool) -> None:
@@ -116,7 +126,7 @@ def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> No
                 *runner.prefix,
                 postgres_binary("initdb"),
                 f"--pgdata={unfinished}",
-                f"--username={USER}",
+                f"--username={OWNER}",
                 f"--pwfile={secret.name}",
                 "--auth=scram-sha-256",
                 "--encoding=UTF8",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.environment import (
-    DATABASE,
     FILE_NAME,
     Addresses,
     new_secrets,
@@ -17,7 +16,7 @@ from embedded.environment import (
 )
 from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
-from embedded.postgres import create_database, running_postgres
+from embedded.postgres import prepare_database, running_postgres
 from embedded.processes import Process
 from embedded.valkey import running_valkey
 
@@ -107,9 +106,7 @@ def _running(
                 if attempt == START_ATTEMPTS:
                     raise
                 addresses = addresses.moved_if_taken()
-        create_database(
-            DATABASE, port=addresses.postgres_port, password=addresses.postgres_password
-        )
+        prepare_database(addresses)
         yield addresses, processes
 
 

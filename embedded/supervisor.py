@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from embedded.binaries import postgres_major_version
 from embedded.commands import PYTHON, Service, services
-from embedded.environment import FILE_NAME, KEPT_WITH_THE_DATA, PROJECT
+from embedded.environment import FILE_NAME, FOR_MIGRATE_ONLY, KEPT_WITH_THE_DATA, PROJECT
 from embedded.errors import EmbeddedError
 from embedded.interrupts import Interrupted, ignore_signals, interruptible
 from embedded.processes import Process, describe_exit, listen_error
@@ -48,8 +48,9 @@ def run(*, var: Path, host: str, port: int | None) -> None:
         base_url = f"http://{_shown(host)}:{port}"
         servers = _start_servers(stack, var)
         environment = {"PUBLIC_URL": base_url} | _application_environment(servers)
+        owner = {FOR_MIGRATE_ONLY: environment.pop(FOR_MIGRATE_ONLY)}
         with screen.step("Database schema"):
-            _manage("migrate", "--no-input", "--verbosity=0", environment=environment)
+            _manage("migrate", "--no-input", "--verbosity=0", environment=environment | owner)
         with screen.step("Static files"), up_to_date_static_files() as wanted:
             if wanted:
                 _manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
@@ -87,7 +88,8 @@ def _application_environment(servers: Servers) -> dict[str, str]:
 
     The demo data must not be loaded into production when the shell has production's DATABASE_URL.
     """
-    ours = {name: servers.environment[name] for name in (*KEPT_WITH_THE_DATA, "CELERY_BROKER_URL")}
+    names = (*KEPT_WITH_THE_DATA, FOR_MIGRATE_ONLY, "CELERY_BROKER_URL")
+    ours = {name: servers.environment[name] for name in names}
     for name in ours.keys() & os.environ.keys():
         if os.environ[name] != ours[name]:
             screen.line(f"{name} from your shell is ignored: `make run` uses its own servers.")

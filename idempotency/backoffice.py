@@ -2,7 +2,16 @@
 
 from django.conf import settings
 
-from config.backoffice import BackOffice, Component, Gauges, MenuEntry, Sealed, Section, Unit
+from config.backoffice import (
+    BackOffice,
+    Component,
+    Gauges,
+    MenuEntry,
+    Rights,
+    Sealed,
+    Section,
+    Unit,
+)
 from config.database.sealing import Context
 from idempotency.models import IdempotencyRecord
 from idempotency.services import open_response, response_row
@@ -61,5 +70,8 @@ BACK_OFFICE = BackOffice(
             read=open_response,
         )
     ],
+    rights={
+        "idempotency_idempotencyrecord": Rights.CHANGE,
+    },
     menu=[MenuEntry(Section.SYSTEM, "Idempotency records", IdempotencyRecord, "repeat_one")],
 )

@@ -6,6 +6,7 @@ from config.backoffice import (
     Expiring,
     Gauges,
     MenuEntry,
+    Rights,
     Section,
     StaffRole,
     Unit,
@@ -72,6 +73,13 @@ BACK_OFFICE = BackOffice(
             start="",
         ),
     ],
+    rights={
+        "merchants_balancealert": Rights.CHANGE,
+        "merchants_email": Rights.CHANGE,
+        "merchants_invitation": Rights.CHANGE,
+        "merchants_membersession": Rights.CHANGE,
+        "merchants_membership": Rights.KEEP,
+    },
     permissions={
         StaffRole.PLATFORM_MANAGER: [
             "merchants.add_invitation",

@@ -3,6 +3,7 @@
 from accounts import backoffice as accounts
 from audit import backoffice as audit
 from catalogue import backoffice as catalogue
+from config import backoffice as config
 from idempotency import backoffice as idempotency
 from merchants import backoffice as merchants
 from operators import backoffice as operators
@@ -11,6 +12,7 @@ from topups import backoffice as topups
 from wallets import backoffice as wallets
 
 BACK_OFFICES = [
+    config.BACK_OFFICE,
     audit.BACK_OFFICE,
     accounts.BACK_OFFICE,
     catalogue.BACK_OFFICE,
@@ -22,3 +24,4 @@ BACK_OFFICES = [
     operators.BACK_OFFICE,
 ]
 SEALED = [column for app in BACK_OFFICES for column in app.sealed]
+RIGHTS = {name: right for app in BACK_OFFICES for name, right in app.rights.items()}

@@ -13,9 +13,10 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from config.backoffice import Check, Proof, Sealed
+from config.database import rights
 from config.database.key_ring import key_ring
 from config.database.sealing import CannotOpen
-from operators.declarations import BACK_OFFICES, SEALED
+from operators.declarations import BACK_OFFICES, RIGHTS, SEALED
 
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
 TRIGGERS = sorted(trigger for app in BACK_OFFICES for trigger in app.triggers)
@@ -76,8 +77,19 @@ GUARDS = Check(
     _guards,
 )
 
-CHECKS = [*(check for app in BACK_OFFICES for check in app.checks), GUARDS]
-WARNINGS = [check for app in BACK_OFFICES for check in app.warnings]
+RIGHTS_HELD = Check(
+    "the service's database role may do what the code needs",
+    rights.MISSING,
+    lambda: rights.parameters(RIGHTS),
+)
+RIGHTS_EXCEEDED = Check(
+    "the service's database role may do nothing else",
+    rights.EXCESSIVE,
+    lambda: rights.parameters(RIGHTS),
+)
+
+CHECKS = [*(check for app in BACK_OFFICES for check in app.checks), GUARDS, RIGHTS_HELD]
+WARNINGS = [*(check for app in BACK_OFFICES for check in app.warnings), RIGHTS_EXCEEDED]
 PROOFS = [proof for app in BACK_OFFICES for proof in app.proofs]
 COUNTED = {name: table for app in BACK_OFFICES for name, table in app.counted.items()}
 

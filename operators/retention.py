@@ -21,7 +21,7 @@ from audit.services import record_action
 from config.backoffice import Expiring
 from config.database.columns import NOTE_LENGTH
 from config.inputs import InputProblem
-from operators.declarations import BACK_OFFICES
+from operators.declarations import BACK_OFFICES, RIGHTS
 
 WINDOW = 5000  # rows looked at in one transaction
 REPORT_EVERY = 2.0  # seconds
@@ -80,10 +80,12 @@ class _Cut:
         self._last: Any = expiring.start  # the key of the last row looked at
         self._table, self._key = expiring.table, expiring.key
         found = f"{expiring.key} > %(first)s AND {expiring.key} <= %(last)s AND ({expiring.old})"
+        # A lock needs the right to update, which the service lacks where nothing is ever updated.
+        lock = " FOR UPDATE SKIP LOCKED" if "UPDATE" in RIGHTS[expiring.table] else ""
         # The names are declared in the code.
         locked = (
             f"{expiring.key} = ANY (ARRAY(SELECT {expiring.key} FROM {expiring.table}"  # noqa: S608
-            f" WHERE {found} FOR UPDATE SKIP LOCKED))"
+            f" WHERE {found}{lock}))"
         )
         if not apply:
             self._sql = f"SELECT FROM {expiring.table} WHERE {found}"

@@ -8,6 +8,7 @@ from config.backoffice import (
     Gauges,
     MenuEntry,
     Proof,
+    Rights,
     Section,
     StaffRole,
     Unit,
@@ -284,6 +285,11 @@ BACK_OFFICE = BackOffice(
     triggers=["orders_order_is_a_record"],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},
+    rights={
+        "orders_clientcounter": Rights.KEEP,
+        "orders_lostpurchase": Rights.APPEND,
+        "orders_order": Rights.APPEND,
+    },
     permissions={StaffRole.FINANCE: ["orders.view_order"]},
     menu=[MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart")],
 )

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 import pytest_django
+from django.conf import settings
 from django.core.cache import cache, caches
 from django.test import override_settings
 from playwright.sync_api import Browser
 
 from bench.load import find_wrk
 from config.database.key_ring import key_ring
+from embedded.environment import FOR_MIGRATE_ONLY
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
 from tests.deploy.engine import find_containers
@@ -87,6 +89,16 @@ def pytest_report_header() -> list[str]:
 def _quick() -> Iterator[None]:
     with quick_flush(), shortcuts():
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """The tests themselves are the owner: they create databases, and damage data on purpose. The
+    processes that they start have the service's role (`database_url` in tests/live.py)."""
+    owner = settings.MIGRATION_DATABASE
+    settings.DATABASES["default"].update(USER=owner["USER"], PASSWORD=owner["PASSWORD"])
+    settings.MIGRATION_DATABASE = {"NAME": ""}
+    del os.environ[FOR_MIGRATE_ONLY]
 
 
 @pytest.fixture(scope="session")

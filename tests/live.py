@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from django.db import connection
 
@@ -243,9 +243,21 @@ def live_server(
 
 
 def database_url() -> str:
-    """Where the present test's data is, for other processes."""
+    """Where the present test's data is, for processes of the service: they have its role."""
+    return as_service(owner_url())
+
+
+def owner_url() -> str:
+    """The same database for the test itself, which may damage what it likes: as its owner."""
     names = ("USER", "PASSWORD", "HOST", "PORT", "NAME")
     user, password, host, port, name = (
         quote(str(connection.settings_dict[name]), safe="") for name in names
     )
     return f"postgresql://{user}:{password}@{host}:{port}/{name}"
+
+
+def as_service(url: str) -> str:
+    """The URL with the role of the service, whose password is the same on all servers."""
+    service = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    at = urlsplit(url)
+    return at._replace(netloc=f"{service}@{at.netloc.rpartition('@')[2]}").geturl()

@@ -1,6 +1,6 @@
 """What `wallets` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Section, StaffRole
+from config.backoffice import BackOffice, Check, MenuEntry, Rights, Section, StaffRole
 from wallets.models import LedgerEntry, Wallet
 
 CHECKS = [
@@ -55,6 +55,10 @@ BACK_OFFICE = BackOffice(
         "wallets_wallet_starts_empty",
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
+    rights={
+        "wallets_ledgerentry": Rights.APPEND,
+        "wallets_wallet": Rights.KEEP,
+    },
     permissions={
         StaffRole.FINANCE: [
             "wallets.move_money",

@@ -18,7 +18,7 @@ from django.db import connection
 
 from tests.answers import CheckedClient, served_document
 from tests.factories import Merchant
-from tests.live import database_url
+from tests.live import owner_url
 
 TIMEOUT = 30.0  # seconds
 
@@ -65,7 +65,7 @@ def holding_locks(statement: str, *arguments: Any) -> Iterator[psycopg.Connectio
     The transaction is rolled back. `rollback()` or `commit()` on the yielded connection ends it
     earlier.
     """
-    with psycopg.connect(database_url()) as other:
+    with psycopg.connect(owner_url()) as other:
         other.execute(statement.encode(), arguments)
         yield other
         other.rollback()

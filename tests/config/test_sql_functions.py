@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from config.database import libpq
 from config.database.functions import REFUSED, call, query, refusal_word
 from tests.concurrency.racing import execute, rows, scalar
-from tests.live import database_url
+from tests.live import owner_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -196,5 +196,5 @@ def lose_connection() -> None:
     """Terminates the server process of Django's connection and waits for its end."""
     connection.ensure_connection()
     pid = connection.connection.info.backend_pid
-    with psycopg.connect(database_url(), autocommit=True) as other:
+    with psycopg.connect(owner_url(), autocommit=True) as other:
         assert other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)

@@ -189,6 +189,7 @@ DATABASE, CACHE, BROKER = "voucher.W003", "voucher.W004", "voucher.W005"
         ),
         ({"DATABASE_URL": "postgresql://voucher@db.example/v?sslmode=verify-full"}, [DATABASE]),
         ({"DATABASE_URL": "postgresql://voucher@10.0.0.7/voucher"}, [DATABASE] * 2),
+        ({"MIGRATION_DATABASE_URL": "postgresql://owner:secret@db.example/v"}, [DATABASE]),
         ({"REDIS_URL": "redis://:secret@cache.example/0"}, [CACHE]),
         ({"REDIS_URL": "rediss://cache.example/0"}, [CACHE]),
         ({"CELERY_BROKER_URL": "amqp://voucher:secret@broker.example//"}, [BROKER]),

@@ -5,6 +5,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,9 +13,9 @@ from django.core.management import call_command
 from django.db import connection
 
 from config.database import key_ring
-from embedded.environment import DATABASE, Addresses
+from embedded.environment import FOR_MIGRATE_ONLY, Addresses
 from embedded.locks import FileLock
-from embedded.postgres import create_database, running_postgres
+from embedded.postgres import prepare_database, running_postgres
 from embedded.processes import Process
 
 
@@ -24,13 +25,20 @@ class DurablePostgres:
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self._folder = folder
         self._lock = lock
-        self._addresses = Addresses.fresh()
+        # The role of the service has the same password on all servers of the tests.
+        service = urlsplit(os.environ["DATABASE_URL"]).password or ""
+        self._addresses = replace(Addresses.fresh(), service_password=service)
         self._running = ExitStack()
         self._process: Process | None = None
 
     @property
     def url(self) -> str:
-        return self._addresses.urls()["DATABASE_URL"]
+        """For the test itself, as the owner."""
+        return self._addresses.urls()[FOR_MIGRATE_ONLY]
+
+    def prepare(self) -> None:
+        """Creates the database and the service's role."""
+        prepare_database(self._addresses)
 
     def start(self) -> None:
         """Starts the server and waits until it accepts connections. Main thread only."""
@@ -67,8 +75,7 @@ def durable_postgres() -> Iterator[DurablePostgres]:
         server = DurablePostgres(Path(place), lock)
         server.start()
         try:
-            at = urlsplit(server.url)
-            create_database(DATABASE, port=at.port or 0, password=at.password or "")
+            server.prepare()
             with django_uses(server.url):
                 call_command("migrate", interactive=False, verbosity=0)
                 yield server

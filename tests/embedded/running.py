@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from embedded.environment import FILE_NAME, PROJECT, read_env_file
+from embedded.environment import FILE_NAME, FOR_MIGRATE_ONLY, PROJECT, read_env_file
 from embedded.locks import FileLock
 from embedded.servers import kept_servers, only_run
 
@@ -57,7 +57,8 @@ def supervised_servers(var: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def connect(var: Path) -> psycopg.Connection:
-    url = read_env_file(var / FILE_NAME)["DATABASE_URL"]
+    """Connects as the owner."""
+    url = read_env_file(var / FILE_NAME)[FOR_MIGRATE_ONLY]
     return psycopg.connect(url, autocommit=True)
 
 

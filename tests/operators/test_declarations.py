@@ -9,11 +9,7 @@ from django.conf import settings
 from operators.declarations import BACK_OFFICES
 from operators.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
 
-OURS = [
-    app.name
-    for app in apps.get_app_configs()
-    if Path(app.path).parent == settings.BASE_DIR and app.name != "config"
-]
+OURS = [app.name for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR]
 
 
 def test_the_back_office_collects_every_app() -> None:

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
-from operators.reconcile import CHECKS, TRIGGERS, reconcile
+from operators.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -242,7 +242,8 @@ def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
     assert (result["checked"]["orders"], result["checked"]["fulfilments"]) == (5, 3)
 
 
-@pytest.mark.parametrize("check", [check.name for check in CHECKS])
+# A superuser, such as this test, has every right: tests/roles/test_rights.py has that damage.
+@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
 def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
     execute(DAMAGE[check])
     try:
@@ -314,22 +315,29 @@ def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
     assert check in found
 
 
+def late_work() -> list[str]:
+    """The warnings of a run without findings, except that this test is not the service."""
+    result = reconcile()
+    assert result["ok"]
+    warnings = [one for one in result["warnings"] if one["check"] != RIGHTS_EXCEEDED.name]
+    return [one["finding"] for one in warnings]
+
+
 def test_an_overdue_refund_is_only_a_warning(busy: Merchant, settings: Settings) -> None:
     reference = buy_topup(busy)
     move_now(reference=reference, move=Move.REJECT, operator=make_operator())
-    assert reconcile()["warnings"] == []
+    assert late_work() == []
 
     settings.REFUND_OVERDUE_MINUTES = 7
     make_due(minutes_ago=6)
-    assert reconcile()["warnings"] == []
+    assert late_work() == []
 
     make_due(minutes_ago=8)
-    result = reconcile()
-    assert (result["ok"], len(result["warnings"])) == (True, 1)
-    assert reference in result["warnings"][0]["finding"]
+    (warning,) = late_work()
+    assert reference in warning
 
     sweep_refunds()
-    assert reconcile()["warnings"] == []
+    assert late_work() == []
 
 
 def make_due(*, minutes_ago: int) -> None:

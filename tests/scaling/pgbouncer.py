@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from embedded.processes import Process, free_port
-from tests.live import HOST, database_url
+from tests.live import HOST, database_url, owner_url
 from tests.tasks.running import wait_until
 
 SETTINGS = """
@@ -73,15 +73,15 @@ def pgbouncer(size: int) -> Iterator[str]:
             )
         url = f"postgresql://voucher@{HOST}:{port}/voucher"
         try:
-            with psycopg.connect(database_url(), autocommit=True) as direct:
+            with psycopg.connect(owner_url(), autocommit=True) as direct:
                 for setting in ROLE:
-                    direct.execute(f"ALTER ROLE CURRENT_USER {setting}".encode())
+                    direct.execute(f"ALTER ROLE {at.username} {setting}".encode())
             wait_until(lambda: _answers(url), "PgBouncer responds")
             yield url
         finally:
             process.stop()
-            with psycopg.connect(database_url(), autocommit=True) as direct:
-                direct.execute("ALTER ROLE CURRENT_USER RESET ALL")
+            with psycopg.connect(owner_url(), autocommit=True) as direct:
+                direct.execute(f"ALTER ROLE {at.username} RESET ALL".encode())
 
 
 def _as_nobody() -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from embedded.environment import PROJECT
 from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
-from tests.live import live_server
+from tests.live import as_service, live_server
 from tests.scaling.replica import replica_of, wait_until_caught_up
 from tests.scaling.switch import switch
 
@@ -42,7 +42,7 @@ def test_reconcile_runs_on_a_replica(primary: DurablePostgres, replica: str) -> 
     proof = subprocess.run(
         [sys.executable, "manage.py", "reconcile"],
         cwd=PROJECT,
-        env={**os.environ, "DATABASE_URL": replica},
+        env={**os.environ, "DATABASE_URL": as_service(replica)},
         capture_output=True,
         text=True,
         check=False,
@@ -58,7 +58,7 @@ def test_a_web_server_on_a_replica_sells_nothing(primary: DurablePostgres, repli
     product = make_product(price="1.00", codes=1)
     wait_until_caught_up(primary.url, replica)
 
-    with live_server({"DATABASE_URL": replica}) as server:
+    with live_server({"DATABASE_URL": as_service(replica)}) as server:
         mistaken = Merchant(merchant.client, http=server.http)
         mistaken.key = merchant.key
         assert mistaken.get("/balance").json()["data"]["balance"] == 100
@@ -76,7 +76,10 @@ def test_a_web_server_follows_its_address_to_the_primary(
     product = make_product(price="1.00", codes=10)
     wait_until_caught_up(primary.url, replica)
 
-    with switch(replica) as address, live_server({"DATABASE_URL": address.url}) as server:
+    with (
+        switch(replica) as address,
+        live_server({"DATABASE_URL": as_service(address.url)}) as server,
+    ):
         buyer = Merchant(merchant.client, http=server.http)
         buyer.key = merchant.key
         refused = buyer.buy("one", product_id=product.pk, quantity=1)

@@ -21,7 +21,7 @@ from embedded.environment import PROJECT
 from operators.models import Announcement
 from operators.telegram import bot_health
 from tests.commands import refusal
-from tests.live import database_url
+from tests.live import owner_url
 from tests.tasks.running import wait_until
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, TOO_MANY, Fault
 from tests.telegram.running import Desk, Telegram, a_bot
@@ -326,7 +326,7 @@ def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":
 @contextmanager
 def _no_connections() -> Iterator[None]:
     """Closes all other connections to the test's database and refuses new ones."""
-    url = urlsplit(database_url())
+    url = urlsplit(owner_url())
     name = url.path.removeprefix("/")
     me = connection.connection.info.backend_pid
     with psycopg.connect(url._replace(path="/postgres").geturl(), autocommit=True) as other:

@@ -18,7 +18,7 @@ from embedded.environment import PROJECT
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import rows, scalar
 from tests.e2e.durable import django_uses
-from tests.live import LiveServer
+from tests.live import LiveServer, as_service
 from tests.tasks.running import running_broker, wait_until
 from tests.upgrade.buyers import Bought, Buyers
 from tests.upgrade.old_version import check_out
@@ -52,8 +52,14 @@ def versions(tmp_path: Path, worker_id: str) -> Iterator[tuple[Version, Version]
         check_out(project)
         old = Version("old", project, environment, tmp_path)
         old.manage("migrate", "--verbosity=0")
-        rehearsal = {"DJANGO_SETTINGS_MODULE": "tests.upgrade.rehearsal.settings"}
-        new = Version("new", PROJECT, {**environment, **rehearsal}, tmp_path)
+        # The old version has one role, which owns the tables. The new one has a role of its own.
+        new_environment = {
+            **environment,
+            "DATABASE_URL": as_service(url),
+            "MIGRATION_DATABASE_URL": url,
+            "DJANGO_SETTINGS_MODULE": "tests.upgrade.rehearsal.settings",
+        }
+        new = Version("new", PROJECT, new_environment, tmp_path)
         stack.enter_context(django_uses(url))
         yield old, new
 

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from tests.live import LiveServer, database_url
+from tests.live import LiveServer, owner_url
 from tests.tasks.running import Celery
 
 OPERATOR = "operator"
@@ -79,7 +79,7 @@ class Version:
 @contextmanager
 def empty_database(name: str) -> Iterator[str]:
     """The URL of a new database on the test's server, without any table."""
-    here = database_url()
+    here = owner_url()
     place = sql.Identifier(name)
     with ExitStack() as stack:
         server = stack.enter_context(psycopg.connect(here, autocommit=True))

@@ -1,0 +1,36 @@
+"""Whoever has the database password of the service cannot rewrite what it sold."""
+
+import psycopg
+import pytest
+from django.db import connection
+
+from tests.roles.attacks import FORBIDDEN, FORBIDDEN_OUTSIDE, REFUSED_BY_TRIGGER
+
+
+def attack(service: psycopg.Connection, statement: str) -> psycopg.Error:
+    """The error with which PostgreSQL refuses the statement."""
+    owner = connection.settings_dict["USER"]
+    with pytest.raises(psycopg.Error) as refused:
+        service.execute(statement.replace("{owner}", owner).encode())
+    return refused.value
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_the_service_lacks_the_right_to(service: psycopg.Connection, name: str) -> None:
+    error = attack(service, FORBIDDEN[name])
+
+    assert error.sqlstate == "42501", error
+    assert error.diag.context is None, f"a trigger refused, not the rights: {error}"
+
+
+@pytest.mark.parametrize("name", FORBIDDEN_OUTSIDE)
+def test_outside_a_transaction_the_service_lacks_the_right_to(
+    service: psycopg.Connection, name: str
+) -> None:
+    service.autocommit = True
+    assert attack(service, FORBIDDEN_OUTSIDE[name]).sqlstate == "42501"
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_TRIGGER)
+def test_a_trigger_refuses_to(service: psycopg.Connection, name: str) -> None:
+    assert "PL/pgSQL" in (attack(service, REFUSED_BY_TRIGGER[name]).diag.context or "")

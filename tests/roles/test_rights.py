@@ -1,0 +1,155 @@
+"""`migrate` grants the service's role what the apps declare, and `reconcile` compares both."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.db import connection
+
+from config.backoffice import declared_rights
+from config.database.rights import ALL_ON_TABLES, grant_rights, parameters
+from embedded.environment import PROJECT, SERVICE
+from operators.declarations import RIGHTS
+from operators.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
+from tests.concurrency.racing import execute, rows
+from tests.e2e.durable import django_uses
+from tests.factories import buy_topup, make_merchant, make_product
+from tests.live import owner_url
+
+TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = %s"
+HELD = (
+    "SELECT privilege FROM unnest(%s::text[]) AS privilege"
+    " WHERE has_table_privilege(%s, %s, privilege)"
+)
+ROLES_PAGE = PROJECT / "docs" / "operate" / "database-roles.md"
+
+
+def findings() -> list[str]:
+    """What `reconcile` says of rights."""
+    with connection.cursor() as cursor:
+        found = []
+        for check in (RIGHTS_HELD, RIGHTS_EXCEEDED):
+            cursor.execute(check.sql, parameters(RIGHTS))
+            found += [finding for (finding,) in cursor]
+    return found
+
+
+@pytest.mark.django_db
+def test_each_table_has_declared_rights_and_no_others_are_granted() -> None:
+    tables = {name for (name,) in rows(TABLES, "r")}
+    sequences = {name for (name,) in rows(TABLES, "S")}
+    held = {
+        name: {right for (right,) in rows(HELD, list(ALL_ON_TABLES), SERVICE, name)}
+        for name in tables
+    }
+
+    assert set(RIGHTS) - sequences == tables
+    assert held == {name: set(RIGHTS[name].split(", ")) for name in tables}
+
+
+def test_every_declaration_is_found() -> None:
+    assert declared_rights() == RIGHTS
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_service_that_runs_as_a_superuser_is_a_warning() -> None:
+    assert reconcile()["warnings"] == [
+        {
+            "check": RIGHTS_EXCEEDED.name,
+            "finding": "the service runs as postgres, who is a superuser:"
+            " give it a role of its own",
+        }
+    ]
+
+
+@pytest.mark.django_db
+def test_a_service_that_runs_as_the_owner_is_a_warning() -> None:
+    execute("CREATE ROLE owner_of_the_past")
+    execute("ALTER TABLE orders_order OWNER TO owner_of_the_past")
+    execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO owner_of_the_past")
+    execute("SET ROLE owner_of_the_past")
+
+    assert (
+        "the service runs as owner_of_the_past, who owns its tables: give it a role of its own"
+        in findings()
+    )
+
+
+@pytest.mark.django_db
+def test_reconcile_reports_rights_that_differ() -> None:
+    execute(f"SET ROLE {SERVICE}")
+    assert findings() == []
+
+    execute("RESET ROLE")
+    execute(f"GRANT UPDATE ON wallets_ledgerentry TO {SERVICE}")
+    execute("GRANT TRUNCATE ON orders_order TO PUBLIC")
+    execute(f"REVOKE INSERT ON orders_order FROM {SERVICE}")
+    execute(f"GRANT pg_write_server_files TO {SERVICE}")
+    execute(f"ALTER ROLE {SERVICE} CREATEROLE")
+    execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+    execute(f"SET ROLE {SERVICE}")
+
+    assert sorted(findings()) == [
+        f"{SERVICE} lacks INSERT on orders_order: run `migrate` with MIGRATION_DATABASE_URL",
+        f"{SERVICE} may TRUNCATE on orders_order",
+        f"{SERVICE} may UPDATE on wallets_ledgerentry",
+        f"{SERVICE} may act as pg_write_server_files",
+        f"{SERVICE} may create objects in schema public",
+        f"{SERVICE} may create roles",
+    ]
+
+
+@pytest.mark.django_db
+def test_migrate_corrects_what_was_granted_by_hand() -> None:
+    execute(f"GRANT UPDATE, TRUNCATE ON wallets_ledgerentry TO {SERVICE}")
+    execute(f"REVOKE INSERT ON orders_order FROM {SERVICE}")
+    with connection.cursor() as cursor:
+        grant_rights(cursor, SERVICE, RIGHTS)
+    execute(f"SET ROLE {SERVICE}")
+
+    assert findings() == []
+
+
+def documented_sql() -> str:
+    found = re.search(r"```sql\n(.*?)```", ROLES_PAGE.read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_documented_roles_are_enough(worker_id: str) -> None:
+    """An owner without any other power migrates, and the service sells."""
+    prefix = f"roles_{worker_id}"
+    statements = documented_sql().replace("voucher", prefix).strip().split("\n")
+    at = urlsplit(owner_url())
+    place = f"{at.hostname}:{at.port}/{prefix}"
+    owner = f"postgresql://{prefix}:owner-password@{place}"
+    service = f"postgresql://{prefix}_service:service-password@{place}"
+    with ExitStack() as stack:
+        server = stack.enter_context(psycopg.connect(owner_url(), autocommit=True))
+        for statement in statements:
+            server.execute(statement.encode())
+        for kind, name in (("ROLE", prefix), ("ROLE", f"{prefix}_service"), ("DATABASE", prefix)):
+            stack.callback(server.execute, f"DROP {kind} {name}".encode())
+        migrated = subprocess.run(
+            [sys.executable, "manage.py", "migrate", "--verbosity=0"],
+            cwd=PROJECT,
+            env={**os.environ, "DATABASE_URL": service, "MIGRATION_DATABASE_URL": owner},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (migrated.returncode, migrated.stderr) == (0, "")
+        with django_uses(service):
+            merchant = make_merchant()
+            product = make_product(price="1.00", codes=1)
+            bought = merchant.buy("one", product_id=product.pk, quantity=1)
+            assert bought.status_code == 201
+            buy_topup(merchant)
+            result = reconcile(decrypt=True)
+        assert (result["findings"], result["warnings"]) == ([], [])
