@@ -69,7 +69,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
     for number in range(world.sizes.rounds):
         due = [subject for subject in subjects if number < (subject.rounds or world.sizes.rounds)]
         for place, subject in enumerate(due, start=1):
-            wait_until_idle(os.environ["MIGRATION_DATABASE_URL"])
+            wait_until_idle(os.environ["DATABASE_URL"])
             figures = subject.run(world)
             for name in subject.figures:
                 rounds[name].append(figures[name])

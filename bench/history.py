@@ -107,11 +107,11 @@ INDEXES = """
 
 
 def main(orders: int) -> None:
-    """Fills the database of MIGRATION_DATABASE_URL, a new one, and prints what it measures."""
+    """Fills the database of DATABASE_URL, which must be new, and prints what it measures."""
     django.setup()
     from bench.data import COLLECTOR, load_codes, load_merchants_and_catalogue, register_keys  # noqa: PLC0415
 
-    url = os.environ["MIGRATION_DATABASE_URL"]
+    url = os.environ["DATABASE_URL"]
     register_keys(url)
     keys = load_merchants_and_catalogue(url)
     with psycopg.connect(url, autocommit=True) as connection:

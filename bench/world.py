@@ -185,9 +185,9 @@ class World:
             sql.Identifier(f"bench_{name}"),
             sql.Identifier(f"bench_{like}" if like else "template1"),
         )
-        with psycopg.connect(os.environ["MIGRATION_DATABASE_URL"], autocommit=True) as connection:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
             connection.execute(statement)
-        parts = urlsplit(os.environ["MIGRATION_DATABASE_URL"])
+        parts = urlsplit(os.environ["DATABASE_URL"])
         return urlunsplit(parts._replace(path=f"/bench_{name}"))
 
     def _site(self, name: str, database: str, program: Sequence[str], workers: int) -> Site:
@@ -282,7 +282,7 @@ def database_roles(url: str) -> dict[str, str]:
 
     `url` names the owner, for `migrate`.
     """
-    service = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    service = urlsplit(os.environ["SERVICE_DATABASE_URL"]).netloc.rpartition("@")[0]
     at = urlsplit(url)
     netloc = f"{service}@{at.netloc.rpartition('@')[2]}"
     return {

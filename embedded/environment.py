@@ -23,6 +23,9 @@ DATABASE = "voucher"
 OWNER = "postgres"
 SERVICE = "voucher_service"  # the role of the service's processes; its rights come from `migrate`
 FOR_MIGRATE_ONLY = "MIGRATION_DATABASE_URL"
+# For commands with temporary servers, such as tests. Their DATABASE_URL is the owner's: they
+# create databases and damage data. The processes of the service that they start use this one.
+FOR_TESTED_SERVICE = "SERVICE_DATABASE_URL"
 KEPT_WITH_THE_DATA = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "CODE_ENCRYPTION_KEYS")
 
 

@@ -22,7 +22,7 @@ from embedded.binaries import (
     postgres_major_version,
     postgres_runner,
 )
-from embedded.environment import DATABASE, OWNER, SERVICE, Addresses
+from embedded.environment import OWNER, SERVICE
 from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
 from embedded.processes import Process, describe_exit, listen_error
@@ -77,25 +77,36 @@ def running_postgres(
         server.stop(timeout=STOP_TIMEOUT)
 
 
-def prepare_database(addresses: Addresses) -> None:
-    """Creates what an administrator creates: the database, and the role of the service with its
-    password. `migrate` grants the role its rights."""
-    with psycopg.connect(
+def create_database(name: str, *, port: int, password: str) -> None:
+    """Creates the database unless it exists."""
+    with _as_owner(port, password) as connection:
+        exists = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name])
+        if exists.fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+
+def create_service_role(service_password: str, *, port: int, password: str) -> None:
+    """Gives the role of the service its password, and creates it unless it exists. `migrate` grants
+    it the rights."""
+    role = sql.Identifier(SERVICE)
+    with _as_owner(port, password) as connection:
+        exists = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [SERVICE])
+        if exists.fetchone() is None:
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+        connection.execute(
+            sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, sql.Literal(service_password))
+        )
+
+
+def _as_owner(port: int, password: str) -> psycopg.Connection:
+    return psycopg.connect(
         host="127.0.0.1",
-        port=addresses.postgres_port,
+        port=port,
         user=OWNER,
-        password=addresses.postgres_password,
+        password=password,
         dbname="postgres",
-    ) as connection:
-        connection.autocommit = True
-        run = connection.execute
-        if run("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
-            run(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-        role = sql.Identifier(SERVICE)
-        if run("SELECT FROM pg_roles WHERE rolname = %s", [SERVICE]).fetchone() is None:
-            run(sql.SQL("CREATE ROLE {} LOGIN").format(role))
-        password = sql.Literal(addresses.service_password)
-        run(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, password))
+        autocommit=True,
+    )
 
 
 def _prepare(folder: Path, runner: Runner, *, password: str, durable: bool) -> None:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.environment import (
+    DATABASE,
     FILE_NAME,
+    FOR_MIGRATE_ONLY,
+    FOR_TESTED_SERVICE,
     Addresses,
     new_secrets,
     stored_values,
@@ -16,7 +19,7 @@ from embedded.environment import (
 )
 from embedded.errors import EmbeddedError, PortTakenError
 from embedded.locks import FileLock
-from embedded.postgres import prepare_database, running_postgres
+from embedded.postgres import create_database, create_service_role, running_postgres
 from embedded.processes import Process
 from embedded.valkey import running_valkey
 
@@ -48,7 +51,14 @@ def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
             Path(place), addresses, max_connections=TEMPORARY_MAX_CONNECTIONS, durable=durable
         ) as (addresses, processes),
     ):
-        yield Servers(values | addresses.urls(), processes)
+        yield Servers(values | _for_tests(addresses.urls()), processes)
+
+
+def _for_tests(urls: dict[str, str]) -> dict[str, str]:
+    """The command itself is the owner, and finds the URL of the service under another name. A
+    variable of the shell must not lead `migrate` to another database."""
+    owner, service = urls[FOR_MIGRATE_ONLY], urls["DATABASE_URL"]
+    return {**urls, "DATABASE_URL": owner, FOR_TESTED_SERVICE: service, FOR_MIGRATE_ONLY: ""}
 
 
 @contextmanager
@@ -106,7 +116,9 @@ def _running(
                 if attempt == START_ATTEMPTS:
                     raise
                 addresses = addresses.moved_if_taken()
-        prepare_database(addresses)
+        port, password = addresses.postgres_port, addresses.postgres_password
+        create_database(DATABASE, port=port, password=password)
+        create_service_role(addresses.service_password, port=port, password=password)
         yield addresses, processes
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from bench.load import find_wrk
 from config.database.key_ring import key_ring
-from embedded.environment import FOR_MIGRATE_ONLY
+from embedded.environment import SERVICE
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
 from tests.deploy.engine import find_containers
@@ -95,10 +95,7 @@ def _quick() -> Iterator[None]:
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """The tests themselves are the owner: they create databases, and damage data on purpose. The
     processes that they start have the service's role (`database_url` in tests/live.py)."""
-    owner = settings.MIGRATION_DATABASE
-    settings.DATABASES["default"].update(USER=owner["USER"], PASSWORD=owner["PASSWORD"])
-    settings.MIGRATION_DATABASE = {"NAME": ""}
-    del os.environ[FOR_MIGRATE_ONLY]
+    settings.SERVICE_ROLE = SERVICE
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from django.db import connection
 
 from embedded.commands import services
-from embedded.environment import PROJECT
+from embedded.environment import FOR_TESTED_SERVICE, PROJECT
 from embedded.processes import Process, free_port
 from embedded.supervisor import STOP_TIMEOUT
 from tests.answers import check_answer
@@ -258,6 +258,6 @@ def owner_url() -> str:
 
 def as_service(url: str) -> str:
     """The URL with the role of the service, whose password is the same on all servers."""
-    service = urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[0]
+    service = urlsplit(os.environ[FOR_TESTED_SERVICE]).netloc.rpartition("@")[0]
     at = urlsplit(url)
     return at._replace(netloc=f"{service}@{at.netloc.rpartition('@')[2]}").geturl()

@@ -13,9 +13,9 @@ from django.core.management import call_command
 from django.db import connection
 
 from config.database import key_ring
-from embedded.environment import FOR_MIGRATE_ONLY, Addresses
+from embedded.environment import DATABASE, FOR_MIGRATE_ONLY, FOR_TESTED_SERVICE, Addresses
 from embedded.locks import FileLock
-from embedded.postgres import prepare_database, running_postgres
+from embedded.postgres import create_database, create_service_role, running_postgres
 from embedded.processes import Process
 
 
@@ -26,7 +26,7 @@ class DurablePostgres:
         self._folder = folder
         self._lock = lock
         # The role of the service has the same password on all servers of the tests.
-        service = urlsplit(os.environ["DATABASE_URL"]).password or ""
+        service = urlsplit(os.environ[FOR_TESTED_SERVICE]).password or ""
         self._addresses = replace(Addresses.fresh(), service_password=service)
         self._running = ExitStack()
         self._process: Process | None = None
@@ -38,7 +38,9 @@ class DurablePostgres:
 
     def prepare(self) -> None:
         """Creates the database and the service's role."""
-        prepare_database(self._addresses)
+        port, password = self._addresses.postgres_port, self._addresses.postgres_password
+        create_database(DATABASE, port=port, password=password)
+        create_service_role(self._addresses.service_password, port=port, password=password)
 
     def start(self) -> None:
         """Starts the server and waits until it accepts connections. Main thread only."""

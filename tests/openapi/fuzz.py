@@ -13,9 +13,10 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from django.core.management import call_command  # noqa: E402  after setup
+from django.conf import settings  # noqa: E402  after setup
+from django.core.management import call_command  # noqa: E402
 
-from embedded.environment import PROJECT  # noqa: E402
+from embedded.environment import PROJECT, SERVICE  # noqa: E402
 from tests.factories import (  # noqa: E402
     Merchant,
     link,
@@ -30,6 +31,7 @@ from tests.live import live_server  # noqa: E402
 
 def main() -> int:
     """Returns the exit code of schemathesis: 0 when it found no problem."""
+    settings.SERVICE_ROLE = SERVICE
     call_command("migrate", verbosity=0)
     merchant = stock_a_shop()
     with live_server() as server:
