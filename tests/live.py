@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -29,6 +29,7 @@ from embedded.environment import FOR_TESTED_SERVICE, PROJECT
 from embedded.processes import Process, free_port
 from embedded.supervisor import STOP_TIMEOUT
 from tests.answers import check_answer
+from tests.quick_starts import QuickProcess
 
 HOST = "127.0.0.1"
 START_PATIENCE = 60.0
@@ -180,14 +181,13 @@ class LiveServer:
             for service in services(host=HOST, port=self.port, var=self._folder)
             if service.name == "web"
         )
-        with (self._folder / "web.log").open("ab") as output:
-            self._process = Process(
-                web.name,
-                web.command,
-                environment=self._environment,
-                folder=self._project,
-                output=output,
-            )
+        self._process = QuickProcess(
+            web.name,
+            web.command,
+            environment=self._environment,
+            folder=self._project,
+            log=self._folder / "web.log",
+        )
         deadline = time.monotonic() + START_PATIENCE
         while not self._answers():
             code = self._process.exit_code()
@@ -198,7 +198,8 @@ class LiveServer:
     def kill(self) -> None:
         """kill -9 of the server and all its workers at once."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # all of them have already ended
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import sys
 import time
@@ -17,9 +18,10 @@ from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, Request, bu
 import pytest
 
 from embedded.environment import PROJECT
-from embedded.processes import Process, free_port
+from embedded.processes import free_port
 from tests.company_sign_in.provider import CLIENT, PASSWORD, SECRET
 from tests.live import HOST, LiveServer, live_server
+from tests.quick_starts import QuickProcess
 
 CALLBACK = "/admin/company/callback/"
 FIRST_PAGES = ("/admin/", "/admin/topups/fulfilment/")
@@ -143,7 +145,13 @@ def company(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
             running.describe(name, groups=["desk"], amr=["mfa"])
         callback = server.public_url + CALLBACK
         module = ("-m", "tests.company_sign_in.provider", str(folder), str(port), callback)
-        provider = Process("provider", (sys.executable, *module), folder=PROJECT)
+        provider = QuickProcess(
+            "provider",
+            [sys.executable, *module],
+            environment=os.environ,
+            folder=PROJECT,
+            log=folder / "log",
+        )
         try:
             _wait_for(f"http://{HOST}:{port}/.well-known/openid-configuration")
             yield running

@@ -5,7 +5,6 @@ import base64
 import http.client
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from django.conf import settings as django_settings
 from pytest_django import Settings
 
 from catalogue.models import VoucherCode
+from embedded.environment import PROJECT
 from idempotency.models import IdempotencyRecord
 from operators.reconcile import reconcile
 from operators.reseal import reseal_all, retire_keys
@@ -34,6 +34,7 @@ from tests.concurrency.racing import (
 )
 from tests.factories import Merchant, add_codes, make_merchant, make_product, own_shelf
 from tests.live import LiveServer, database_url, live_server
+from tests.quick_starts import QuickProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
@@ -211,15 +212,16 @@ def importing_slowly(product_id: int, fifo: Path, *, keys: list[str]) -> Iterato
     """`import_codes` in a process with these keys. It has copied codes and waits for more of its
     file until the yielded file is closed."""
     os.mkfifo(fifo)
-    command = subprocess.Popen(
+    command = QuickProcess(
+        "import",
         [sys.executable, "manage.py", "import_codes", str(product_id), str(fifo)],
-        cwd=django_settings.BASE_DIR,
-        env={
+        environment={
             **os.environ,
             "DATABASE_URL": database_url(),
             "CODE_ENCRYPTION_KEYS": ",".join(keys),
         },
-        stdout=subprocess.DEVNULL,
+        folder=PROJECT,
+        log=fifo.with_suffix(".log"),
     )
     with fifo.open("w") as writer:
         writer.write("code\n" + "".join(f"NEW-{number}\n" for number in range(IMPORTED)))
@@ -229,4 +231,4 @@ def importing_slowly(product_id: int, fifo: Path, *, keys: list[str]) -> Iterato
             assert time.monotonic() < deadline, "the import does not begin"
             time.sleep(0.01)
         yield writer
-    assert command.wait(TIMEOUT) == 0
+    assert command.popen.wait(TIMEOUT) == 0

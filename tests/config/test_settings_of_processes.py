@@ -1,14 +1,16 @@
 """What the settings of API processes leave out, and that each kind passes Django's checks."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from config import settings, settings_api
 from embedded.environment import PROJECT
-from tests.config.quick_starts import start_program
 from tests.config.test_unsafe_settings import SAFE
+from tests.quick_starts import run_quickly
 
 MODULES = ["config.settings", "config.settings_api", "config.settings_pages"]
 # An API process never loads these: they take memory, and no request needs them.
@@ -19,28 +21,35 @@ NOT_FOR_THE_API = {
 }
 
 
-def started(command: list[str], module: str, folder: Path) -> str:
-    """What the program prints. Fails if it ends with an error."""
-    environment = {
+def environment_of(module: str) -> dict[str, str]:
+    return {
         **SAFE,
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(PROJECT),
         "DJANGO_SETTINGS_MODULE": module,
     }
-    ended = start_program(command, environment=environment, folder=folder)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_kind_passes_the_deployment_checks(module: str, tmp_path: Path) -> None:
     command = [str(PROJECT / "manage.py"), "check", "--deploy", "--fail-level=WARNING"]
-    assert "no issues" in started(command, module, tmp_path)
+    ended = run_quickly(command, environment=environment_of(module), folder=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "no issues" in ended.stdout
 
 
 def test_an_api_process_loads_nothing_of_the_pages(tmp_path: Path) -> None:
     program = "import sys, config.wsgi; print(*sys.modules)"
-    loaded = started(["-c", program], "config.settings_api", tmp_path).split()
+    environment = environment_of("config.settings_api")
+    # `run_quickly` would have loaded other modules.
+    loaded = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
     assert "orders.views" in loaded
     assert NOT_FOR_THE_API.isdisjoint(loaded)
 

@@ -3,15 +3,13 @@
 import base64
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from embedded.environment import PROJECT
-from tests.config.quick_starts import start_program
+from tests.quick_starts import run_quickly
 
 KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 SAFE = {
@@ -85,12 +83,10 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "unknown log level": ({"LOG_LEVEL": "LOUD"}, "voucher.E009"),
 }
 MANAGE = str(PROJECT / "manage.py")
-QUICK_STARTS = {
-    "manage.py": [MANAGE, "check", "--tag=startup"],
-    "web": ["-c", "import config.wsgi"],
-}
 CELERY = ["-m", "celery", "--quiet", "-A", "config"]
 STARTS = {
+    "manage.py": [MANAGE, "check", "--tag=startup"],
+    "web": ["-c", "import config.wsgi"],
     "worker": [*CELERY, "worker", "--concurrency=1"],
     "beat": [*CELERY, "beat", "--pidfile=", "--schedule=schedule"],
 }
@@ -100,17 +96,7 @@ def start(name: str, folder: Path, others: dict[str, str | None]) -> CompletedPr
     """Starts a part of the service in an empty folder, where it finds no `var/`."""
     wanted = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), **wanted}
-    if name in QUICK_STARTS:
-        return start_program(QUICK_STARTS[name], environment=environment, folder=folder)
-    return subprocess.run(
-        [sys.executable, *STARTS[name]],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return run_quickly(STARTS[name], environment=environment, folder=folder)
 
 
 def assert_refused_in_one_line(started: CompletedProcess[str], id: str) -> None:
@@ -152,26 +138,16 @@ def test_emails_that_reach_nobody_cause_a_warning(name: str, id: str, tmp_path: 
 
 def test_safe_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], **SAFE}
-    subprocess.run(
-        [sys.executable, PROJECT / "manage.py", "check", "--deploy", "--fail-level=WARNING"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        check=True,
-    )
+    command = [MANAGE, "check", "--deploy", "--fail-level=WARNING"]
+    run_quickly(command, environment=environment, folder=tmp_path, check=True)
 
 
 def deployment_warnings(folder: Path, others: dict[str, str | None]) -> list[str]:
     """The ids of the warnings of `check --deploy` about connections, in this environment."""
     variables = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
-    checked = subprocess.run(
-        [sys.executable, PROJECT / "manage.py", "check", "--deploy"],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {"PATH": os.environ["PATH"], **variables}
+    command = [MANAGE, "check", "--deploy"]
+    checked = run_quickly(command, environment=environment, folder=folder, check=True)
     assert "secret" not in checked.stderr
     return re.findall(r"voucher\.W00[345]", checked.stderr)
 
@@ -227,12 +203,5 @@ def test_atomic_requests_stops_the_start() -> None:
         "DJANGO_SETTINGS_MODULE": "config.settings",
         **SAFE,
     }
-    started = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    started = run_quickly(["-c", script], environment=environment)
     assert_refused_in_one_line(started, "voucher.E007")

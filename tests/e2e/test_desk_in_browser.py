@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from embedded.commands import CELERY
 from embedded.environment import PROJECT
-from embedded.processes import Process
 from tests.browsing import PASSWORD, sign_in
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
@@ -24,6 +23,7 @@ from tests.factories import (
     move_now,
 )
 from tests.live import LiveServer, database_url, live_server
+from tests.quick_starts import QuickProcess
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
 from topups.transitions import Move
 
@@ -53,18 +53,17 @@ def server(django_db_setup: None, broker: str) -> Iterator[LiveServer]:
 def worker(broker: str, tmp_path: Path) -> Iterator[None]:
     """A real Celery worker on the test's database."""
     environment = {**os.environ, "DATABASE_URL": database_url(), "CELERY_BROKER_URL": broker}
-    with (tmp_path / "worker.log").open("wb") as output:
-        process = Process(
-            "worker",
-            [*CELERY, "worker", "--loglevel=info", "--concurrency=1", "--without-gossip"],
-            environment=environment,
-            folder=PROJECT,
-            output=output,
-        )
-        try:
-            yield
-        finally:
-            process.stop()
+    process = QuickProcess(
+        "worker",
+        [*CELERY, "worker", "--loglevel=info", "--concurrency=1", "--without-gossip"],
+        environment=environment,
+        folder=PROJECT,
+        log=tmp_path / "worker.log",
+    )
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 @pytest.fixture

@@ -2,18 +2,16 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import Browser
 
-from embedded.environment import PROJECT
 from tests.browsing import PASSWORD, sign_in
 from tests.live import LiveServer, live_server
 from tests.operators.back_office import make_staff
+from tests.quick_starts import run_quickly
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,10 +24,9 @@ FOREVER = "max-age=315360000, public, immutable"
 def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A web server with collected files, as in production and `make run`."""
     collected = {"STATIC_ROOT": str(tmp_path_factory.mktemp("static"))}
-    subprocess.run(
-        [sys.executable, "manage.py", "collectstatic", "--no-input", "--verbosity=0"],
-        cwd=PROJECT,
-        env={**os.environ, **collected},
+    run_quickly(
+        ["manage.py", "collectstatic", "--no-input", "--verbosity=0"],
+        environment={**os.environ, **collected},
         check=True,
     )
     with live_server(collected, workers=1) as server:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
@@ -13,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import IO
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +25,7 @@ from tests.concurrency.racing import start
 from tests.factories import Merchant, make_account, make_client, make_product
 from tests.live import HOST, database_url
 from tests.neighbour import ours
+from tests.quick_starts import QuickProcess
 
 STOPS = int(os.environ.get("STRESS_STOPS", "20"))
 GRACE = 30.0  # seconds: --workers-kill-timeout kills what is left then, so no stop may need it
@@ -108,11 +108,11 @@ def test_many_stops_cut_off_no_request() -> None:
     """Every second stop comes while the server starts, the others while it sells."""
     port = free_port()
     load = Load(port)
-    with tempfile.TemporaryFile() as log, load.running():
+    with load.running():
         for number in range(STOPS):
-            web = serve(port, log, DATABASE_URL=database_url())
+            web = serve(port, DATABASE_URL=database_url())
             if number % 2:
-                time.sleep(random.uniform(0, 2))
+                time.sleep(random.uniform(0, 1))
             else:
                 wait_for_purchases(load, web, more=CLIENTS)
             assert seconds_to_stop(web) < GRACE
@@ -135,30 +135,26 @@ def test_control_without_our_handler_the_server_never_ends() -> None:
 
 def ends_while_starting(*, handle_signals: bool) -> bool:
     """Whether the server ends within six seconds when it is asked to stop while it loads."""
-    with tempfile.TemporaryFile() as log:
-        web = serve(
-            free_port(),
-            log,
-            application="tests.e2e.stopped_while_starting:application",
-            HANDLE_SIGNALS=str(int(handle_signals)),
-        )
-        try:
-            web.popen.wait(6)
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            web.stop(timeout=0)
+    web = serve(
+        free_port(),
+        application="tests.e2e.stopped_while_starting:application",
+        HANDLE_SIGNALS=str(int(handle_signals)),
+    )
+    try:
+        web.popen.wait(6)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        web.stop(timeout=0)
     return True
 
 
-def serve(
-    port: int, log: IO[bytes], *, application: str | None = None, **environment: str
-) -> Process:
+def serve(port: int, *, application: str | None = None, **environment: str) -> Process:
     """Starts the web server of `make run` and production, and does not wait for it."""
     web = next(one for one in services(host=HOST, port=port, var=PROJECT) if one.name == "web")
     command = [*web.command[:-1], application or web.command[-1]]
     settings = {**os.environ, "GRANIAN_WORKERS": "1", "LOG_LEVEL": "ERROR", **environment}
-    return Process("web", command, environment=settings, folder=PROJECT, output=log)
+    return QuickProcess("web", command, environment=settings, folder=PROJECT, log=Path(os.devnull))
 
 
 def wait_for_purchases(load: Load, web: Process, *, more: int) -> None:

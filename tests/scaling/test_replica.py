@@ -2,18 +2,16 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from embedded.environment import PROJECT
 from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
 from tests.live import as_service, live_server
+from tests.quick_starts import run_quickly
 from tests.scaling.replica import replica_of, wait_until_caught_up
 from tests.scaling.switch import switch
 
@@ -39,14 +37,8 @@ def test_reconcile_runs_on_a_replica(primary: DurablePostgres, replica: str) -> 
     buy_topup(merchant)
     wait_until_caught_up(primary.url, replica)
 
-    proof = subprocess.run(
-        [sys.executable, "manage.py", "reconcile"],
-        cwd=PROJECT,
-        env={**os.environ, "DATABASE_URL": as_service(replica)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "DATABASE_URL": as_service(replica)}
+    proof = run_quickly(["manage.py", "reconcile"], environment=environment)
 
     assert proof.returncode == 0, proof.stderr
     assert json.loads(proof.stdout)["findings"] == []

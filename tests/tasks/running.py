@@ -24,6 +24,7 @@ from embedded.locks import FileLock
 from embedded.processes import Process
 from embedded.valkey import running_valkey
 from tests.live import HOST, database_url
+from tests.quick_starts import QuickProcess
 
 TIMEOUT = 150.0  # seconds: a worker reconnects to its broker with growing pauses
 
@@ -155,14 +156,13 @@ class Celery:
         ]
 
     def start(self) -> None:
-        with self._log.open("ab") as output:
-            self._process = Process(
-                "celery",
-                self.command,
-                environment=self._environment,
-                folder=self._project,
-                output=output,
-            )
+        self._process = QuickProcess(
+            "celery",
+            self.command,
+            environment=self._environment,
+            folder=self._project,
+            log=self._log,
+        )
 
     def exit_code(self) -> int | None:
         return self._process.exit_code() if self._process else None

@@ -19,6 +19,7 @@ from embedded.processes import Process
 from operators.models import PlatformSettings, TelegramLink
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST, database_url
+from tests.quick_starts import QuickProcess
 from tests.tasks.running import Broker, Crew, running_broker, running_crew
 from tests.telegram.fake_bot_api.faults import Disorder
 from tests.telegram.fake_bot_api.objects import Answer, Chat, Message, Person, Press
@@ -54,14 +55,13 @@ class Bot:
     def start(self, *, wait: bool = True) -> None:
         """Starts it and waits until it listens."""
         before = len(self.events("telegram_bot_started"))
-        with self._log.open("ab") as output:
-            self._process = Process(
-                "bot",
-                self._command,
-                environment=self._environment,
-                folder=PROJECT,
-                output=output,
-            )
+        self._process = QuickProcess(
+            "bot",
+            self._command,
+            environment=self._environment,
+            folder=PROJECT,
+            log=self._log,
+        )
         if wait:
             self._api.wait_for(
                 lambda: (

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from subprocess import CompletedProcess
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +16,11 @@ from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
-from embedded.environment import PROJECT
 from operators.models import Announcement
 from operators.telegram import bot_health
 from tests.commands import refusal
 from tests.live import owner_url
+from tests.quick_starts import run_quickly
 from tests.tasks.running import wait_until
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, TOO_MANY, Fault
 from tests.telegram.running import Desk, Telegram, a_bot
@@ -312,15 +311,9 @@ def test_probe_reports_the_heartbeat(client: Any) -> None:
     cache.delete(bot_health.key())
 
 
-def _check(desk: Desk) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "manage.py", "run_bot", "--check"],
-        env={**os.environ, **desk.telegram.environment},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _check(desk: Desk) -> CompletedProcess[str]:
+    environment = {**os.environ, **desk.telegram.environment}
+    return run_quickly(["manage.py", "run_bot", "--check"], environment=environment)
 
 
 @contextmanager

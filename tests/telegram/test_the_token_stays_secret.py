@@ -2,18 +2,16 @@
 
 import json
 import os
-import subprocess
-import sys
 import traceback
 
 import pytest
 
-from embedded.environment import PROJECT
 from embedded.processes import free_port
 from operators.telegram import bot_api
 from operators.telegram.message import Message
 from operators.telegram.platform_settings import Target
 from tests.live import database_url
+from tests.quick_starts import run_quickly
 from tests.telegram.announcing import (
     ANSWER_LOST,
     Place,
@@ -64,14 +62,7 @@ def test_no_log_holds_the_token_even_at_debug_level(place: Place) -> None:
     }
 
     def run(*arguments: str) -> tuple[str, str]:
-        ended = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        ended = run_quickly(["manage.py", *arguments], environment=environment, check=True)
         return ended.stdout, ended.stderr
 
     failed = run("sweep_announcements")

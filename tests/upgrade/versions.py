@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from tests.live import LiveServer, owner_url
+from tests.quick_starts import run_quickly
 from tests.tasks.running import Celery
 
 OPERATOR = "operator"
@@ -30,13 +29,10 @@ class Version:
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """What a management command prints."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=self.project,
-            env={**os.environ, **self.environment, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
+        done = run_quickly(
+            ["manage.py", *arguments],
+            environment={**os.environ, **self.environment, **environment},
+            folder=self.project,
         )
         assert done.returncode == 0, f"{self.name}: {arguments}\n{done.stdout}{done.stderr}"
         return done.stdout

@@ -1,0 +1,243 @@
+"""Starts the service's programs as forks of a process that has loaded the large packages already.
+
+    process = QuickProcess("web", command, environment=…, folder=PROJECT, log=folder / "log")
+    done = run_quickly(["manage.py", "reconcile"], environment=…, folder=PROJECT)
+
+A web process takes two seconds of processor time to load Django, Celery and what they need. A fork
+has them (`multiprocessing`'s forkserver, one for each test process), and loads the service's own
+modules and its settings anew, so each program has its own environment. Otherwise it is a process
+like any other, with its own session, signals and exit code.
+
+A test of what a program loads, or of how it starts, starts it with `Process` or `subprocess`.
+"""
+
+import atexit
+import ctypes
+import gc
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
+from pathlib import Path
+from subprocess import CompletedProcess, TimeoutExpired
+
+from embedded.environment import PROJECT
+from embedded.processes import PR_SET_PDEATHSIG, Process
+
+# Third-party modules that read no settings when they are imported; they import most others.
+PRELOADED = [
+    "authlib.integrations.django_client",
+    "authlib.integrations.requests_client",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.fixups.django",
+    "celery.worker.consumer",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "django.contrib.auth.hashers",
+    "django.contrib.messages.storage.fallback",
+    "django.core.cache.backends.redis",
+    "django.core.handlers.wsgi",
+    "django.core.mail",
+    "django.core.management.base",
+    "django.db.backends.postgresql.base",
+    "django.db.migrations.executor",
+    "django.db.models",
+    "django.forms",
+    "django.template.backends.django",
+    "django.template.defaulttags",
+    "django.template.loader_tags",
+    "django.views.defaults",
+    "django.views.generic",
+    "django_ratelimit.core",
+    "django_structlog.celery.steps",
+    "django_structlog.middlewares",
+    "environ",
+    "granian.cli",
+    "granian.server",
+    "granian.wsgi",
+    "kombu.transport.pyamqp",
+    "kombu.transport.redis",
+    "orjson",
+    "prometheus_client.multiprocess",
+    "psycopg",
+    "redis.asyncio",
+    "requests",
+    "rest_framework.serializers",
+    "segno",
+    "structlog",
+    "telegram.ext",
+    "tqdm",
+    "ulid",
+    "webauthn",
+    "whitenoise.middleware",
+    "yaml",
+]
+TIMEOUT = 300.0
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PRELOADED)
+
+
+class QuickProcess(Process):
+    """A `Process` whose command begins with the Python that runs the tests.
+
+    What it prints is added to the file `log`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: Path,
+        errors: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.stop_signal = signal.SIGTERM
+        self.own_session = True
+        assert command[0] == sys.executable, command
+        words = [str(word) for word in command[1:]]
+        log.touch()  # a reader may come before the program has begun
+        self.popen = _Fork(words, dict(environment), folder, log, errors or log)  # type: ignore[assignment]
+
+
+def run_quickly(
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str],
+    folder: Path = PROJECT,
+    check: bool = False,
+) -> CompletedProcess[str]:
+    """Runs `python COMMAND` with this environment in this folder, until it ends.
+
+    `command` is a script or `-m` and a module, with arguments, or `-c` and a text. With `check`, a
+    program that fails raises CalledProcessError.
+    """
+    with tempfile.TemporaryDirectory(prefix="voucher-program-") as place:
+        output, errors = Path(place, "stdout"), Path(place, "stderr")
+        program = QuickProcess(
+            "program",
+            [sys.executable, *command],
+            environment=environment,
+            folder=folder,
+            log=output,
+            errors=errors,
+        )
+        try:
+            code = program.popen.wait(TIMEOUT)
+        finally:
+            program.stop()
+        done = CompletedProcess(list(command), code, output.read_text(), errors.read_text())
+    if check:
+        done.check_returncode()
+    return done
+
+
+class _Fork:
+    """What `Process` and the tests use of `subprocess.Popen`."""
+
+    stdin = None
+
+    def __init__(
+        self, words: list[str], environment: dict[str, str], folder: Path, log: Path, errors: Path
+    ) -> None:
+        _start_server()
+        self._words = words
+        # Ends with the test process, as `daemon` says.
+        self._process = _context.Process(
+            target=_run, args=(words, environment, folder, log, errors), daemon=True
+        )
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self.poll()
+        if code is None:
+            raise TimeoutExpired(self._words, timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _start_server() -> None:
+    """Starts the server if it does not run, without settings: a module that needs them fails."""
+    module = os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+    try:
+        forkserver.ensure_running()
+    finally:
+        if module is not None:
+            os.environ["DJANGO_SETTINGS_MODULE"] = module
+
+
+def _run(
+    words: list[str], environment: dict[str, str], folder: Path, log: Path, errors: Path
+) -> None:
+    """Makes this fork what `python WORDS` would be, and runs the program."""
+    assert "config" not in sys.modules, "the server must not load the service"
+    gc.freeze()  # what is loaded already stays, and is never copied
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+    for number, path in ((0, os.devnull), (1, log), (2, errors)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    multiprocessing.set_start_method("fork", force=True)
+    multiprocessing.current_process().daemon = False  # it may have children of its own
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    try:
+        _run_program(_read_options(words))
+    finally:
+        atexit._run_exitfuncs()
+
+
+def _read_options(words: list[str]) -> list[str]:
+    """Applies the options of Python that the service's commands have. Returns the rest."""
+    while words[0] in ("-u", "-W"):
+        if words[0] == "-u":
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+            words = words[1:]
+        else:
+            action, _, message = words[1].partition(":")
+            warnings.filterwarnings(action, message)  # type: ignore[arg-type]
+            words = words[2:]
+    return words
+
+
+def _run_program(words: list[str]) -> None:
+    here = str(Path(words[0]).resolve().parent) if words[0] not in ("-c", "-m") else str(Path.cwd())
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    installed = [path for path in sys.path if path not in ("", str(PROJECT))]
+    sys.path[:] = [here, *filter(None, paths), *installed]
+    match words:
+        case ["-c", text, *arguments]:
+            sys.argv = ["-c", *arguments]
+            exec(text, {"__name__": "__main__"})
+        case ["-m", module, *arguments]:
+            sys.argv = [module, *arguments]
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        case [script, *_]:
+            sys.argv = words
+            runpy.run_path(script, run_name="__main__")
