@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test upgrade-test support-test check fast bench lint \
+.PHONY: help install install-dev run servers test upgrade-test mutants support-test check fast bench lint \
 	format openapi lock release audit
 
 help: ## list these commands
@@ -37,6 +37,9 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 
 upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
+
+mutants: $(VENV)/dev.stamp ## remove each guard once; a test must fail; goes on after a stop [ARGS="'^wallets'"]
+	@exec $(EXEC) --fast -- $(RUN) -m tests.mutants $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of PostgreSQL, Redis and Python
 	@exec .ci/support
