@@ -1,16 +1,20 @@
 """Shared by the tests of the back office: staff, and rows of every model."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
+from django.db import transaction
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
+from pytest_django import DjangoDbBlocker
 
 import operators.admin  # noqa: F401  registers the pages
 from accounts.models import SecondFactor
@@ -90,6 +94,19 @@ class World:
             record_action(
                 actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)
             )
+
+
+@contextmanager
+def rows_for_a_module(blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A transaction around the tests of a module, for rows that are made once and then read.
+
+    Each test rolls back what it changes. No test of the module may commit.
+    """
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    with blocker.unblock(), block:
+        yield
+        transaction.set_rollback(True)
 
 
 def make_staff(*permissions: str, superuser: bool = False) -> User:

@@ -4,18 +4,27 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from operators.models import PlatformSettings
-from tests.operators.back_office import World, list_url, make_staff, shown_models, signed_in, url
+from tests.operators.back_office import (
+    World,
+    list_url,
+    make_staff,
+    rows_for_a_module,
+    shown_models,
+    signed_in,
+    url,
+)
 
 FEW, MANY = 3, 51  # a page shows 50
 ODD_TERMS = [
@@ -36,39 +45,53 @@ LISTED = [model for model in shown_models() if model is not PlatformSettings]
 MODELS = pytest.mark.parametrize("model", LISTED, ids=lambda model: model._meta.label_lower)
 
 
-@pytest.fixture(scope="module")
-def queries_for_few(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker
-) -> Iterator[dict[Any, int]]:
-    """The number of queries of each list while it had few rows. Then adds many rows.
+@dataclass(frozen=True)
+class Pages:
+    """A model's pages: its list with many rows, and the page of its latest row."""
 
-    The rows are made once for this module, in a transaction around those of the tests.
+    queries_for_few: int  # of the list, while it had few rows
+    queries: int
+    rows: int
+    list: str
+    page: str
+
+
+@pytest.fixture(scope="module")
+def shown(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[Any, Pages]]:
+    """The pages of each model. They are rendered once, because rows take most of the time.
+
+    The rows are made once for this module, in a transaction around those of the tests. Every test
+    that uses them asks for `db`: pytest-django runs tests without it after all other files.
     """
-    block = transaction.atomic()
-    block._from_testcase = True  # type: ignore[attr-defined]
-    with django_db_blocker.unblock(), block:
+    with rows_for_a_module(django_db_blocker):
         world = World()
         world.grow(FEW)
-        browser = signed_in()
         costs = {}
         for model in LISTED:
+            browser = signed_in()  # a session of a minute ago would be prolonged, with a query
             browser.get(list_url(model))
-            with CaptureQueriesContext(
-                connection,
-            ) as queries:
-                assert browser.get(list_url(model)).status_code == 200
-            costs[model] = len(queries)
+            _, costs[model] = _list_of(model, browser)
         world.grow(MANY - FEW)
         SECRETS[:] = _secrets(world)
-        yield costs
-        transaction.set_rollback(True)
+        pages = {}
+        for model in LISTED:
+            browser = signed_in()
+            answer, queries = _list_of(model, browser)
+            pages[model] = Pages(
+                queries_for_few=costs[model],
+                queries=queries,
+                rows=len(answer.context["cl"].result_list),
+                list=answer.content.decode(),
+                page=_page_of(model, browser),
+            )
+        yield pages
 
 
 SECRETS: list[str] = []
 
 
 @pytest.fixture
-def browser(queries_for_few: dict[Any, int], db: None) -> Client:
+def browser(shown: dict[Any, Pages], db: None) -> Client:
     return signed_in()
 
 
@@ -80,23 +103,16 @@ def short_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @MODELS
-def test_every_model_has_rows_to_show(
-    model: Any, queries_for_few: dict[Any, int], db: None
-) -> None:
+def test_every_model_has_rows_to_show(model: Any, shown: dict[Any, Pages], db: None) -> None:
     assert model.objects.count() >= MANY, f"World.grow makes no {model._meta.verbose_name_plural}"
 
 
 @MODELS
 def test_a_long_list_costs_no_more_queries_than_a_short_one(
-    model: Any,
-    browser: Client,
-    queries_for_few: dict[Any, int],
-    django_assert_max_num_queries: DjangoAssertNumQueries,
+    model: Any, shown: dict[Any, Pages], db: None
 ) -> None:
-    with django_assert_max_num_queries(queries_for_few[model]):
-        answer = browser.get(list_url(model))
-
-    assert len(answer.context["cl"].result_list) == 50
+    assert shown[model].queries <= shown[model].queries_for_few
+    assert shown[model].rows == 50
 
 
 @MODELS
@@ -106,14 +122,10 @@ def test_any_search_works(model: Any, browser: Client, short_lists: None) -> Non
 
 
 @MODELS
-def test_no_object_page_shows_a_secret(model: Any, browser: Client) -> None:
-    for page in (list_url(model), url(model.objects.latest("pk"))):
-        answer = browser.get(page)
-
-        assert answer.status_code == 200
-        shown = answer.content.decode()
-        assert [secret for secret in SECRETS if secret in shown] == []
-        assert "b&#x27;" not in shown  # bytes as Python writes them
+def test_no_object_page_shows_a_secret(model: Any, shown: dict[Any, Pages], db: None) -> None:
+    for text in (shown[model].list, shown[model].page):
+        assert [secret for secret in SECRETS if secret in text] == []
+        assert "b&#x27;" not in text  # bytes as Python writes them
 
 
 @MODELS
@@ -130,11 +142,10 @@ def test_a_bad_query_of_a_list_shows_a_list(model: Any, browser: Client, short_l
 
 
 @MODELS
-def test_each_link_of_a_page_works(model: Any, browser: Client) -> None:
-    page = browser.get(url(model.objects.latest("pk"))).content.decode()
-    row = browser.get(list_url(model)).content.decode().partition("<tbody")[2][:10_000]
+def test_each_link_of_a_page_works(model: Any, browser: Client, shown: dict[Any, Pages]) -> None:
+    rows = shown[model].list.partition("<tbody")[2][:10_000]
 
-    links = re.findall(r'<a href="([^"]+)" class="text-link"', page + row)
+    links = re.findall(r'<a href="([^"]+)" class="text-link"', shown[model].page + rows)
 
     for link in set(links):
         assert browser.get(html.unescape(link)).status_code == 200, link
@@ -210,6 +221,20 @@ def test_the_log_in_page_lets_staff_in(db: None) -> None:
     assert right["Location"] == reverse("admin:index")
     assert browser.get(right["Location"]).status_code == 200
     assert browser.get(reverse("admin:password_change")).status_code == 200
+
+
+def _list_of(model: Any, browser: Client) -> tuple[Any, int]:
+    """The response with the model's list, and how many queries it took."""
+    with CaptureQueriesContext(connection) as queries:
+        answer = browser.get(list_url(model))
+    assert answer.status_code == 200
+    return answer, len(queries)
+
+
+def _page_of(model: Any, browser: Client) -> str:
+    answer = browser.get(url(model.objects.latest("pk")))
+    assert answer.status_code == 200
+    return answer.content.decode()
 
 
 def _secrets(world: World) -> list[str]:
