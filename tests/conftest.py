@@ -1,5 +1,6 @@
 """Shared by every test. Real servers come from `python -m embedded exec` (`make test`)."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -61,16 +62,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 # Folders whose files take longest. They start first, or one process would end with a long file
-# while the others have nothing left to do. The folders with browsers come later: a browser gives up
-# its requests (ERR_NETWORK_CHANGED) while the containers of `deploy` add network interfaces.
-LONGEST_FIRST = (
-    *("deploy", "tasks", "telegram", "stress", "scaling", "bench", "e2e", "operators", "merchants"),
-)
+# while the others have nothing left to do.
+LONGEST_FIRST = ("tasks", "stress", "e2e", "telegram", "scaling", "operators", "merchants")
 
 
 def _rank(item: pytest.Item) -> int:
     folder = item.path.parent.name
     return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def pytest_collection_finish() -> None:
+    """Has the garbage collector skip what is loaded by now, which stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:
