@@ -9,6 +9,9 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
+# Tests of the whole system: images and their containers, upgrades, the benchmark. They take minutes.
+SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py $(wildcard tests/failover tests/soak) \
+	tests/upgrade
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
@@ -17,8 +20,8 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test upgrade-test mutants support-test check fast bench lint \
-	format openapi lock release audit
+.PHONY: help install install-dev run servers test system-test upgrade-test mutants support-test check fast bench \
+	lint format openapi lock release audit
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,7 +36,11 @@ servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py
 	@exec $(RUN) -m embedded servers
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder \
+		$(addprefix --ignore=,$(SYSTEM_TESTS)) $(ARGS)
+
+system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
