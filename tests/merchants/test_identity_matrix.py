@@ -231,6 +231,11 @@ def text(answer: Any) -> str:
     return b"".join(parts).decode()
 
 
+def without_id(answer: Any) -> str:
+    """The page without the id of its request, which an error page shows."""
+    return text(answer).replace(answer["X-Request-Id"], "")
+
+
 def said(answer: Any, name: str, identity: str) -> str:
     """The status, with the target of a redirect to the sign-in or second factor page."""
     place = str(answer.headers.get("Location", "")).partition("?")[0]
@@ -287,7 +292,7 @@ def test_another_accounts_row_is_a_404_like_an_unknown_one(world: World) -> None
         for odd in (10**9, 0, 10**30):
             unknown = ask(stranger, method, name, dict.fromkeys(world.ids, odd))
             assert (foreign.status_code, unknown.status_code) == (404, 404), name
-            assert foreign.content == unknown.content, name
+            assert without_id(foreign) == without_id(unknown), name
 
 
 def test_each_id_of_a_path_is_checked_by_itself(world: World) -> None:
