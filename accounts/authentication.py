@@ -7,9 +7,10 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
-from accounts.keys import find_client
+from accounts.keys import find_client, prefix_of
 from accounts.models import ApiClient
 from config.api.errors import ApiError, ErrorCode
+from config.api.outcome import outcome_of
 
 NO_BEARER = "Write `Bearer` and a space before the key: `Authorization: Bearer <API_KEY>`."
 CLIENT_OFF = "This client of your account is disabled; keys of its other clients still work."
@@ -34,9 +35,14 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer":
             raise ApiError(ErrorCode.INVALID_TOKEN, NO_BEARER)
-        client = find_client(token.strip())
+        key = token.strip()
+        client = find_client(key)
+        outcome = outcome_of(request)
         if client is None:
+            outcome.key_prefix = prefix_of(key)
             raise ApiError(ErrorCode.INVALID_TOKEN)
+        outcome.key_prefix = client.key_prefix
+        outcome.client_id, outcome.account_id = client.pk, client.account_id
         if client.account is not None and not client.account.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED)
         if not client.enabled:

@@ -2,7 +2,7 @@
 
 from django.core.cache import cache
 
-from accounts.models import Account, ApiClient, factor_row, open_factor_key
+from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
 from config.backoffice import (
     BackOffice,
     Component,
@@ -86,6 +86,7 @@ BACK_OFFICE = BackOffice(
         "accounts_apikey": Rights.KEEP,
         "accounts_backupcode": Rights.CHANGE,
         "accounts_clientuse": Rights.KEEP,
+        "accounts_requestrecord": Rights.APPEND_AND_EXPIRE,
         "accounts_secondfactor": Rights.CHANGE,
         "auth_group": Rights.CHANGE,
         "auth_group_permissions": Rights.CHANGE,
@@ -102,13 +103,18 @@ BACK_OFFICE = BackOffice(
         "django_session": Rights.CHANGE,
     },
     permissions={
-        StaffRole.FINANCE: ["accounts.view_account", "accounts.view_apiclient"],
-        StaffRole.PLATFORM_MANAGER: ["accounts.view_account"],
+        StaffRole.FINANCE: [
+            "accounts.view_account",
+            "accounts.view_apiclient",
+            "accounts.view_requestrecord",
+        ],
+        StaffRole.PLATFORM_MANAGER: ["accounts.view_account", "accounts.view_requestrecord"],
     },
     gauges=GAUGES,
     components=COMPONENTS,
     menu=[
         MenuEntry(Section.MERCHANTS, "Accounts", Account, "storefront"),
         MenuEntry(Section.MERCHANTS, "API clients", ApiClient, "key"),
+        MenuEntry(Section.MERCHANTS, "Requests", RequestRecord, "sync_alt"),
     ],
 )

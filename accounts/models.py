@@ -19,6 +19,13 @@ from django_otp.models import Device, ThrottlingMixin
 from django_otp.oath import TOTP
 
 from accounts.addresses import validate_network
+from accounts.request_records import (
+    KEY_LENGTH,
+    METHOD_LENGTH,
+    PATH_LENGTH,
+    REFERENCE_LENGTH,
+    WORD_LENGTH,
+)
 from config.database.columns import (
     CURRENCY_CODE,
     CURRENCY_LENGTH,
@@ -268,3 +275,40 @@ class BackupCode(models.Model):
     def digest_of(code: str) -> str:
         """The digest of a code, in whatever case and with whatever dashes it is written."""
         return sha256(code.replace("-", "").lower().encode()).hexdigest()
+
+
+class RequestRecord(models.Model):
+    """A purchase attempt, or another refused request, of a client (accounts/request_records.py).
+
+    No foreign keys: writing it must not lock or look up a client. `account_id` is the account at
+    that time.
+    """
+
+    at = models.DateTimeField()
+    request_id = models.UUIDField("request id")
+    client = models.ForeignKey(
+        ApiClient, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="+"
+    )
+    account = models.ForeignKey(
+        Account,
+        on_delete=models.CASCADE,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    method = models.CharField(max_length=METHOD_LENGTH)
+    path = models.CharField(max_length=PATH_LENGTH)
+    status = models.PositiveSmallIntegerField()
+    code = models.CharField(max_length=WORD_LENGTH, blank=True)
+    reason = models.CharField(max_length=WORD_LENGTH, blank=True)
+    order_reference = models.CharField(max_length=REFERENCE_LENGTH, null=True)
+    idempotency_key = models.CharField(max_length=KEY_LENGTH, null=True)
+    milliseconds = models.PositiveIntegerField("duration (ms)")
+
+    class Meta:
+        # The index for searches is in accounts/sql/request_records.sql.
+        indexes = [models.Index(name="accounts_request_of_account", fields=["account", "id"])]
+
+    def __str__(self) -> str:
+        return str(self.request_id)

@@ -81,6 +81,12 @@ def unmetered(world: World) -> Figures:
     return {"purchases/s without metrics": _purchases(world.unmetered(), "voucher", world)}
 
 
+@subject("purchases/s without request records")
+def unrecorded(world: World) -> Figures:
+    rate = _purchases(world.unrecorded(), "voucher", world)
+    return {"purchases/s without request records": rate}
+
+
 @subject("FastAPI peer purchases/s")
 def fastapi(world: World) -> Figures:
     return {"FastAPI peer purchases/s": _purchases(world.peer("fastapi"), "voucher", world)}

@@ -130,6 +130,10 @@ class World:
         """The service on the database `start`, without its metrics."""
         return self._site("unmetered", "start", UNMETERED, self.workers)
 
+    def unrecorded(self) -> Site:
+        """The service on the database `start`, without request records."""
+        return self._site("unrecorded", "start", SERVICE, self.workers, REQUEST_RECORDS="0")
+
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`."""
         return self._site(name, "peers", PEERS[name], self.workers)
@@ -190,7 +194,9 @@ class World:
         parts = urlsplit(os.environ["DATABASE_URL"])
         return urlunsplit(parts._replace(path=f"/bench_{name}"))
 
-    def _site(self, name: str, database: str, program: Sequence[str], workers: int) -> Site:
+    def _site(
+        self, name: str, database: str, program: Sequence[str], workers: int, **settings: str
+    ) -> Site:
         key = f"{name} {workers}"
         if key not in self._sites:
             self.database("peers")  # a database with open connections cannot be copied
@@ -201,6 +207,7 @@ class World:
                 "DJANGO_SETTINGS_MODULE": "config.settings_api",  # the peers set their own
                 "GRANIAN_WORKERS": str(workers),
                 "METRICS_DIR": str(self.folder / "metrics"),
+                **settings,
             }
             if "--interface=wsgi" in program:
                 program = [f"--blocking-threads={self.threads}", *program]

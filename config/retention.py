@@ -13,6 +13,7 @@ def retention_days(env: StrictEnv) -> dict[str, int]:
         "sign_ins": env.int("RETENTION_SIGN_IN_DAYS", 90),
         "read_audit": env.int("RETENTION_READ_AUDIT_DAYS", 730),
         "runs": env.int("RETENTION_RUN_DAYS", 365),
+        "requests": env.int("RETENTION_REQUEST_DAYS", 30),
     }
     # The database deletes no player id and no audit entry earlier (topups/sql/guards.sql,
     # audit/sql/append_only.sql). The other two are looked back at (accounts/sign_in.py,

@@ -17,6 +17,11 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
             "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
             "options": _EXPIRES,
         },
+        "delete-request-records": {
+            "task": "accounts.tasks.delete_request_records",
+            "schedule": 600,
+            "options": _EXPIRES,
+        },
         "sweep-balance-alerts": {
             "task": "merchants.tasks.sweep_balance_alerts",
             "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),

@@ -77,6 +77,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.http.request_metrics.RequestMetricsMiddleware",
+    "accounts.request_records.RequestRecordMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
@@ -188,6 +189,8 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1
 
 # How long old data is kept, by kind (docs/operate/retention.md).
 RETENTION_DAYS = retention_days(env)
+# Whether purchase attempts and refused requests are recorded (accounts/request_records.py).
+REQUEST_RECORDS = env.bool("REQUEST_RECORDS", True)
 
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)

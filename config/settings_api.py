@@ -23,6 +23,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.http.request_metrics.RequestMetricsMiddleware",
+    "accounts.request_records.RequestRecordMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",

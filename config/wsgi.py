@@ -30,13 +30,14 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 import config.celery  # noqa: F401
-from accounts.usage import start_writing
+from accounts import request_records, usage
 from config.http.body_limits import lazy_chunked_bodies
 from config.metrics import keep_in_files
 from config.version import log_start
 
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
-start_writing()
+usage.start_writing()
+request_records.start_writing()
 keep_in_files(settings.METRICS_DIR)
 log_start("web")
 _ = get_resolver().url_patterns

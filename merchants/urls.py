@@ -10,6 +10,7 @@ from merchants.views import (
     overview,
     people,
     references,
+    requests,
     sign_in,
     wallet,
 )
@@ -26,6 +27,7 @@ urlpatterns = [
     path("wallet/spend/", wallet.spend, name="spend"),
     path("orders/", orders.orders, name="orders"),
     path("orders/<str:reference>/", orders.order, name="order"),
+    path("requests/", requests.request_list, name="requests"),
     path("docs/", docs.start, name="docs"),
     path("docs/retries/", docs.retries, name="docs_retries"),
     path("docs/top-ups/", docs.topups, name="docs_topups"),

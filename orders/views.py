@@ -12,6 +12,7 @@ from config.api.envelope import success
 from config.api.errors import ApiError, ErrorCode
 from config.api.json import JSON_MEDIA_TYPE
 from config.api.openapi import REPLAY_HEADER, answers, page_parameters, page_schema
+from config.api.outcome import outcome_of
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
 from config.json_output import dumps
@@ -128,6 +129,7 @@ class OrderViewSet(ApiViewSet):
                     quantity=asked["quantity"],
                 )
 
+        outcome_of(request).order_reference = order["reference"]
         answer = dumps(success(order))
         store_response(claim=claim, body=answer)
         return _created(answer)

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from config.api.envelope import failure
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
+from config.api.outcome import outcome_of
 
 logger = structlog.get_logger(__name__)
 
@@ -28,6 +29,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     if isinstance(error, BEFORE_THE_API):
         return _message(error)
     failed = as_api_error(error)
+    outcome_of(context["request"]).error = failed
     if failed.code is ErrorCode.SERVER_ERROR:
         logger.error("unexpected_error", exc_info=error)
     # RFC 9110 requires WWW-Authenticate in a 401. A 429 has no Retry-After header: the contract

@@ -17,6 +17,7 @@ MENU = {
     "References": "merchants:references",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
+    "Requests": "merchants:requests",
     "People": "merchants:people",
     "Docs": "merchants:docs",
     "Account": "merchants:account",

@@ -76,6 +76,7 @@ ROWS = {
     "set_reference": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
     "export_references": Row(Role.VIEWER, READ),
     "import_references": Row(Role.DEVELOPER, FORM),
+    "requests": Row(Role.VIEWER, READ),
     "wallet": Row(Role.VIEWER, READ),
     "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
     "alert": Row(Role.OWNER, FORM),

@@ -36,8 +36,8 @@ COMPOSITION_ROOT = {
     "config/urls_pages.py": "includes the paths of every app",
     "config/http/error_pages.py": "answers errors with the templates of the site that was asked",
 }
-# Codes of the contract that only look like the name of a table.
-CONTRACT_WORDS = {code.value for code in ErrorCode}
+# Codes of the contract, and the column of its header, which only look like the name of a table.
+CONTRACT_WORDS = {*(code.value for code in ErrorCode), "idempotency_key"}
 
 
 def packages_out_of_reach(package: str) -> list[str]:

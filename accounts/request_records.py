@@ -1,0 +1,204 @@
+"""What is kept about each purchase attempt, and about each other request that was refused.
+
+It answers "why was this refused?". Only pages for people show it, so it costs a request no round
+trip: each web process collects records in memory, and a thread writes them every two seconds. A
+process that is killed loses the records of its last seconds; the order and the log lines remain.
+A record holds no body, no code and no key.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from config.api.outcome import Outcome
+
+if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the models
+    from accounts.models import RequestRecord
+
+logger = structlog.get_logger(__name__)
+
+WRITTEN_EVERY_SECONDS = 2.0
+# Whoever calls as fast as they can must not fill the disk. Purchases are limited by their cost.
+MOST_REFUSALS = 100  # of one key, until the next time they are written
+MOST_WAITING = 20_000  # of one process, while the database is away
+DELETED_AT_ONCE = 5_000
+METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH, REFERENCE_LENGTH, KEY_LENGTH = 16, 300, 40, 40, 128
+
+
+class Record(NamedTuple):
+    """One row, in the order of its columns. `key_prefix` is not stored."""
+
+    at: datetime
+    request_id: UUID
+    client_id: int | None
+    account_id: int | None
+    method: str
+    path: str
+    status: int
+    code: str
+    reason: str
+    order_reference: str | None
+    idempotency_key: str | None
+    milliseconds: int
+    key_prefix: str = ""
+
+
+COLUMNS = Record._fields[:-1]
+
+_lock = threading.Lock()
+_waiting: list[Record] = []
+_refusals: Counter[str] = Counter()  # by the prefix of a key
+_stop = threading.Event()
+
+
+class RequestRecordMiddleware:
+    """Collects the record of each request whose key is known. It stands outside the middleware that
+    sets X-Request-Id."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self.on = settings.REQUEST_RECORDS
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        since = time.perf_counter()
+        response = self.get_response(request)
+        outcome = vars(request).get("outcome")
+        if outcome is not None and self.on:
+            is_purchase = request.method == "POST"
+            if is_purchase or outcome.error is not None:
+                _collect(_record(request, response, outcome, time.perf_counter() - since))
+        return response
+
+
+def _record(
+    request: HttpRequest, response: HttpResponse, outcome: Outcome, seconds: float
+) -> Record:
+    error = outcome.error
+    extra: dict[str, Any] = error.extra if error else {}
+    return Record(
+        at=timezone.now(),
+        request_id=UUID(response["X-Request-Id"]),
+        client_id=outcome.client_id,
+        account_id=outcome.account_id,
+        method=_text(request.method or "", METHOD_LENGTH),
+        path=_text(request.path, PATH_LENGTH),
+        status=response.status_code,
+        code=error.code.value if error else "",
+        reason=extra.get("reason", ""),
+        order_reference=outcome.order_reference or extra.get("reference"),
+        idempotency_key=_text(request.META.get("HTTP_IDEMPOTENCY_KEY", ""), KEY_LENGTH) or None,
+        milliseconds=round(seconds * 1000),
+        key_prefix=outcome.key_prefix,
+    )
+
+
+def _text(value: str, length: int) -> str:
+    """The value as PostgreSQL can store it, and no longer than its column."""
+    return value[:length].replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _collect(record: Record) -> None:
+    with _lock:
+        if record.code:
+            _refusals[record.key_prefix] += 1
+        too_many = bool(record.code) and _refusals[record.key_prefix] > MOST_REFUSALS
+        if not too_many and len(_waiting) < MOST_WAITING:
+            _waiting.append(record)
+
+
+def write_records() -> None:
+    """Writes the records since the last call. If the database fails, they wait for the next."""
+    with _lock:
+        records = _waiting.copy()
+        _waiting.clear()
+        left_out = sum(max(0, times - MOST_REFUSALS) for times in _refusals.values())
+        _refusals.clear()
+    if left_out:
+        logger.warning("request_records_left_out", refusals=left_out)
+    if not records:
+        return
+    try:
+        _insert(records)
+    except Exception as error:  # of any kind: it would end the writing thread
+        logger.error("request_records_not_written", cause=type(error).__name__)
+        with _lock:
+            _waiting[:0] = records[: MOST_WAITING - len(_waiting)]
+    finally:
+        connection.close()  # needed only every few seconds
+
+
+def _insert(records: list[Record]) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+        refused = [record.key_prefix for record in records if record.client_id is None]
+        owners = _owners_of(cursor, refused) if refused else {}
+        columns = ", ".join(COLUMNS)
+        with cursor.copy(f"COPY accounts_requestrecord ({columns}) FROM STDIN") as copy:
+            for record in records:
+                owner = (record.client_id, record.account_id)
+                if record.client_id is None:  # a key that does not work, or that nobody has
+                    owner = owners.get(record.key_prefix, owner)
+                if owner[0] is not None:
+                    known = record._replace(client_id=owner[0], account_id=owner[1])
+                    copy.write_row(known[:-1])
+
+
+def _owners_of(cursor: Any, prefixes: list[str]) -> dict[str, tuple[int | None, int | None]]:
+    """The client and the account of each of these keys that exists, whether it works or not."""
+    cursor.execute(
+        "SELECT key.prefix, client.id, client.account_id FROM accounts_apikey key"
+        " JOIN accounts_apiclient client ON client.id = key.client_id"
+        " WHERE key.prefix = ANY (%s)",
+        [prefixes],
+    )
+    return {prefix: (client, account) for prefix, client, account in cursor.fetchall()}
+
+
+def start_writing() -> None:
+    """Starts a thread that writes the records every two seconds."""
+
+    def write() -> None:
+        while not _stop.wait(WRITTEN_EVERY_SECONDS):
+            write_records()
+
+    threading.Thread(target=write, name="request records", daemon=True).start()
+
+
+def find_records(rows: QuerySet[RequestRecord], text: str) -> QuerySet[RequestRecord]:
+    """The records with this request id, order reference or idempotency key, as it is written."""
+    wanted = Q(idempotency_key=text) | Q(order_reference=text.upper())
+    with suppress(ValueError):
+        wanted |= Q(request_id=UUID(text))
+    return rows.filter(wanted)
+
+
+def delete_old_records(*, seconds: float) -> int:
+    """Deletes the records that are older than RETENTION_REQUEST_DAYS, a few at a time, for at most
+    this long. Returns how many. The oldest have the lowest ids, so it looks at no younger ones."""
+    before = timezone.now() - timedelta(days=settings.RETENTION_DAYS["requests"])
+    end = time.monotonic() + seconds
+    deleted, found = 0, DELETED_AT_ONCE
+    while found == DELETED_AT_ONCE and time.monotonic() < end:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM accounts_requestrecord WHERE at < %s AND id IN"
+                " (SELECT id FROM accounts_requestrecord ORDER BY id LIMIT %s)",
+                [before, DELETED_AT_ONCE],
+            )
+            found = cursor.rowcount
+        deleted += found
+    return deleted

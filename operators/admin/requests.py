@@ -1,0 +1,85 @@
+"""Request records: purchase attempts and refused requests, to answer "why was this refused?"."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import Max, QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.decorators import display
+
+from accounts.models import RequestRecord
+from accounts.request_records import find_records
+from config.api.errors import ErrorCode
+from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list
+from orders.models import Order
+
+# Without an account or a search, the list shows only the newest records: a filter that matches few
+# of many millions would read them all.
+NEWEST = 100_000
+
+
+class CodeFilter(DropdownFilter):
+    title = "answer"
+    parameter_name = "code"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
+        return [("refused", "Refused"), *((code.value, code.value) for code in ErrorCode)]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[RequestRecord]
+    ) -> QuerySet[RequestRecord]:
+        match self.value():
+            case None | "":
+                return queryset
+            case "refused":
+                return queryset.exclude(code="")
+        return queryset.filter(code=self.value())
+
+
+@admin.register(RequestRecord)
+class RequestRecordAdmin(RecordAdmin):
+    list_display = ("at", "caller", "asked", "answer", "order", "idempotency_key", "request_id")
+    list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
+    list_select_related = ("client", "account")
+    search_fields = ("request_id",)
+    search_help_text = "Request id, order reference or idempotency key"
+    fields = (
+        *("at", "request_id", "caller", "owner", "asked", "answer", "order"),
+        *("idempotency_key", "milliseconds"),
+    )
+
+    def search(
+        self, queryset: QuerySet[RequestRecord], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[RequestRecord], bool]:
+        """Finds whole values only."""
+        if term:
+            return find_records(queryset, term), False
+        if "account__id__exact" not in request.GET and not request.resolver_match.kwargs:  # type: ignore[union-attr]
+            newest = RequestRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
+            queryset = queryset.filter(pk__gt=newest - NEWEST)
+        return queryset, False
+
+    @admin.display(description="client")
+    def caller(self, record: RequestRecord) -> str:
+        return link_to(record.client)
+
+    @admin.display(description="account")
+    def owner(self, record: RequestRecord) -> str:
+        return link_to(record.account) if record.account else EMPTY
+
+    @admin.display(description="request")
+    def asked(self, record: RequestRecord) -> str:
+        return f"{record.method} {record.path}"
+
+    @display(description="answer", label={"bought": "success"})
+    def answer(self, record: RequestRecord) -> str:
+        if not record.code:
+            return "bought" if record.status < 300 else str(record.status)
+        words = [str(record.status), record.code, record.reason]
+        return " ".join(word for word in words if word)
+
+    @admin.display(description="order")
+    def order(self, record: RequestRecord) -> str:
+        reference = record.order_reference
+        return link_to_list(Order, reference, q=reference) if reference else EMPTY

@@ -1,0 +1,57 @@
+"""Staff find out why a request was refused from any of its values."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import RequestRecord
+from operators.admin import requests
+from tests.factories import make_account, make_client
+from tests.merchants.test_requests_page import make_record
+from tests.operators.back_office import make_staff, signed_in
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/admin/accounts/requestrecord/"
+
+
+def found(**query: Any) -> set[RequestRecord]:
+    answer = signed_in().get(PATH, query)
+    assert answer.status_code == 200
+    return set(answer.context["cl"].result_list)
+
+
+def test_a_request_is_found_by_its_values_its_account_and_its_answer() -> None:
+    client, other = make_client(make_account()), make_client(make_account())
+    bought = make_record(client, status=201, code="", reason="", order_reference="ABC123")
+    refused = make_record(other, idempotency_key="shop-4712")
+
+    assert found(q=str(bought.request_id)) == found(q="ABC123") == {bought}
+    assert found(q="shop-4712") == found(code="refused") == {refused}
+    assert found(account__id__exact=client.account_id) == {bought}
+    assert found(code="order_refused") == {refused}
+    assert found(q="unknown") == set()
+
+
+def test_the_page_of_a_request_links_to_its_client_account_and_order() -> None:
+    client = make_client(make_account())
+    record = make_record(client, status=201, code="", reason="", order_reference="ABC123")
+    page = signed_in().get(f"{PATH}{record.pk}/change/").content.decode()
+
+    for part in (f"/admin/accounts/apiclient/{client.pk}/", "q=ABC123", str(record.request_id)):
+        assert part in page
+
+
+def test_only_a_search_or_an_account_reads_older_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "NEWEST", 2)
+    client = make_client(make_account())
+    old, *newest = (make_record(client, idempotency_key=f"key-{number}") for number in range(3))
+
+    assert found() == set(newest)
+    assert found(q="key-0") == {old}
+    assert found(account__id__exact=client.account_id) == {old, *newest}
+    signed_in().get(f"{PATH}{old.pk}/change/")
+
+
+def test_staff_without_the_permission_see_no_requests() -> None:
+    assert signed_in(make_staff("orders.view_order")).get(PATH).status_code == 403
