@@ -21,6 +21,7 @@ from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
 from tests.deploy.engine import find_containers
 from tests.factories import Merchant, make_merchant
+from tests.failover.cluster import find_patroni
 from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
 from tests.neighbour import settle_neighbour
@@ -42,6 +43,7 @@ PROGRAMS = {
     "history": has_history() or None,
     "nginx": find_nginx(),
     "node": shutil.which("node"),
+    "patroni": find_patroni(),
     "pgbouncer": find_pgbouncer(),
     "prometheus": shutil.which("prometheus") and shutil.which("promtool"),
     "rabbitmq": find_rabbitmq(),
@@ -63,7 +65,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # Folders whose files take longest. They start first, or one process would end with a long file
 # while the others have nothing left to do.
-LONGEST_FIRST = ("tasks", "stress", "e2e", "telegram", "scaling", "operators", "merchants")
+LONGEST_FIRST = (
+    "failover",
+    "tasks",
+    "stress",
+    "e2e",
+    "telegram",
+    "scaling",
+    "operators",
+    "merchants",
+)
 
 
 def _rank(item: pytest.Item) -> int:

@@ -83,28 +83,37 @@ class Burst:
 
     def _buy_until(self, over: threading.Event) -> None:
         while not over.is_set():
-            sent = Sent(
-                merchant=random.choice(self.merchants),
-                key=str(uuid.uuid4()),
-                product_id=random.choice(self.products),
-                quantity=random.choice([1, 1, 3]),
-            )
-            self.sent.append(sent)
-            answer = sent.send()
+            answer = self.new_purchase().send()
             if answer is None or answer.status_code >= 500:
                 over.wait(0.05)  # a server is down: a short pause before the next purchase
+
+    def new_purchase(self) -> Sent:
+        """A purchase that is not sent yet; `settle` includes it."""
+        sent = Sent(
+            merchant=random.choice(self.merchants),
+            key=str(uuid.uuid4()),
+            product_id=random.choice(self.products),
+            quantity=random.choice([1, 1, 3]),
+        )
+        self.sent.append(sent)
+        return sent
 
     def send_in_background(self, pool: ThreadPoolExecutor) -> Future[Answer | None]:
         """Sends one purchase of the first client in a thread; `settle` includes it."""
         self.sent.append(Sent(self.merchants[0], str(uuid.uuid4()), self.products[0], 1))
         return start(pool, self.sent[-1].send)
 
-    def settle(self) -> Counter[str]:
+    def settle(self, *, replays: bool = True) -> Counter[str]:
         """Retries every key until its outcome is known, then compares the outcomes with the books.
 
-        Returns the number of keys by the outcome of their last request.
+        With `replays=False`, only the keys without an acknowledged purchase are retried. Returns
+        the number of retried keys by the outcome of their last request.
         """
-        queue = iter(self.sent)
+        known = [] if replays else [sent for sent in self.sent if sent.acknowledged]
+        self.references = {
+            sent.key: sent.acknowledged[0].json()["data"]["reference"] for sent in known
+        }
+        queue = iter([sent for sent in self.sent if sent.key not in self.references])
         turn = threading.Lock()
 
         def work() -> Counter[str]:
@@ -116,7 +125,6 @@ class Burst:
                     return told
                 told[self._settle(sent)] += 1
 
-        self.references: dict[str, str] = {}
         told = sum(race([work] * 8), Counter[str]())
         self._compare()
         return told
