@@ -38,6 +38,12 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
             "schedule": env.int("RECONCILE_CHECK_EVERY_SECONDS", 600),
             "options": _EXPIRES,
         },
+        # Once an hour it asks whether the newest signed root is a day old.
+        "sign-ledger": {
+            "task": "wallets.tasks.sign_ledger",
+            "schedule": 3600,
+            "options": _EXPIRES,
+        },
         "sweep-announcements": {
             "task": "operators.tasks.sweep_announcements",
             "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),

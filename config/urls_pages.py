@@ -8,6 +8,7 @@ from config.api.openapi import DocsView
 from config.http import error_pages
 from config.http.health import healthz, readyz
 from config.http.landing import landing
+from merchants.views.docs import ledger_key, verify_statement
 from operators.admin import passkeys, second_factor
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
@@ -23,6 +24,8 @@ company_sign_in = (
 urlpatterns = [
     path("", landing, name="landing"),
     path("docs/", DocsView.as_view(), name="docs"),
+    path("docs/ledger-key", ledger_key, name="ledger_key"),
+    path("docs/verify_statement.py", verify_statement, name="verify_statement"),
     path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
     path(
         "admin/two-factor/enrol/",

@@ -12,8 +12,6 @@ mix their lines.
 """
 
 import base64
-import fileinput
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,7 +27,8 @@ from django.conf import settings
 from accounts.models import ApiClient
 from config.database import sealing
 from config.database.sealing import Context
-from config.inputs import InputProblem, raise_problems
+from config.inputs import raise_problems
+from config.log_files import read_events
 from config.logs import direct_logger
 from orders.selectors import orders_of
 
@@ -124,24 +123,15 @@ def read_purchases(
     which may be the wrong one, and for a file that cannot be read.
     """
     damaged, found = [], dict.fromkeys(map(str, files), False)
-    names = list(found)
-    try:
-        with fileinput.input(names, openhook=_open, encoding="utf-8") as lines:
-            for line in lines:
-                if EVENT not in line:
-                    continue
-                name = "-" if lines.isstdin() else lines.filename()
-                try:
-                    purchase = _read(line)
-                except ValueError:
-                    damaged.append(f"{name}:{lines.filelineno()}: this line is damaged")
-                    continue
-                if purchase:
-                    found[name] = True
-                    if purchase.sold_at >= since:
-                        yield purchase
-    except OSError as error:
-        raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
+    for line in read_events(files, EVENT):
+        try:
+            purchase = _read(line.values)
+        except ValueError:
+            damaged.append(f"{line.place}: this line is damaged")
+            continue
+        found[line.file] = True
+        if purchase.sold_at >= since:
+            yield purchase
     if not skip_damaged:
         raise_problems(damaged)
     raise_problems(
@@ -151,17 +141,10 @@ def read_purchases(
     )
 
 
-def _open(name: Any, mode: str, **options: Any) -> Any:
-    # fileinput accepts `errors` only without an `openhook`.
-    return fileinput.hook_compressed(name, mode, **{**options, "errors": "replace"})
-
-
-def _read(line: str) -> LoggedPurchase | None:
-    """The purchase of a line; None if the line only quotes the event's name. Raises ValueError for
-    a damaged line."""
-    values = _event(line)
+def _read(values: dict[str, Any] | None) -> LoggedPurchase:
+    """The purchase of a line. Raises ValueError for a damaged line."""
     if values is None:
-        return None
+        raise ValueError
     try:
         return LoggedPurchase(
             reference=values["reference"],
@@ -174,19 +157,6 @@ def _read(line: str) -> LoggedPurchase | None:
         )
     except (KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise ValueError from error
-
-
-def _event(text: str) -> dict[str, Any] | None:
-    """The object of a purchase in the text, which may be inside a string of another object."""
-    if "{" not in text:
-        return None
-    values = json.loads(text[text.index("{") :])
-    if not isinstance(values, dict):
-        return None
-    if values.get("event") == EVENT:
-        return values
-    inside = (text for text in values.values() if isinstance(text, str) and EVENT in text)
-    return next(filter(None, map(_event, inside)), None)
 
 
 def _text(value: bytes) -> str:

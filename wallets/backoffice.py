@@ -1,7 +1,8 @@
 """What `wallets` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Rights, Section, StaffRole
+from config.backoffice import BackOffice, Check, MenuEntry, Proof, Rights, Section, StaffRole
 from wallets.models import LedgerEntry, Wallet
+from wallets.roots import is_signed
 
 CHECKS = [
     Check(
@@ -43,20 +44,83 @@ CHECKS = [
          GROUP BY order_reference HAVING sum(amount) > 0 OR count(DISTINCT wallet_id) > 1
         """,
     ),
+    # In the order of the index, so nothing is sorted and memory stays bounded.
+    Check(
+        "each entry continues the hash chain of its wallet",
+        """
+        SELECT format('entry %s of wallet %s was changed, or one before it was', id, wallet_id)
+          FROM (SELECT *, lag(chain) OVER wallet AS before
+                  FROM wallets_ledgerentry
+                WINDOW wallet AS (PARTITION BY wallet_id ORDER BY id)) AS entry
+         WHERE chain IS DISTINCT FROM
+               CASE WHEN chain IS NOT NULL OR before IS NOT NULL THEN
+                    wallets_chained(
+                        before, wallet_id, balance_after - amount,
+                        wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
+                                             order_reference, note),
+                        balance_after,
+                        wallets_hidden_hash(salt, actor, booking_reference, note))
+               END
+        """,
+    ),
+    Check(
+        "each wallet holds the hash of its last entry",
+        """
+        SELECT format('wallet %s does not hold the hash of its last entry', account_id)
+          FROM wallets_wallet
+         WHERE chain IS DISTINCT FROM
+               (SELECT chain FROM wallets_ledgerentry WHERE wallet_id = account_id
+                 ORDER BY wallet_id DESC, id DESC LIMIT 1)
+        """,
+    ),
+    Check(
+        "the signed roots are numbered without gaps, and each leaf is an entry of its wallet",
+        """
+        SELECT format('root %s follows root %s', number, before)
+          FROM (SELECT number, lag(number, 1, 0) OVER (ORDER BY number) AS before
+                  FROM wallets_signedroot) AS root
+         WHERE number <> before + 1
+        UNION ALL
+        SELECT format('root %s names entry %s of wallet %s, which does not exist',
+                      root_id, last_entry, leaf.wallet_id)
+          FROM wallets_rootleaf AS leaf
+          LEFT JOIN wallets_ledgerentry AS entry
+                 ON entry.id = last_entry AND entry.wallet_id = leaf.wallet_id
+         WHERE entry.id IS NULL
+        """,
+    ),
+]
+
+PROOFS = [
+    Proof(
+        "each root of the ledger carries our signature",
+        """
+        SELECT 'root ' || number, number, signed_at, previous, wallets, root, public_key, signature
+          FROM wallets_signedroot
+        """,
+        is_signed,
+    ),
 ]
 
 BACK_OFFICE = BackOffice(
     checks=CHECKS,
+    proofs=PROOFS,
     triggers=[
         "wallets_balance_moves_by_ledger",
+        "wallets_earlier_entries_are_append_only",
+        "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",
         "wallets_paid_back_at_most_once",
         "wallets_post_entry",
+        "wallets_roots_are_append_only",
         "wallets_wallet_starts_empty",
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
     rights={
+        "wallets_earlierentries": Rights.APPEND,
         "wallets_ledgerentry": Rights.APPEND,
+        "wallets_rootleaf": Rights.APPEND,
+        "wallets_signedroot": Rights.APPEND,
         "wallets_wallet": Rights.KEEP,
     },
     permissions={

@@ -32,6 +32,8 @@ class Wallet(models.Model):
     balance = models.DecimalField(
         max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, default=0, editable=False
     )
+    # The hash of the last entry. NULL before the first entry with a hash.
+    chain = models.BinaryField(null=True)
 
     class Meta:
         permissions = [("move_money", "Can book deposits, payouts, adjustments and credits")]
@@ -99,6 +101,9 @@ class LedgerEntry(models.Model):
         max_length=BOOKING_REFERENCE_LENGTH, null=True, editable=False
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    # wallets/sql/chain.sql. Entries from before there was a chain have no hash.
+    chain = models.BinaryField(null=True)
+    salt = models.UUIDField(null=True, editable=False)
 
     class Meta:
         verbose_name_plural = "ledger entries"
@@ -170,3 +175,61 @@ class LedgerEntry(models.Model):
     def merchant_note(self) -> str:
         """The note, if it is for the merchant: only notes of credits are."""
         return self.note if self.kind == EntryKind.CREDIT else ""
+
+
+class EarlierEntries(models.Model):
+    """The hash over a wallet's entries from before each entry had a hash. Written once."""
+
+    wallet = models.OneToOneField(
+        Wallet, on_delete=models.PROTECT, primary_key=True, related_name="earlier"
+    )
+    last_entry = models.BigIntegerField()
+    chain = models.BinaryField()
+
+    class Meta:
+        verbose_name_plural = "earlier entries"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"entries of wallet {self.pk} up to {self.last_entry}"
+
+
+class SignedRoot(models.Model):
+    """A signed hash over the chains of all wallets at one moment (wallets/roots.py).
+
+    number: 1, 2, 3, … without gaps. previous: the hash of the root before. wallets: how many.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    signed_at = models.DateTimeField()
+    previous = models.BinaryField()
+    wallets = models.BigIntegerField()
+    root = models.BinaryField()
+    public_key = models.BinaryField()
+    signature = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"root {self.number}"
+
+
+class RootLeaf(models.Model):
+    """The last entry of a wallet in a root. A root has leaves only of wallets that moved since the
+    root before; of the others, the newest leaf holds."""
+
+    root = models.ForeignKey(
+        SignedRoot, on_delete=models.PROTECT, related_name="leaves", db_index=False
+    )
+    wallet = models.ForeignKey(Wallet, on_delete=models.PROTECT, related_name="+", db_index=False)
+    last_entry = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="wallets_leaf_once_per_root", fields=["wallet", "root"])
+        ]
+
+    def __str__(self) -> str:
+        return f"wallet {self.wallet_id} in root {self.root_id}"

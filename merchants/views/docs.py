@@ -10,8 +10,16 @@ from django.views.decorators.http import require_safe
 from catalogue.selectors import example_purchase
 from config.api.paths import API_BASE
 from merchants.people.access import Member, member_page
-from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, snippet
+from merchants.views.docs_content import (
+    CODES,
+    REASONS,
+    RETRY_SNIPPETS,
+    SNIPPET_NAMES,
+    VERIFY,
+    snippet,
+)
 from merchants.views.pages import show
+from wallets.roots import public_key
 
 
 @require_safe
@@ -67,6 +75,32 @@ def topups(request: HttpRequest, member: Member) -> HttpResponse:
 def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
     """What request_abandoned means, and how to settle purchases with an unknown outcome."""
     return _show(request, member, "docs_abandoned", "Docs: request_abandoned and reconciling")
+
+
+@require_safe
+@member_page()
+def statements(request: HttpRequest, member: Member) -> HttpResponse:
+    """How to verify a statement with its proof."""
+    return _show(
+        request,
+        member,
+        "docs_statements",
+        "Docs: verify statements",
+        program=snippet(VERIFY),
+        key=public_key().hex(),
+    )
+
+
+@require_safe
+def ledger_key(request: HttpRequest) -> HttpResponse:
+    """The public key of signed roots, in hexadecimal. For everybody."""
+    return HttpResponse(public_key().hex() + "\n", content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def verify_statement(request: HttpRequest) -> HttpResponse:
+    """The program that verifies a statement. For everybody."""
+    return HttpResponse(snippet(VERIFY), content_type="text/plain; charset=utf-8")
 
 
 @require_safe

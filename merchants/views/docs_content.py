@@ -11,7 +11,8 @@ from config.api.errors import ErrorCode, RefusalReason
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 # File name: its heading on the page.
 RETRY_SNIPPETS = {"buy.sh": "curl", "buy.py": "Python", "buy.mjs": "JavaScript"}
-SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py"]
+VERIFY = "verify_statement.py"
+SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY]
 
 
 @dataclass(frozen=True)

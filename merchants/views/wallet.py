@@ -26,6 +26,7 @@ from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
 from merchants.money.statement import write_csv, write_json
+from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
 from merchants.views.pages import show
@@ -36,6 +37,10 @@ from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 
 CHART_DAYS = 30
+BUSY = (
+    "Another large file of this account is being downloaded. Wait until it is complete, or choose"
+    " fewer days."
+)
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "csv": ("text/csv; charset=utf-8", write_csv),
@@ -88,12 +93,36 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
         name=f"statement.{format}",
     )
     if answer is None:
+        messages.error(request, BUSY)
+        return _show(request, member, filters, status=429)
+    return answer
+
+
+@require_safe
+@member_page(heavy=True)
+def proof(request: HttpRequest, member: Member) -> HttpResponseBase:
+    """The statement of a period with its proof; back to the wallet if nothing is signed yet."""
+    filters = PeriodForm(request.GET)
+    if not filters.is_valid():
+        return _show(request, member, StatementFilter(request.GET), status=400)
+    entries = entries_of(member.account, since=filters.begins, until=filters.ends)
+    pieces = write_proof(entries, account=member.account)
+    if pieces is None:
         messages.error(
             request,
-            "Another large file of this account is being downloaded. Wait until it is complete, or"
-            " choose fewer days.",
+            "No entry of this period is signed yet. The ledger is signed once a day: try again"
+            " tomorrow, or choose earlier days.",
         )
-        return _show(request, member, filters, status=429)
+        return HttpResponseRedirect(f"{reverse('merchants:wallet')}?{request.GET.urlencode()}")
+    answer = send_file(
+        pieces,
+        account=member.account,
+        content_type="application/json",
+        name="statement-proof.json",
+    )
+    if answer is None:
+        messages.error(request, BUSY)
+        return _show(request, member, StatementFilter(request.GET), status=429)
     return answer
 
 

@@ -66,6 +66,8 @@ REFUSED = {
     # A balance changes only by a ledger entry, and never below zero.
     "UPDATE wallets_wallet SET balance = balance + 1": "changes only by",
     "UPDATE wallets_wallet SET balance = -1": "changes only by",
+    "UPDATE wallets_wallet SET chain = NULL": "changes only by",
+    "INSERT INTO wallets_wallet (account_id, balance, chain) VALUES (-1, 0, '')": "changes only by",
     "UPDATE wallets_wallet SET account_id = %(poor)s WHERE account_id = %(account)s": "wallet",
     "INSERT INTO wallets_wallet (account_id, balance) SELECT id, 5 FROM accounts_account"
     " ON CONFLICT (account_id) DO UPDATE SET balance = 5": "changes only by",

@@ -17,7 +17,13 @@ from tests.merchants.people import browser_of, make_member
 pytestmark = pytest.mark.django_db
 
 DOCS = "/merchant/docs/"
-PAGES = [DOCS, f"{DOCS}retries/", f"{DOCS}top-ups/", f"{DOCS}request-abandoned/"]
+PAGES = [
+    DOCS,
+    f"{DOCS}retries/",
+    f"{DOCS}top-ups/",
+    f"{DOCS}request-abandoned/",
+    f"{DOCS}statements/",
+]
 
 
 @pytest.fixture

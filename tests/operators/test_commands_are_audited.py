@@ -114,6 +114,8 @@ OTHERS = {
     "migrate": "changes tables; Django records each migration",
     "run_metrics": "is a process that reads",
     "show_version": "reads",
+    "sign_ledger": "adds a signed root, which is its own record; Celery beat also runs it",
+    "verify_ledger": "reads",
     "run_bot": "is a process; each press is recorded",
     "sweep_announcements": "sends what is due; Celery beat also runs it",
     "sweep_refunds": "books due refunds in the ledger; Celery beat also runs it",

@@ -53,6 +53,13 @@ CREDIT = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "each entry continues the hash chain of its wallet": (
+        "UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'deposit'"
+    ),
+    "each wallet holds the hash of its last entry": "UPDATE wallets_wallet SET chain = ''",
+    "the signed roots are numbered without gaps, and each leaf is an entry of its wallet": (
+        "INSERT INTO wallets_signedroot VALUES (2, now(), '', 1, '', '', '')"
+    ),
     "a balance is the sum of its entries": "UPDATE wallets_wallet SET balance = balance + 1",
     "each entry continues from the balance of the one before": (
         "UPDATE wallets_ledgerentry SET balance_after = balance_after + 1 WHERE kind = 'deposit'"

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "post_entry.sql": "c92fbdc9a144bc78ff5cb8b0fc01c2f4c0d4113ee4d16f4e3c6a7a951a39b0fa",
-            "guards.sql": "fa06f9cd86796a672d88f97fcaee313a1efd59b87fe42613b7dee40507a9f59a",
+            "released/0002_post_entry.sql": "c92fbdc9a144bc78ff5cb8b0fc01c2f4c0d4113ee4d16f4e3c6a7a951a39b0fa",
+            "released/0002_guards.sql": "fa06f9cd86796a672d88f97fcaee313a1efd59b87fe42613b7dee40507a9f59a",
             "paid_back.sql": "d4b7c517e518304ec18aa02bc75a783db3ef3c4c31e9a0b168b2da2888781e84",
             "require.sql": "b2dd718d475c1a3b4f1d332ede001e243f02dfe6dbd031a335cba019592977aa",
             "debit.sql": "59387324a29eca4a75f294d13dd5bbc59533c076749efe242e231e3da1f7fc49",

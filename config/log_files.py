@@ -1,0 +1,62 @@
+"""Reads lines of our own logs back from files, as log collectors keep them."""
+
+import fileinput
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from config.inputs import InputProblem
+
+
+class Line(NamedTuple):
+    """A line with an event: the file, where it is in it, and its values; None if it is damaged."""
+
+    file: str
+    place: str
+    values: dict[str, Any] | None
+
+
+def read_events(files: Sequence[Path], event: str) -> Iterator[Line]:
+    """The lines of this event, in the order of the files.
+
+    `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
+    puts around a line: text in front, or a JSON object with the line in one of its strings. Raises
+    InputProblem for a file that cannot be read.
+    """
+    try:
+        with fileinput.input(
+            list(dict.fromkeys(map(str, files))), openhook=_open, encoding="utf-8"
+        ) as lines:
+            for line in lines:
+                if event not in line:
+                    continue
+                name = "-" if lines.isstdin() else lines.filename()
+                place = f"{name}:{lines.filelineno()}"
+                try:
+                    values = _find(line, event)
+                except ValueError:
+                    yield Line(name, place, None)
+                else:
+                    if values is not None:
+                        yield Line(name, place, values)
+    except OSError as error:
+        raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
+
+
+def _open(name: Any, mode: str, **options: Any) -> Any:
+    # fileinput accepts `errors` only without an `openhook`.
+    return fileinput.hook_compressed(name, mode, **{**options, "errors": "replace"})
+
+
+def _find(text: str, event: str) -> dict[str, Any] | None:
+    """The object of the event in the text, which may be inside a string of another object."""
+    if "{" not in text:
+        return None
+    values = json.loads(text[text.index("{") :])
+    if not isinstance(values, dict):
+        return None
+    if values.get("event") == event:
+        return values
+    inside = (value for value in values.values() if isinstance(value, str) and event in value)
+    return next(filter(None, (_find(value, event) for value in inside)), None)

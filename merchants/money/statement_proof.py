@@ -1,0 +1,94 @@
+"""A part of a statement with the proof that the ledger was signed with exactly these entries.
+
+merchants/snippets/verify_statement.py checks the file. It contains no more than the statement, and
+hashes: what staff wrote and may not be seen is behind a salted hash.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from django.db.models import Max, Min, QuerySet
+
+from accounts.models import Account
+from config.json_output import dumps
+from wallets.chain import Entry, Leaf, merkle_path, money, time_text
+from wallets.models import LedgerEntry, RootLeaf, SignedRoot
+from wallets.roots import entries_between, leaves_of, stored_root
+
+FORMAT = "voucher statement proof v1"
+TOGETHER = 200
+
+
+def write_proof(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes] | None:
+    """The file in pieces; None if no entry of the period is signed yet.
+
+    It contains every entry from the first to the last of `entries`. Entries that are not signed
+    yet, and those from before entries had hashes, are left out.
+    """
+    ends = entries.filter(chain__isnull=False).aggregate(first=Min("pk"), last=Max("pk"))
+    first, last = ends["first"], ends["last"]
+    signed = RootLeaf.objects.filter(wallet=account.pk).order_by("root_id")
+    if first is None:
+        return None
+    leaf = signed.filter(last_entry__gte=last).first() or signed.last()
+    if leaf is None or leaf.last_entry < first:
+        return None
+    last = min(last, leaf.last_entry)
+    return _pieces(account, first, last, leaf)
+
+
+def _pieces(account: Account, first: int, last: int, signed: RootLeaf) -> Generator[bytes]:
+    before = LedgerEntry.objects.filter(wallet=account.pk, pk__lt=first).order_by("-pk")
+    start = before.values_list("chain", flat=True).first()
+    root = stored_root(SignedRoot.objects.get(pk=signed.root_id))
+    leaf, path = _way_to_the_root(account.pk, root.number)
+    yield b'{"format":%b,"account":%b,"currency":%b,"wallet":%d,"start":%b,"entries":[' % (
+        dumps(FORMAT),
+        dumps(account.name),
+        dumps(account.currency),
+        account.pk,
+        dumps(bytes(start).hex() if start else None),
+    )
+    yield from _list(_shown(entry) for entry in entries_between(account.pk, first, last))
+    yield b'],"later":['
+    later = entries_between(account.pk, last + 1, signed.last_entry)
+    yield from _list(entry.body().hex() for entry in later)
+    tail = {
+        "leaf": {"last_entry": leaf.last_entry, "earlier": leaf.earlier and leaf.earlier.hex()},
+        "path": [{"side": side, "hash": beside.hex()} for side, beside in path],
+        "root": root.shown(),
+    }
+    yield b"]," + dumps(tail)[1:] + b"\n"
+
+
+def _way_to_the_root(wallet: int, number: int) -> tuple[Leaf, list[tuple[str, bytes]]]:
+    leaves = leaves_of(number)
+    place = next(at for at, leaf in enumerate(leaves) if leaf.wallet == wallet)
+    return leaves[place], merkle_path([leaf.hash() for leaf in leaves], place)
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.pk,
+        "time": time_text(entry.created_at),
+        "kind": entry.kind,
+        "counterpart": entry.counterpart,
+        "amount": money(entry.amount),
+        "balance_after": money(entry.balance_after),
+        "order_reference": entry.order_reference,
+        "note": entry.shown_note,
+        "hidden": entry.hidden(),
+    }
+
+
+def _list(values: Iterable[Any]) -> Iterator[bytes]:
+    """The values of a JSON list, some hundred in one piece."""
+    some: list[bytes] = []
+    between = b"\n"
+    for value in values:
+        some.append(between + dumps(value))
+        between = b",\n"
+        if len(some) == TOGETHER:
+            yield b"".join(some)
+            some = []
+    yield b"".join(some)

@@ -1,0 +1,285 @@
+"""Nobody changes the ledger unnoticed, whoever owns the database."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from config.inputs import InputProblem
+from embedded.environment import PROJECT
+from operators.reconcile import reconcile
+from orders.credits import credit_order
+from tests.concurrency.racing import execute, race, scalar
+from tests.factories import (
+    Merchant,
+    adjust,
+    buy_topup,
+    make_account,
+    make_merchant,
+    make_operator,
+    make_product,
+    move_now,
+    new_booking_reference,
+)
+from tests.live import database_url
+from topups.models import Channel
+from topups.refunds import sweep_refunds
+from topups.transitions import Move
+from wallets.models import EarlierEntries, RootLeaf, SignedRoot
+from wallets.roots import sign_if_due, sign_ledger
+from wallets.verification import verify_ledger
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+NOTE = "Für |Ärger| 5:x „Anna“ €"
+CHAIN = "each entry continues the hash chain of its wallet"
+# Each changes one entry, and the balances of the wallet still add up.
+DAMAGE = {
+    "another note": "UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'credit'",
+    "a note that the merchant does not see": (
+        "UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'adjustment'"
+    ),
+    "another actor": "UPDATE wallets_ledgerentry SET actor = 'x' WHERE kind = 'deposit'",
+    "another booking reference": (
+        "UPDATE wallets_ledgerentry SET booking_reference = 'x' WHERE kind = 'deposit'"
+    ),
+    "another time": (
+        "UPDATE wallets_ledgerentry SET created_at = created_at - interval '1 us'"
+        " WHERE kind = 'refund'"
+    ),
+    "another order": ("UPDATE wallets_ledgerentry SET order_reference = 'x' WHERE kind = 'credit'"),
+    "two entries that changed places": (
+        "UPDATE wallets_ledgerentry SET id = -id WHERE kind IN ('refund', 'credit');"
+        " UPDATE wallets_ledgerentry AS one SET id = (SELECT -id FROM wallets_ledgerentry AS other"
+        " WHERE other.id < 0 AND other.id <> one.id) WHERE id < 0"
+    ),
+    "an entry taken out": "DELETE FROM wallets_ledgerentry WHERE kind = 'credit'",
+    "a hash taken out": "UPDATE wallets_ledgerentry SET chain = NULL WHERE kind = 'credit'",
+    "a salt taken out": "UPDATE wallets_ledgerentry SET salt = NULL WHERE kind = 'credit'",
+}
+# Writes the chain of every wallet anew, as the owner of the database could.
+FORGE = """
+DO $$
+DECLARE
+    entry wallets_ledgerentry;
+    wallet bigint := 0;
+    value bytea;
+BEGIN
+    FOR entry IN SELECT * FROM wallets_ledgerentry ORDER BY wallet_id, id LOOP
+        IF entry.wallet_id <> wallet THEN
+            value := NULL;
+            wallet := entry.wallet_id;
+        END IF;
+        value := wallets_chained(value, wallet, entry.balance_after - entry.amount,
+            wallets_shown_fields(wallet, entry.kind, entry.counterpart, entry.amount,
+                                 entry.created_at, entry.order_reference, entry.note),
+            entry.balance_after,
+            wallets_hidden_hash(entry.salt, entry.actor, entry.booking_reference, entry.note));
+        UPDATE wallets_ledgerentry SET chain = value WHERE id = entry.id;
+        UPDATE wallets_wallet SET chain = value WHERE account_id = wallet;
+    END LOOP;
+END $$
+"""
+
+
+def damage(*statements: str) -> None:
+    """Runs statements with all triggers off, as only a superuser can."""
+    execute("SET session_replication_role = replica")
+    for statement in statements:
+        execute(statement)
+    execute("SET session_replication_role = origin")
+
+
+@pytest.fixture
+def busy() -> Merchant:
+    """A merchant with an entry of each kind, and texts that need care."""
+    merchant = make_merchant()
+    product = make_product(price="1.25", codes=3)
+    bought = merchant.buy("one", product_id=product.pk, quantity=1).json()["data"]["reference"]
+    move_now(reference=buy_topup(merchant), move=Move.REJECT, operator=make_operator())
+    assert sweep_refunds() == 1
+    credit_order(
+        reference=bought,
+        amount=Decimal("0.5"),
+        note=NOTE,
+        actor="admin:anna",
+        channel=Channel.COMMAND,
+        booking_reference=new_booking_reference(),
+    )
+    account = merchant.client.account
+    assert account
+    adjust(account=account, amount=Decimal("-0.0001"), note="for us")
+    return merchant
+
+
+def chain_findings() -> list[str]:
+    return [one["finding"] for one in reconcile()["findings"] if one["check"] == CHAIN]
+
+
+def test_python_computes_the_hashes_of_the_database(busy: Merchant) -> None:
+    sign_ledger()
+    result = verify_ledger()
+
+    assert result == {"ok": True, "entries": 6, "roots": 1, "logged": 0, "findings": []}
+    assert reconcile(decrypt=True)["findings"] == []
+    assert scalar("SELECT count(*) FROM wallets_ledgerentry WHERE chain IS NULL") == 0
+
+
+def test_each_change_of_an_entry_is_found(busy: Merchant) -> None:
+    sign_ledger()
+    execute("CREATE TABLE kept.entries AS TABLE wallets_ledgerentry")
+    missed = []
+    try:
+        for name, statement in DAMAGE.items():
+            damage(statement)
+            if not chain_findings():
+                missed.append(("reconcile", name))
+            if verify_ledger()["ok"]:
+                missed.append(("verify_ledger", name))
+            damage(
+                "DELETE FROM wallets_ledgerentry",
+                "INSERT INTO wallets_ledgerentry SELECT * FROM kept.entries",
+            )
+    finally:
+        execute("DROP TABLE kept.entries")
+
+    assert missed == []
+    assert verify_ledger()["ok"]
+    assert chain_findings() == []
+
+
+def test_a_wallet_holds_the_hash_of_its_last_entry(busy: Merchant) -> None:
+    damage("DELETE FROM wallets_ledgerentry WHERE id = (SELECT max(id) FROM wallets_ledgerentry)")
+
+    found = {one["check"] for one in reconcile()["findings"]}
+    assert "each wallet holds the hash of its last entry" in found
+
+
+def test_a_forged_history_fits_no_root(busy: Merchant) -> None:
+    """The owner of the database changes an amount and computes every hash again."""
+    sign_ledger()
+    forge()
+
+    assert chain_findings() == []
+    assert verify_ledger()["findings"] == [
+        "root 1 does not fit the ledger: an entry before it was changed"
+    ]
+
+
+def forge() -> None:
+    damage(
+        "UPDATE wallets_ledgerentry SET note = 'never promised' WHERE kind = 'credit'",
+        FORGE,
+    )
+
+
+def logged(file: Path) -> Path:
+    """Signs the ledger in a process of the service, and keeps what it logs."""
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "sign_ledger"],
+        cwd=PROJECT,
+        env={**os.environ, "DATABASE_URL": database_url(), "LOG_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["signed"] is True
+    # As a collector keeps it: text in front, and other lines around.
+    file.write_text(f"other line\n2026-11-22 worker: {ran.stderr.strip()}\n")
+    return file
+
+
+def test_roots_that_left_the_host_betray_what_the_database_hides(
+    busy: Merchant, tmp_path: Path
+) -> None:
+    log = logged(tmp_path / "worker.log")
+    assert verify_ledger(files=[log])["ok"]
+
+    forge()
+    damage("DELETE FROM wallets_rootleaf", "DELETE FROM wallets_signedroot")
+    assert verify_ledger()["ok"], "without the log, nothing is left to compare with"
+    assert verify_ledger(files=[log])["findings"] == [f"{log}:2: root 1 is missing in the database"]
+    sign_ledger()
+    assert verify_ledger(files=[log])["findings"] == [
+        f"{log}:2: root 1 differs from the one in the database"
+    ]
+
+    forged = tmp_path / "forged.log"
+    forged.write_text(log.read_text().replace('"wallets": 1', '"wallets": 2'))
+    (finding,) = verify_ledger(files=[forged])["findings"]
+    assert finding == f"{forged}:2: root 1 does not carry our signature"
+
+    (tmp_path / "empty.log").write_text("nothing\n")
+    with pytest.raises(InputProblem, match="no line of a root"):
+        verify_ledger(files=[tmp_path / "empty.log"])
+
+
+def test_a_root_follows_the_one_before_and_has_leaves_of_wallets_that_moved(
+    busy: Merchant,
+) -> None:
+    sign_ledger()
+    other = make_merchant()
+    sign_ledger()
+    sign_ledger()
+
+    assert list(RootLeaf.objects.order_by("pk").values_list("root", "wallet")) == [
+        (1, busy.client.account_id),
+        (2, other.client.account_id),
+    ]
+    assert list(SignedRoot.objects.order_by("number").values_list("wallets", flat=True)) == [
+        1,
+        2,
+        2,
+    ]
+    assert verify_ledger()["ok"]
+
+    damage("UPDATE wallets_signedroot SET signature = '' WHERE number = 2")
+    proof = "each root of the ledger carries our signature"
+    assert proof in {one["check"] for one in reconcile(decrypt=True)["findings"]}
+    damage("DELETE FROM wallets_signedroot WHERE number = 2")
+    gap = "the signed roots are numbered without gaps, and each leaf is an entry of its wallet"
+    assert gap in {one["check"] for one in reconcile()["findings"]}
+
+
+def test_one_root_a_day_also_of_two_workers_at_once(busy: Merchant) -> None:
+    now = timezone.now()
+    race([lambda: sign_if_due(now)] * 3)
+    assert SignedRoot.objects.count() == 1
+    assert sign_if_due(now + timedelta(hours=22)) is None
+    assert sign_if_due(now + timedelta(hours=24)) is not None
+
+
+def test_entries_from_before_the_chain_are_hashed_once(busy: Merchant) -> None:
+    damage(
+        "UPDATE wallets_ledgerentry SET chain = NULL, salt = NULL",
+        "UPDATE wallets_wallet SET chain = NULL",
+    )
+    make_account()
+    sign_ledger()
+    account = busy.client.account
+    assert account
+    adjust(account=account, amount=Decimal(1))
+    sign_ledger()
+
+    assert [one.last_entry for one in EarlierEntries.objects.all()] == [
+        scalar("SELECT max(id) FROM wallets_ledgerentry WHERE chain IS NULL")
+    ]
+    assert reconcile(decrypt=True)["findings"] == []
+    assert verify_ledger()["ok"]
+
+    damage("UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'credit'")
+    assert any("up to" in finding for finding in verify_ledger()["findings"])
+
+
+@pytest.mark.parametrize("table", ["signedroot", "rootleaf", "earlierentries"])
+def test_what_was_signed_stays(busy: Merchant, table: str) -> None:
+    for statement in ("DELETE FROM", "TRUNCATE"):
+        with pytest.raises(Exception, match=r"append-only|referenced"):
+            execute(f"{statement} wallets_{table}")

@@ -1,0 +1,157 @@
+"""Proves the ledger against the signed roots, in the database and in logs that left the host.
+
+Everything is computed again in Python, from the fields of the entries: what somebody who owns the
+database changed, in functions and triggers too, does not matter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, transaction
+
+from config.inputs import InputProblem
+from config.log_files import read_events
+from wallets.chain import Leaf, merkle_root
+from wallets.models import EarlierEntries, RootLeaf, SignedRoot
+from wallets.roots import EVENT, FIRST, Root, read_entries, stored_root
+
+FINDINGS_SHOWN = 100
+
+
+@dataclass
+class _Found:
+    findings: list[str] = field(default_factory=list)
+    entries: int = 0
+    roots: int = 0
+
+    def add(self, finding: str) -> None:
+        if len(self.findings) < FINDINGS_SHOWN:
+            self.findings.append(finding)
+
+
+def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
+    """Computes every chain and every root again.
+
+    Returns `{"ok", "entries", "roots", "logged", "findings"}`. `files` are logs with the lines of
+    roots. Each root in them must be in the database as it was logged. Reads one snapshot. Changes
+    nothing. Raises InputProblem for a file without a root, or one that cannot be read.
+    """
+    logged = _logged_roots(files)
+    found = _Found()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        chains = _verify_chains(found)
+        roots = _verify_roots(chains, found)
+    for place, root in logged:
+        stored = roots.get(root.number)
+        if not root.is_signed():
+            found.add(f"{place}: root {root.number} does not carry our signature")
+        elif stored is None:
+            found.add(f"{place}: root {root.number} is missing in the database")
+        elif stored != root:
+            found.add(f"{place}: root {root.number} differs from the one in the database")
+    return {
+        "ok": not found.findings,
+        "entries": found.entries,
+        "roots": found.roots,
+        "logged": len(logged),
+        "findings": found.findings,
+    }
+
+
+def _verify_chains(found: _Found) -> dict[int, tuple[bytes | None, bytes | None]]:
+    """The chain's value after each entry that a root names, and the one of the wallet's earlier
+    entries, by entry."""
+    wanted = set(RootLeaf.objects.values_list("last_entry", flat=True))
+    earlier = {
+        wallet: (bytes(chain), last)
+        for wallet, chain, last in EarlierEntries.objects.values_list(
+            "wallet_id", "chain", "last_entry"
+        )
+    }
+    values: dict[int, tuple[bytes | None, bytes | None]] = {}
+    wallet = 0
+    chain: bytes | None = None
+    before: bytes | None = None
+    for entry in read_entries():
+        found.entries += 1
+        if entry.wallet != wallet:
+            wallet, chain, before = entry.wallet, None, None
+        if entry.chain is None and chain is None:
+            before = entry.chained(before)
+            known, last = earlier.get(wallet, (None, 0))
+            if last == entry.pk and known != before:
+                found.add(f"an entry of wallet {wallet} up to {last} was changed")
+        else:
+            chain = entry.chained(chain)
+            if entry.chain != chain:
+                found.add(f"entry {entry.pk} of wallet {wallet} was changed, or one before it was")
+                chain = entry.chain  # reports the next one only if it was changed too
+        if entry.pk in wanted:
+            values[entry.pk] = (chain, before)
+    return values
+
+
+def _verify_roots(
+    chains: dict[int, tuple[bytes | None, bytes | None]], found: _Found
+) -> dict[int, Root]:
+    leaves: dict[int, bytes] = {}  # by wallet
+    roots: dict[int, Root] = {}
+    digest = FIRST
+    moved = _leaves_by_root()
+    for row in SignedRoot.objects.order_by("number"):
+        root = stored_root(row)
+        found.roots += 1
+        for wallet, last in moved.get(root.number, ()):
+            chain, earlier = chains.get(last, (None, None))
+            leaves[wallet] = Leaf(wallet, last, chain, earlier).hash()
+        if not root.is_signed():
+            found.add(f"root {root.number} does not carry our signature")
+        if root.number != len(roots) + 1 or root.previous != digest:
+            found.add(f"root {root.number} does not follow the root before it")
+        if root.root != merkle_root([leaves[wallet] for wallet in sorted(leaves)]):
+            found.add(f"root {root.number} does not fit the ledger: an entry before it was changed")
+        roots[root.number], digest = root, root.digest()
+    return roots
+
+
+def _leaves_by_root() -> dict[int, list[tuple[int, int]]]:
+    moved: dict[int, list[tuple[int, int]]] = {}
+    for number, wallet, last in RootLeaf.objects.values_list("root", "wallet", "last_entry"):
+        moved.setdefault(number, []).append((wallet, last))
+    return moved
+
+
+def _logged_roots(files: Sequence[Path]) -> list[tuple[str, Root]]:
+    roots: list[tuple[str, Root]] = []
+    if not files:
+        return roots
+    for line in read_events(files, EVENT):
+        root = _parse(line.values)
+        if root is None:
+            raise InputProblem(f"{line.place}: this line is damaged")
+        roots.append((line.place, root))
+    if not roots:
+        raise InputProblem("The files have no line of a root. Are they the logs of a worker?")
+    return roots
+
+
+def _parse(values: dict[str, Any] | None) -> Root | None:
+    """The root of a line; None if it is damaged."""
+    try:
+        values = values or {}
+        return Root(
+            number=int(values["number"]),
+            signed_at=datetime.fromisoformat(values["signed_at"]),
+            previous=bytes.fromhex(values["previous"]),
+            wallets=int(values["wallets"]),
+            root=bytes.fromhex(values["root"]),
+            public_key=bytes.fromhex(values["public_key"]),
+            signature=bytes.fromhex(values["signature"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
