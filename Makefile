@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test system-test upgrade-test mutants support-test check fast bench \
+.PHONY: help install install-dev run servers test system-test proof upgrade-test mutants support-test check fast bench \
 	lint format openapi lock release audit
 
 help: ## list these commands
@@ -41,6 +41,9 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 
 system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
+
+proof: $(VENV)/dev.stamp ## run every interleaving [ARGS="takeover --limit 1000"]
+	@exec $(EXEC) --fast -- $(RUN) -m tests.proof $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
