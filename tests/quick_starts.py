@@ -21,10 +21,12 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
+from types import ModuleType
 
 from embedded.environment import PROJECT
 from embedded.processes import PR_SET_PDEATHSIG, Process
@@ -156,7 +158,8 @@ class _Fork:
         self._process = _context.Process(
             target=_run, args=(words, environment, folder, log, errors), daemon=True
         )
-        self._process.start()
+        with _without_main():
+            self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
 
@@ -185,10 +188,22 @@ def _start_server() -> None:
     """Starts the server if it does not run, without settings: a module that needs them fails."""
     module = os.environ.pop("DJANGO_SETTINGS_MODULE", None)
     try:
-        forkserver.ensure_running()
+        with _without_main():
+            forkserver.ensure_running()
     finally:
         if module is not None:
             os.environ["DJANGO_SETTINGS_MODULE"] = module
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """`multiprocessing` would run the main module of this process again in each fork."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _run(
