@@ -37,9 +37,9 @@ def read_events(files: Sequence[Path], event: str) -> Iterator[Line]:
                     values = _find(line, event)
                 except ValueError:
                     yield Line(name, place, None)
-                else:
-                    if values is not None:
-                        yield Line(name, place, values)
+                    values = _find_at_end(line, event)
+                if values is not None:
+                    yield Line(name, place, values)
     except OSError as error:
         raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
 
@@ -60,3 +60,15 @@ def _find(text: str, event: str) -> dict[str, Any] | None:
         return values
     inside = (value for value in values.values() if isinstance(value, str) and event in value)
     return next(filter(None, (_find(value, event) for value in inside)), None)
+
+
+def _find_at_end(line: str, event: str) -> dict[str, Any] | None:
+    """The object of the event at the end of a damaged line; None if there is none.
+
+    A full disk cuts a line off, and the next one follows it without a line break.
+    """
+    start = line.rfind('{"', 0, line.rfind(event))
+    try:
+        return _find(line[max(start, 0) :], event)
+    except ValueError:
+        return None

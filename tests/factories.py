@@ -6,11 +6,13 @@ import json
 import secrets
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 from django.contrib.auth.models import Permission, User
 from django.db import connection
+from django.utils import timezone
 
-from accounts.models import Account, ApiClient, ApiKey
+from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from catalogue.code_import import add_codes as stock_codes
 from catalogue.codes import Code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
@@ -69,6 +71,24 @@ def make_key(client: ApiClient) -> str:
     digest = hashlib.sha256(key.encode()).hexdigest()
     ApiKey.objects.create(client=client, prefix=prefix, digest=digest)
     return key
+
+
+def make_record(client: ApiClient, **fields: Any) -> RequestRecord:
+    """The record of a refused purchase."""
+    defaults: dict[str, Any] = {
+        "at": timezone.now(),
+        "request_id": uuid4(),
+        "client": client,
+        "account": client.account,
+        "method": "POST",
+        "path": "/api/v1/orders",
+        "status": 409,
+        "code": "order_refused",
+        "reason": "insufficient_balance",
+        "idempotency_key": "shop-4711",
+        "milliseconds": 12,
+    }
+    return RequestRecord.objects.create(**{**defaults, **fields})
 
 
 def make_product(*, price: str | None = "9.99", codes: int = 0, **fields: Any) -> Product:

@@ -1,36 +1,17 @@
 """Members see why a request of their account was refused, and nobody else's requests."""
 
 import html
-from uuid import uuid4
 
 import pytest
-from django.utils import timezone
 
-from accounts.models import ApiClient, RequestRecord
+from accounts.models import RequestRecord
 from merchants.models import Role
-from tests.factories import make_account, make_client
+from tests.factories import make_account, make_client, make_record
 from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
 
 PATH = "/merchant/requests/"
-
-
-def make_record(client: ApiClient, **fields: object) -> RequestRecord:
-    defaults = {
-        "at": timezone.now(),
-        "request_id": uuid4(),
-        "client": client,
-        "account": client.account,
-        "method": "POST",
-        "path": "/api/v1/orders",
-        "status": 409,
-        "code": "order_refused",
-        "reason": "insufficient_balance",
-        "idempotency_key": "shop-4711",
-        "milliseconds": 12,
-    }
-    return RequestRecord.objects.create(**{**defaults, **fields})
 
 
 def test_a_viewer_reads_why_a_purchase_was_refused_and_what_to_do() -> None:

@@ -38,6 +38,7 @@ from tests.factories import (
     make_merchant,
     make_operator,
     make_product,
+    make_record,
     make_topup_product,
     make_variation,
 )
@@ -78,6 +79,7 @@ class World:
             link_user(user=make_operator().user, telegram_user_id=announced, actor=None)
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
+            make_record(merchant.client, order_reference=order["reference"])
             Group.objects.create(name=f"Group {next(_numbers)}")
             member = make_member(account)
             invite_person(

@@ -6,8 +6,7 @@ import pytest
 
 from accounts.models import RequestRecord
 from operators.admin import requests
-from tests.factories import make_account, make_client
-from tests.merchants.test_requests_page import make_record
+from tests.factories import make_account, make_client, make_record
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoDbBlocker
 
+from accounts.models import RequestRecord
 from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
@@ -33,6 +34,7 @@ NEWEST_FIRST: list[Any] = [
     Membership,
     Email,
     ReconcileRun,
+    RequestRecord,
 ]
 # The desk has buttons of its own, and shows the oldest first.
 ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]

@@ -290,6 +290,22 @@ def test_a_damaged_line_is_refused_with_its_place(line: str, tmp_path: Path) -> 
     assert f"{file} has no line of a purchase" in again
 
 
+@pytest.mark.parametrize("collector", [str, lambda line: f"Nov 22 10:00:00 host web: {line}"])
+@pytest.mark.parametrize("cut", [1, 30, 200, -1])
+def test_a_purchase_after_a_line_cut_off_by_a_full_disk_is_read(
+    log: Any, merchant: Merchant, cut: int, collector: Callable[[str], str], tmp_path: Path
+) -> None:
+    first, second = (buy_topup(merchant) for _ in range(2))
+    whole = [line for line in log().read_text().splitlines() if "order_created" in line]
+    file = tmp_path / "full.log"
+    file.write_text(collector(f"{whole[0][:cut]}{whole[1]}\n"))
+    read = read_purchases([file], since=EARLY, skip_damaged=True)
+    assert [each.reference for each in read] == [second]
+    refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert f"{file}:1: this line is damaged" in refused
+    assert first != second
+
+
 def test_wrong_arguments_are_explained(tmp_path: Path) -> None:
     file = tmp_path / "missing.log"
     assert "No such file" in refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
