@@ -69,6 +69,12 @@ def read_json(body: bytes, where: str = "body") -> Any:
         raise WrongAnswer(f"{where}: {error}: {body[:200]!r}") from None
 
 
+def without_request_id(answer: Any) -> str:
+    """The page without the id of its request, which an error page shows."""
+    page: str = answer.content.decode()
+    return page.replace(answer["X-Request-Id"], "")
+
+
 class CheckedClient(Client):
     """Django's test client. It checks each API answer before the test sees it."""
 

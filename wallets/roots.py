@@ -130,16 +130,14 @@ def public_key() -> bytes:
 
 def sign_if_due(now: datetime) -> Root | None:
     """Signs the ledger unless the newest root is younger than a day."""
-    newest = SignedRoot.objects.order_by("-number").first()
-    if newest and now - newest.signed_at < DUE_AFTER:
-        return None
-    return sign_ledger()
+    return sign_ledger(due_at=now) if _is_due(_newest(), now) else None
 
 
-def sign_ledger() -> Root | None:
+def sign_ledger(*, due_at: datetime | None = None) -> Root | None:
     """Signs the present state of every wallet; None if another process has just done it.
 
-    Reads one snapshot, and blocks no purchase.
+    With `due_at`, it looks again, in its snapshot, whether a root is due at that time. Reads one
+    snapshot, and blocks no purchase.
     """
     _close_earlier_entries()
     try:
@@ -147,12 +145,22 @@ def sign_ledger() -> Root | None:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 cursor.execute("SET LOCAL statement_timeout = 0")
-            newest = SignedRoot.objects.order_by("-number").first()
+            newest = _newest()
+            if due_at and not _is_due(newest, due_at):
+                return None
             root = _add_root(stored_root(newest) if newest else None)
     except IntegrityError:
         return None
     _log_root(root)
     return root
+
+
+def _newest() -> SignedRoot | None:
+    return SignedRoot.objects.order_by("-number").first()
+
+
+def _is_due(newest: SignedRoot | None, now: datetime) -> bool:
+    return newest is None or now - newest.signed_at >= DUE_AFTER
 
 
 def is_signed(number: int, signed_at: datetime, *rest: Any) -> bool:

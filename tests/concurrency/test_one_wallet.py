@@ -68,10 +68,12 @@ def test_control_reading_the_balance_before_writing_loses_debits() -> None:
     products = [make_product(price="3.00", codes=1) for _ in range(4)]
     read_then_write = (
         "UPDATE wallets_wallet\n"
-        "       SET balance = balance + NEW.amount\n"
+        "       SET balance = balance + NEW.amount,\n"
+        "           chain = wallets_chained(chain, account_id, balance, shown,"
+        " balance + NEW.amount, hidden)\n"
         "     WHERE account_id = NEW.wallet_id\n"
         "       AND balance + NEW.amount >= 0\n"
-        "    RETURNING balance INTO NEW.balance_after;",
+        "    RETURNING balance, chain INTO NEW.balance_after, NEW.chain;",
         "SELECT balance + NEW.amount INTO NEW.balance_after\n"
         "      FROM wallets_wallet WHERE account_id = NEW.wallet_id;\n"
         "    PERFORM pg_sleep(0.3);\n"

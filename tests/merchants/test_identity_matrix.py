@@ -19,6 +19,7 @@ from accounts.models import Account, ApiClient, ApiKey, SecondFactor
 from merchants.models import Email, MemberSession, Role
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
+from tests.answers import without_request_id
 from tests.audited import recorded
 from tests.factories import (
     NEIGHBOUR,
@@ -234,11 +235,6 @@ def text(answer: Any) -> str:
     return b"".join(parts).decode()
 
 
-def without_id(answer: Any) -> str:
-    """The page without the id of its request, which an error page shows."""
-    return text(answer).replace(answer["X-Request-Id"], "")
-
-
 def said(answer: Any, name: str, identity: str) -> str:
     """The status, with the target of a redirect to the sign-in or second factor page."""
     place = str(answer.headers.get("Location", "")).partition("?")[0]
@@ -295,7 +291,7 @@ def test_another_accounts_row_is_a_404_like_an_unknown_one(world: World) -> None
         for odd in (10**9, 0, 10**30):
             unknown = ask(stranger, method, name, dict.fromkeys(world.ids, odd))
             assert (foreign.status_code, unknown.status_code) == (404, 404), name
-            assert without_id(foreign) == without_id(unknown), name
+            assert without_request_id(foreign) == without_request_id(unknown), name
 
 
 def test_each_id_of_a_path_is_checked_by_itself(world: World) -> None:
