@@ -106,8 +106,8 @@ def _quick() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _service_role() -> None:
     """The tests themselves are the owner: they create databases, and damage data on purpose. The
     processes that they start have the service's role (`database_url` in tests/live.py)."""
     settings.SERVICE_ROLE = SERVICE

@@ -15,7 +15,12 @@ FUNCTIONS = (
 class Migration(migrations.Migration):
     """Replaces the functions of a purchase by the new version's, while the old version calls them."""
 
-    dependencies = [("rehearsal", "0001_widen_tables")]
+    dependencies = [
+        ("rehearsal", "0001_widen_tables"),
+        # The functions use what these add.
+        ("wallets", "0006_sql_chain"),
+        ("catalogue", "0006_drop_index_of_unsold_codes"),
+    ]
     operations = [
         migrations.RunSQL(Path(settings.BASE_DIR, path).read_text()) for path in FUNCTIONS
     ]
