@@ -67,10 +67,15 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         title="Requests",
         filters=filters,
         page=page,
-        requests=[(row, _advice(row)) for row in page.rows] if page else [],
+        requests=[(row, _advice(row)) for row in _newest_first(page.rows)] if page else [],
         filtered=bool(request.GET),
         days=settings.RETENTION_DAYS["requests"],
     )
+
+
+def _newest_first(rows: list[RequestRecord]) -> list[RequestRecord]:
+    """Web processes write their records in turns, so ids of the same seconds are not in order."""
+    return sorted(rows, key=lambda row: row.at, reverse=True)
 
 
 def _advice(row: RequestRecord) -> str:
