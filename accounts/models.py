@@ -280,8 +280,8 @@ class BackupCode(models.Model):
 class RequestRecord(models.Model):
     """A purchase attempt, or another refused request, of a client (accounts/request_records.py).
 
-    No foreign keys: writing it must not lock or look up a client. `account_id` is the account at
-    that time.
+    No foreign key constraints: writing it must not lock or look up a client. `account_id` is the
+    account at that time.
     """
 
     at = models.DateTimeField()

@@ -24,6 +24,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from config.api.errors import ErrorCode
 from config.api.outcome import Outcome
 
 if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the models
@@ -32,7 +33,7 @@ if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the 
 logger = structlog.get_logger(__name__)
 
 WRITTEN_EVERY_SECONDS = 2.0
-# Whoever calls as fast as they can must not fill the disk. Purchases are limited by their cost.
+# A caller without pause must not fill the disk. Purchases are limited by their cost.
 MOST_REFUSALS = 100  # of one key, until the next time they are written
 MOST_WAITING = 20_000  # of one process, while the database is away
 DELETED_AT_ONCE = 5_000
@@ -58,6 +59,9 @@ class Record(NamedTuple):
 
 
 COLUMNS = Record._fields[:-1]
+# The answers by which both sites filter, with their labels.
+REFUSED = "refused"
+ANSWERS = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCode)]
 
 _lock = threading.Lock()
 _waiting: list[Record] = []
@@ -184,6 +188,11 @@ def find_records(rows: QuerySet[RequestRecord], text: str) -> QuerySet[RequestRe
     with suppress(ValueError):
         wanted |= Q(request_id=UUID(text))
     return rows.filter(wanted)
+
+
+def with_answer(rows: QuerySet[RequestRecord], answer: str) -> QuerySet[RequestRecord]:
+    """The records with this answer, which is one of ANSWERS."""
+    return rows.exclude(code="") if answer == REFUSED else rows.filter(code=answer)
 
 
 def delete_old_records(*, seconds: float) -> int:

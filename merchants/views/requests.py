@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import KEY_LENGTH, find_records
-from config.api.errors import ErrorCode
+from accounts.request_records import ANSWERS, KEY_LENGTH, find_records, with_answer
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
 from merchants.views.pages import show
@@ -31,7 +30,7 @@ class RequestFilter(forms.Form):
     code = forms.ChoiceField(
         required=False,
         label="Answer",
-        choices=[("", "All"), ("refused", "Refused"), *((code, code) for code in ErrorCode)],
+        choices=[("", "All"), *ANSWERS],
     )
 
     def __init__(self, data: Any, *, account: Account) -> None:
@@ -47,10 +46,8 @@ class RequestFilter(forms.Form):
             rows = find_records(rows, wanted["q"].strip())
         if wanted["client"]:
             rows = rows.filter(client=wanted["client"])
-        if wanted["code"] == "refused":
-            rows = rows.exclude(code="")
-        elif wanted["code"]:
-            rows = rows.filter(code=wanted["code"])
+        if wanted["code"]:
+            rows = with_answer(rows, wanted["code"])
         return rows
 
 

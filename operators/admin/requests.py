@@ -9,8 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import display
 
 from accounts.models import RequestRecord
-from accounts.request_records import find_records
-from config.api.errors import ErrorCode
+from accounts.request_records import ANSWERS, find_records, with_answer
 from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list
 from orders.models import Order
 
@@ -24,17 +23,13 @@ class CodeFilter(DropdownFilter):
     parameter_name = "code"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("refused", "Refused"), *((code.value, code.value) for code in ErrorCode)]
+        return ANSWERS
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[RequestRecord]
     ) -> QuerySet[RequestRecord]:
-        match self.value():
-            case None | "":
-                return queryset
-            case "refused":
-                return queryset.exclude(code="")
-        return queryset.filter(code=self.value())
+        answer = self.value()
+        return with_answer(queryset, answer) if answer else queryset
 
 
 @admin.register(RequestRecord)
