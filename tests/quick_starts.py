@@ -5,7 +5,7 @@
 
 A web process takes two seconds of processor time to load Django, Celery and what they need. A fork
 has them (`multiprocessing`'s forkserver, one for each test process), and loads the service's own
-modules and its settings anew, so each program has its own environment. Otherwise it is a process
+modules and its settings itself, so each program has its own environment. Otherwise it is a process
 like any other, with its own session, signals and exit code.
 
 A test of what a program loads, or of how it starts, starts it with `Process` or `subprocess`.

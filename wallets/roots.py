@@ -1,7 +1,7 @@
 """Signed roots of the ledger: once a day, one signed hash stands for every entry of every wallet.
 
-The root is stored, and its line leaves the host with the other logs. Whoever owns the database can
-then rewrite the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares both
+The root is stored, and its line leaves the host with the other logs. The database's owner can then
+rewrite the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares both
 (wallets/verification.py). Each root contains the hash of the one before.
 
 The signing key follows from the root secret of the encryption keys, which is in no database.

@@ -44,7 +44,7 @@ NO_NAME = (
 )
 
 UNREADABLE = (
-    "Your company account has a claim that this service cannot read: {}. Ask whoever manages"
+    "Your company account has a claim that this service cannot read: {}. Ask the people who manage"
     " company accounts."
 )
 

@@ -98,7 +98,7 @@ def test_a_period_proves_its_entries(browser: Client, merchant: Merchant, tmp_pa
     )
     execute("SET session_replication_role = replica")
     for days, pk in zip((5, 4, 3, 2, 1), ids, strict=False):
-        # The time is in the hash: moved with the triggers off, the chain is written anew below.
+        # The time is in the hash: moved with the triggers off, the chain is written again below.
         moved = timezone.now() - timedelta(days=days)
         execute("UPDATE wallets_ledgerentry SET created_at = %s WHERE id = %s", moved, pk)
     execute(FORGE)

@@ -49,7 +49,7 @@ class Memory:
         return sorted(items, key=lambda item: (item.nodeid != before, -kills[item.nodeid]))
 
     def remember(self, mutant: Mutant, killer: str) -> None:
-        """Writes the file anew, so that nothing is lost when a run is stopped."""
+        """Writes the whole file, so that nothing is lost when a run is stopped."""
         self._known[mutant.name] = [killer, _digest(mutant, killer)]
         if self._writes:
             KILLED.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")

@@ -32,7 +32,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether somebody must act: write a test, a reason, or the mutant anew."""
+        """Whether somebody must act: write a test, a reason, or another mutant."""
         return not self.killer and not self.equivalent
 
 

@@ -1,4 +1,4 @@
-"""Whoever has the database password of the service cannot rewrite what it sold."""
+"""The database password of the service is not enough to rewrite what it sold."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""Nobody changes the ledger unnoticed, whoever owns the database."""
+"""Nobody changes the ledger unnoticed, not even the owner of the database."""
 
 import json
 import os
@@ -63,7 +63,7 @@ DAMAGE = {
     "a hash taken out": "UPDATE wallets_ledgerentry SET chain = NULL WHERE kind = 'credit'",
     "a salt taken out": "UPDATE wallets_ledgerentry SET salt = NULL WHERE kind = 'credit'",
 }
-# Writes the chain of every wallet anew, as the owner of the database could.
+# Writes the chain of every wallet again, as the owner of the database could.
 FORGE = """
 DO $$
 DECLARE
