@@ -3,9 +3,9 @@ twice (docs/operate/backup.md).
 
 The line is written right after the commit, before the response is stored and sent, and again before
 a retry learns the reference of an abandoned order. So every order that a merchant was told of has
-its line. It names each code by half of its digest, which is keyed
-and so gives nothing away. The request, by which a retry is recognised, is sealed: the merchant
-chose the idempotency key, and the log shows nothing that merchants sent.
+its line. The line names each code by half of its digest, which is keyed and so gives nothing away.
+The request, by which a retry is recognised, is sealed: the merchant chose the idempotency key, and
+the log shows nothing that merchants sent.
 
 The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
 mix their lines.
