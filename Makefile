@@ -20,8 +20,8 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test system-test proof upgrade-test mutants support-test check fast bench \
-	lint format openapi lock release audit
+.PHONY: help install install-dev run servers test system-test proof upgrade-test mutants soak \
+	odd-requests support-test check fast bench lint format openapi lock release audit
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,12 @@ upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by si
 
 mutants: $(VENV)/dev.stamp ## remove each guard once; a test must fail; goes on after a stop [ARGS="'^wallets'"]
 	@exec $(EXEC) --fast -- $(RUN) -m tests.mutants $(ARGS)
+
+soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS=1000000 SOAK_TOPUPS=100000 SOAK_MINUTES=600]
+	@exec $(EXEC) --fast -- $(RUN) -m tests.soak --vouchers $(or $(SOAK_VOUCHERS),1000000) --topups $(or $(SOAK_TOPUPS),100000) --minutes $(or $(SOAK_MINUTES),600) --result soak.json $(ARGS)
+
+odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
+	@exec $(EXEC) --fast -- $(RUN) -m tests.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of PostgreSQL, Redis and Python
 	@exec .ci/support

@@ -39,6 +39,7 @@ _tests = itertools.count()
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
+    "compiler": shutil.which("cc"),
     "containers": find_containers(),
     "history": has_history() or None,
     "nginx": find_nginx(),

@@ -170,6 +170,11 @@ class LiveServer:
         return f"http://localhost:{self.port}"
 
     @property
+    def pid(self) -> int:
+        """0 while it does not run."""
+        return self._process.pid if self._process else 0
+
+    @property
     def log(self) -> str:
         """All it and its workers have printed, one JSON object a line from the application."""
         return (self._folder / "web.log").read_text(errors="replace")

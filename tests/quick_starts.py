@@ -152,7 +152,7 @@ class _Fork:
     def __init__(
         self, words: list[str], environment: dict[str, str], folder: Path, log: Path, errors: Path
     ) -> None:
-        _start_server()
+        start_server()
         self._words = words
         # Ends with the test process, as `daemon` says.
         self._process = _context.Process(
@@ -184,7 +184,7 @@ class _Fork:
         self.send_signal(signal.SIGKILL)
 
 
-def _start_server() -> None:
+def start_server() -> None:
     """Starts the server if it does not run, without settings: a module that needs them fails."""
     module = os.environ.pop("DJANGO_SETTINGS_MODULE", None)
     try:

@@ -42,6 +42,11 @@ class DurablePostgres:
         create_database(DATABASE, port=port, password=password)
         create_service_role(self._addresses.service_password, port=port, password=password)
 
+    @property
+    def pid(self) -> int:
+        """0 while it does not run."""
+        return self._process.pid if self._process else 0
+
     def start(self) -> None:
         """Starts the server and waits until it accepts connections. Main thread only."""
         self._process = self._running.enter_context(

@@ -52,6 +52,11 @@ class Broker:
         return self._addresses.urls()["CELERY_BROKER_URL"]
 
     @property
+    def pid(self) -> int:
+        """0 while it does not run."""
+        return self._process.pid if self._process else 0
+
+    @property
     def password(self) -> str:
         return self._addresses.valkey_password
 
@@ -141,8 +146,8 @@ class Celery:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        """0 while it does not run."""
+        return self._process.pid if self._process else 0
 
     def schedule_files(self) -> list[Path]:
         """The files of a scheduler's state. Their names depend on the machine."""

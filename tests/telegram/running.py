@@ -74,6 +74,11 @@ class Bot:
             assert self.exit_code() is None, self.log
 
     @property
+    def pid(self) -> int:
+        """0 while it does not run."""
+        return self._process.pid if self._process else 0
+
+    @property
     def started(self) -> bool:
         return self._process is not None
 
