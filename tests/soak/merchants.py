@@ -108,7 +108,8 @@ class Merchant(threading.Thread):
         except Lost:
             self._queue.later(purchase)
             return
-        self._journal.sample(f"read {self._code(reply)}", "GET", path, reply)
+        if reply.status < 500:  # no read is documented to fail, but servers are killed here
+            self._journal.sample(f"read {self._code(reply)}", "GET", path, reply)
         if reply.status == 200:
             purchase.reference = reference
             self._end(purchase, "abandoned", orjson.loads(reply.content)["data"])

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.soak.faults import Happened
-from tests.soak.watch import Watch, percentile
+from tests.soak.watch import Happened, Watch, percentile
 
 SLICES = 12
 RECOVERY = 5.0  # seconds after a fault that are not quiet yet
@@ -175,7 +174,7 @@ def page(result: dict[str, Any], chart: str) -> str:
         ("Purchases per second", result["purchases_per_second"]),
         ("Requests", f"{sum(result['requests'].values()):,}"),
         ("Faults", f"{sum(result['faults'].values()):,}"),
-        ("Problems", len(result["problems"]) or "none"),
+        ("Problems", "; ".join(result["problems"]) or "none"),
     ]
     tables = {
         ("", ""): rows,

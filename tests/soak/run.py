@@ -25,14 +25,14 @@ from embedded.processes import Process
 from orders.purchase_log import read_purchases
 from tests.e2e.durable import django_uses
 from tests.soak.desk import Desk
-from tests.soak.faults import Faults, Happened
+from tests.soak.faults import Faults
 from tests.soak.logs import LogReader
 from tests.soak.purchases import Orders
 from tests.soak.report import figures
 from tests.soak.service import Service, log_disk
 from tests.soak.shop import Shop, open_shop
 from tests.soak.verdict import Told, counts, judge, leaks_in_cache, tries
-from tests.soak.watch import Watch
+from tests.soak.watch import Happened, Watch
 from topups.models import Fulfilment
 from topups.refunds import refunds_due
 from topups.transitions import OPEN

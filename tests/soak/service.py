@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from tests.telegram.running import Bot
 
 CLOCK_SOURCE = Path(__file__).with_name("clock.c")
 WITNESS = 1
+SPARE = 1 << 20  # bytes that logs may grow by while the disk is being filled
 WINDOW = 5  # IDEMPOTENCY_IN_PROGRESS_SECONDS: keys are taken over often
 
 
@@ -66,6 +67,7 @@ class LogDisk:
 
     def __init__(self, folder: Path, megabytes: int) -> None:
         self.folder = folder
+        self._ballast = folder / "ballast"
         self._size = f"{megabytes}m"
         folder.mkdir()
         self._mount("tmpfs", "-t", "tmpfs", "-o", f"size={self._size}")
@@ -73,10 +75,15 @@ class LogDisk:
     def fill(self) -> None:
         """Leaves no free page. What still fits are the ends of the last pages of each file."""
         used = os.statvfs(self.folder)
-        self._mount("tmpfs", "-o", f"remount,size={(used.f_blocks - used.f_bfree) * used.f_bsize}")
+        size = (used.f_blocks - used.f_bfree) * used.f_bsize + SPARE
+        self._mount("tmpfs", "-o", f"remount,size={size}")
+        with suppress(OSError), self._ballast.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):  # until there is no space left
+                pass
 
     def empty(self) -> None:
         self._mount("tmpfs", "-o", f"remount,size={self._size}")
+        self._ballast.unlink()
 
     def link(self, name: str, log: Path) -> None:
         """Lets a process that opens `log` write to the disk."""

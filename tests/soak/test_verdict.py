@@ -18,11 +18,10 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.soak.faults import Happened
 from tests.soak.logs import LogReader
 from tests.soak.report import figures
 from tests.soak.verdict import Told, judge, tries
-from tests.soak.watch import Watch
+from tests.soak.watch import Happened, Watch
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 

@@ -16,6 +16,15 @@ TICK = os.sysconf("SC_CLK_TCK")
 MB = 1024 * 1024
 
 
+@dataclass(frozen=True)
+class Happened:
+    """One fault, from its beginning until it was healed, by the true time."""
+
+    kind: str
+    began: float
+    healed: float
+
+
 @dataclass
 class Watch:
     """Samples of processes, and reports of the load generator. Times are in seconds."""
