@@ -18,7 +18,7 @@ from config import queue
 from embedded.binaries import postgres_binary
 from embedded.processes import free_port
 from tests.canaries.canaries import Canaries
-from tests.live import HOST, LiveServer, database_url, live_server
+from tests.live import HOST, LiveServer, database_url, live_server, owner_url
 from tests.merchants.test_emails_are_sent import MailServer
 from tests.metrics.scraping import read
 from tests.soak.verdict import dump_cache
@@ -89,7 +89,7 @@ def dump_database() -> bytes:
             postgres_binary("pg_dump"),
             "--schema=public",
             "--data-only",
-            f"--dbname={database_url()}",
+            f"--dbname={owner_url()}",
         ],
         capture_output=True,
         check=True,
