@@ -12,8 +12,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ["LOG_LEVEL"] = "CRITICAL"
 django.setup()
 
-from django.core.management import call_command  # noqa: E402  after setup
+from django.conf import settings  # noqa: E402  after setup
+from django.core.management import call_command  # noqa: E402
 
+from embedded.environment import SERVICE  # noqa: E402
 from tests.live import live_server  # noqa: E402
 from tests.odd_requests.run import send_all  # noqa: E402
 from tests.odd_requests.world import make_world  # noqa: E402
@@ -27,6 +29,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after so long")
     options = parser.parse_args()
     print(f"COUNT={options.count} SEED={options.seed}", file=sys.stderr)  # noqa: T201  repeats this
+    settings.SERVICE_ROLE = SERVICE
     call_command("migrate", verbosity=0)
     world = make_world(codes=2_000 + options.count // 20)
     with live_server({"LOG_LEVEL": "CRITICAL"}, workers=1) as server:

@@ -37,7 +37,8 @@ from topups.models import Fulfilment
 from topups.refunds import refunds_due
 from topups.transitions import OPEN
 
-SETTLE_SECONDS = 180.0  # until every outcome is known and every top-up has ended
+SETTLE_SECONDS = 180.0  # until every outcome is known
+DESK_SECONDS = 900.0  # until the operators have ended every top-up: they may be far behind
 BYTES_PER_PURCHASE = 3000  # of all logs
 AFTER_A_FULL_DISK = 5.0  # seconds in which an answer may still belong to a lost line
 
@@ -210,7 +211,7 @@ def repeating(work: Any, seconds: float = 1.0) -> Iterator[None]:
 def wait(condition: Callable[[], bool]) -> None:
     """Waits for a condition of the database. What has not come true by then is a problem that
     `judge` finds."""
-    deadline = time.monotonic() + SETTLE_SECONDS
+    deadline = time.monotonic() + DESK_SECONDS
     while time.monotonic() < deadline:
         try:
             if condition():
