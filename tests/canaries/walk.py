@@ -76,9 +76,8 @@ def buy(running: Running, merchant: Merchant, product: int) -> str:
         merchant.buy(key, product_id=product, quantity=1),
         merchant.buy(running.canaries.make("idempotency key"), product_id=product, quantity=100),
         merchant.buy(merchant_reference=code, quantity=1),  # people paste what they have
-        merchant.buy(code, product_id=product, quantity=0),
-        merchant.buy(f"é{code}", product_id=product, quantity=1),
-        merchant.post(f'{{"product_id": "{code}"', key=code),
+        merchant.buy("é", product_id=product, quantity=1),
+        merchant.post(f'{{"product_id": "{code}"', key=running.canaries.make("idempotency key")),
         merchant.get("/products", search=code),
         merchant.get("/products", api_key=merchant.key),
     ]
