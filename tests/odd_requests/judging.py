@@ -131,8 +131,8 @@ class Judge:
         headers = dict(odd.headers)
         topup = "delivery_type" in data
         package = topup and data["system_product_id"] in self.world.counted
-        moved: tuple[Decimal | int, ...]
-        moved = (1, price, -price, 1, -codes, -package, topup, topup, 1, 1)
+        moved: list[Decimal | int]
+        moved = [1, price, -price, 1, -codes, -package, topup, topup, 1, 1]
         self._moved = [before + Decimal(by) for before, by in zip(self._moved, moved, strict=True)]
         self.world.bought.append(
             Bought(
