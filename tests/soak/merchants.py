@@ -108,15 +108,16 @@ class Merchant(threading.Thread):
         except Lost:
             self._queue.later(purchase)
             return
-        if reply.status < 500:  # no read is documented to fail, but servers are killed here
-            self._journal.sample(f"read {self._code(reply)}", "GET", path, reply)
+        code = self._code(reply)
+        if code != "server_error":  # the document has no 500 for reads, but PostgreSQL is killed
+            self._journal.sample(f"read {code}", "GET", path, reply)
         if reply.status == 200:
             purchase.reference = reference
             self._end(purchase, "abandoned", orjson.loads(reply.content)["data"])
-        elif reply.status >= 500:
+        elif (reply.status, code) in AGAIN:
             self._queue.later(purchase)
         else:
-            self._journal.wrong(f"{purchase.key}: GET {reference}: {reply.status}")
+            self._journal.wrong(f"{purchase.key}: GET {reference}: {reply.status} {code}")
             self._end(purchase, "wrong", None)
 
     def _repeat(self, purchase: Purchase) -> None:

@@ -14,13 +14,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection
 
 from bench.machine import describe_machine
-from embedded.environment import PROJECT
+from embedded.environment import PROJECT, SERVICE
 from embedded.processes import Process
 from orders.purchase_log import read_purchases
 from tests.e2e.durable import django_uses
@@ -100,7 +101,8 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         disk = stack.enter_context(log_disk(folder, megabytes=megabytes))
         service = Service(stack, folder, disk, workers=options.workers)
-        stack.enter_context(django_uses(service.postgres.url))
+        stack.enter_context(django_uses(service.postgres.url))  # as the owner
+        settings.SERVICE_ROLE = SERVICE
         call_command("migrate", interactive=False, verbosity=0)
         group = service.telegram.add_group("Operators")
         shop = open_shop(mark, vouchers=options.vouchers, topups=options.topups, chat_id=group.id)
@@ -231,6 +233,11 @@ def secrets_of(shop: Shop, service: Service) -> dict[str, str]:
         "the bot's token": service.telegram.token.partition(":")[2],
         "the secret key": settings.SECRET_KEY,
         "the encryption key": settings.CODE_ENCRYPTION_KEYS[0].partition(":")[2],
-        "the database's password": service.postgres.url.partition("@")[0].rpartition(":")[2],
+        "the owner's password": _password(service.postgres.url),
+        "the password of the service's role": _password(service.environment["DATABASE_URL"]),
         "Valkey's password": service.broker.password,
     }
+
+
+def _password(url: str) -> str:
+    return urlsplit(url).password or ""

@@ -12,13 +12,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from embedded.environment import DATABASE
 from embedded.locks import FileLock
-from embedded.postgres import create_database
 from tests.e2e.durable import DurablePostgres
-from tests.live import LiveServer
+from tests.live import LiveServer, as_service
 from tests.quick_starts import start_server
 from tests.tasks.running import Broker, Celery
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
@@ -138,8 +135,7 @@ class Service:
         self.postgres = DurablePostgres(folder, lock)
         stack.callback(self.postgres.stop)
         self.start_postgres()
-        at = urlsplit(self.postgres.url)
-        create_database(DATABASE, port=at.port or 0, password=at.password or "")
+        self.postgres.prepare()
         self.broker = Broker(folder, lock)
         stack.callback(self.broker.stop)
         self.broker.start()
@@ -150,7 +146,7 @@ class Service:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "DATABASE_URL": self.postgres.url,
+            "DATABASE_URL": as_service(self.postgres.url),
             "REDIS_URL": self.broker.url.removesuffix("1") + "0",
             "CELERY_BROKER_URL": self.broker.url,
             "CELERY_VISIBILITY_TIMEOUT_SECONDS": "31",
