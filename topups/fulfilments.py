@@ -81,7 +81,7 @@ def move_fulfilment(
     """
     note = _note(note, move, reason)
     with transaction.atomic():
-        before = _find(reference, lock=True)
+        before = _find_locked(reference)
         check_move(fulfilment=before, version=version, move=move, operator=operator, note=note)
         changes = _changes(before, move, operator, reason)
         Fulfilment.objects.filter(pk=before.pk).update(**changes)
@@ -167,10 +167,18 @@ def describe_state(fulfilment: Fulfilment) -> str:
     return f"{str(fulfilment.get_status_display()).lower()}{holder}"
 
 
-def _find(reference: str, *, lock: bool = False) -> Fulfilment:
+def _find_locked(reference: str) -> Fulfilment:
+    """Locks the order's row, then reads the order.
+
+    One statement for both would join the operator who held the order before the wait for the lock.
+    """
+    rows = Fulfilment.objects.select_for_update(no_key=True).filter(order_reference=reference)
+    rows.values_list("pk").first()
+    return _find(reference)
+
+
+def _find(reference: str) -> Fulfilment:
     rows = Fulfilment.objects.select_related("claimed_by", "product", "account")
-    if lock:
-        rows = rows.select_for_update(no_key=True, of=("self",))
     found = rows.filter(order_reference=reference).first()
     if found is None:
         raise MoveRefused("There is no top-up order with this reference.")

@@ -101,3 +101,34 @@ def test_operators_who_press_together_make_one_move() -> None:
 
     assert moved.count(True) == 1
     assert ours(Fulfilment).get().events.count() == 2
+
+
+def test_an_operator_who_waited_for_a_claim_reads_who_claimed_the_order() -> None:
+    reference = buy_topup(make_merchant())
+    fulfilment = ours(Fulfilment).get()
+    version = version_of(fulfilment)
+    anna, ben = make_operator(username="anna"), make_operator(username="ben")
+
+    def claim() -> str:
+        try:
+            move_fulfilment(reference=reference, version=version, move=Move.CLAIM, operator=ben)
+        except Overtaken as overtaken:
+            return str(overtaken)
+        return "claimed"
+
+    claiming = (
+        "UPDATE topups_fulfilment SET status = 'processing', claimed_by_id = %s,"
+        " claimed_at = now() WHERE id = %s"
+    )
+    with holding_locks(claiming, anna.user.pk, fulfilment.pk) as first:
+        first.execute(
+            b"INSERT INTO topups_fulfilmentevent"
+            b" (fulfilment_id, move, from_status, to_status, actor, channel, note) VALUES"
+            b" (%s, 'claim', 'pending', 'processing', 'anna', 'admin', '')",
+            [fulfilment.pk],
+        )
+        with in_background(claim) as second:
+            wait_for_waiting()
+            first.commit()
+
+    assert "It is now processing, claimed by anna." in second.result()

@@ -159,7 +159,7 @@ def test_one_of_two_concurrent_claims_wins(
     ):
         for each in pages.values():
             each.get_by_role("button", name="Claim").click(no_wait_after=True)
-        wait_for_waiting()
+        wait_for_waiting(2)
     for each in pages.values():
         expect(each.locator("body")).to_contain_text(re.compile("1 done|Nothing was changed"))
 
