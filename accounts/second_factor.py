@@ -18,11 +18,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django_otp import login
 from django_otp_webauthn.models import WebAuthnCredential
 
 from accounts.models import CODE_LENGTH, BackupCode, SecondFactor
+from accounts.next_page import ask_first
 from audit.models import AuditAction
 from audit.people import record_on_user
 
@@ -35,8 +35,8 @@ WRONG_CODE = "This code is wrong. Enter the current one. After several wrong cod
 class SecondFactorMiddleware:
     """Redirects users who must still show their second factor to the page that asks for it.
 
-    Staff who need one and have none are redirected to the page that sets it up. Each site
-    subclasses this and names its views.
+    Staff who need one and have none are redirected to the page that sets it up. Both pages lead
+    back to the page that was asked for. Each site subclasses this and names its views.
     """
 
     prefix: ClassVar[str]  # of the site's paths
@@ -57,10 +57,11 @@ class SecondFactorMiddleware:
         if name in self.open_views:
             return None
         if must_show_factor(request):
-            return None if name == self.page else HttpResponseRedirect(reverse(self.page))
+            asked_now = name == self.page
+            return None if asked_now else HttpResponseRedirect(ask_first(request, self.page))
         if self.enrol_page in ("", name) or not must_set_up_factor(request):
             return None
-        return HttpResponseRedirect(reverse(self.enrol_page))
+        return HttpResponseRedirect(ask_first(request, self.enrol_page))
 
 
 def must_show_factor(request: HttpRequest) -> bool:

@@ -59,7 +59,7 @@ def sign_in(page: Page, username: str) -> None:
     page.fill("[name=username]", username)
     page.fill("[name=password]", PASSWORD)
     page.click("[type=submit]")
-    page.wait_for_url("**/admin/two-factor/")
+    page.wait_for_url("**/admin/two-factor/?next=*")
     page.fill("[name=code]", f"{totp(factor.key):06d}")
     page.press("[name=code]", "Enter")
     page.wait_for_url(lambda address: "two-factor" not in address)  # operators start at the desk

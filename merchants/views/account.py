@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_otp import login
 
 from accounts.form_fields import posted
+from accounts.next_page import next_page
 from accounts.password_forms import LimitedPasswordChangeForm
 from accounts.second_factor import (
     WRONG_CODE,
@@ -73,12 +74,13 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
     """Asks for the second factor, once per session."""
+    asked = next_page(request, "merchants:overview")
     if not must_show_factor(request):
-        return HttpResponseRedirect(reverse("merchants:overview"))
+        return HttpResponseRedirect(asked)
     form = CodeForm(posted(request))
     if form.is_valid():
         if show_factor(request, form.cleaned_data["code"]):
-            return HttpResponseRedirect(reverse("merchants:overview"))
+            return HttpResponseRedirect(asked)
         form.add_error("code", WRONG_CODE)
     return TemplateResponse(
         request, "merchants/two_factor.html", {"title": "Second factor", "form": form}

@@ -11,6 +11,7 @@ from django_otp_webauthn.models import WebAuthnCredential
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import SecondFactorCodeField, posted
+from accounts.next_page import next_page
 from accounts.second_factor import (
     WRONG_CODE,
     confirm_factor,
@@ -35,12 +36,13 @@ class CodeForm(forms.Form):
 
 def check(request: HttpRequest) -> HttpResponse:
     """Asks for the second factor, once per session."""
+    asked = next_page(request, "admin:index")
     if not must_show_factor(request):
-        return HttpResponseRedirect(reverse("admin:index"))
+        return HttpResponseRedirect(asked)
     form = CodeForm(posted(request))
     if form.is_valid():
         if show_factor(request, form.cleaned_data["code"]):
-            return HttpResponseRedirect(reverse("admin:index"))
+            return HttpResponseRedirect(asked)
         form.add_error("code", WRONG_CODE)
     return site_page(
         request,
@@ -54,6 +56,7 @@ def check(request: HttpRequest) -> HttpResponse:
         form=form,
         button="Continue",
         locked=True,
+        next=asked,
         has_passkey=WebAuthnCredential.objects.filter(user=staff_of(request)).exists(),
     )
 
@@ -98,5 +101,5 @@ def _show_backup_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
         "admin/backup_codes.html",
         title="Backup codes",
         codes=codes,
-        next=reverse("admin:index"),
+        next=next_page(request, "admin:index"),
     )

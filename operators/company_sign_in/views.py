@@ -9,10 +9,10 @@ from django.contrib import admin, messages
 from django.contrib.auth import SESSION_KEY, login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET
 
 from accounts.addresses import client_network_text
+from accounts.next_page import next_page, own_page
 from accounts.rates import seconds_to_wait
 from accounts.second_factor import note_factor_shown_elsewhere
 from operators.company_sign_in.people import Refusal, admit, read_person
@@ -55,7 +55,7 @@ def start(request: HttpRequest) -> HttpResponse:
     except ProviderProblem as problem:
         logger.warning("company_sign_in_failed", step="start", cause=str(problem))
         return _back(request, FAILED)
-    request.session[NEXT] = _safe_page(request, request.GET.get("next", ""))
+    request.session[NEXT] = next_page(request, "admin:index")
     request.session[STARTED] = time.time()
     if SESSION_KEY not in request.session:  # the end of a signed-in session stays
         request.session.set_expiry(SECONDS_AT_THE_PROVIDER)
@@ -75,7 +75,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     except ProviderProblem as problem:
         logger.warning("company_sign_in_failed", step="callback", cause=str(problem))
         return _back(request, FAILED)
-    page = _safe_page(request, request.session.get(NEXT, ""))
+    page = own_page(request.session.get(NEXT, ""), "admin:index")
     logout(request)  # nobody else's session, nor its second factor, goes on
     try:
         person = read_person(claims, company())
@@ -93,13 +93,6 @@ def _check_time(request: HttpRequest) -> None:
     """Raises ProviderProblem if this browser left for the provider too long ago, or never."""
     if time.time() - request.session.get(STARTED, 0) > SECONDS_AT_THE_PROVIDER:
         raise ProviderProblem("too late")
-
-
-def _safe_page(request: HttpRequest, page: str) -> str:
-    """`page` if it is a page of the back office, else the first page."""
-    start = reverse("admin:index")
-    own = url_has_allowed_host_and_scheme(page, allowed_hosts=None)
-    return page if own and page.startswith(start) else start
 
 
 def _wait(request: HttpRequest) -> int:

@@ -151,7 +151,7 @@ def test_passwords_of_staff_are_off_but_for_the_break_glass_account(
         form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": token or ""}
         pages[name] = one.follow("/admin/login/?next=/admin/", form)[0]
     assert pages["ben"].endswith("/admin/login/?next=/admin/")
-    assert pages["root"].endswith("/admin/two-factor/enrol/")
+    assert pages["root"].endswith("/admin/two-factor/enrol/?next=%2Fadmin%2F")
 
 
 def test_no_log_line_holds_a_secret(company: Company, visitor: Visitor) -> None:

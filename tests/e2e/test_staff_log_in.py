@@ -18,7 +18,7 @@ from tests.live import LiveServer, live_server
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LIMIT = 3
-ENROL = "/admin/two-factor/enrol/"  # where staff without a second factor arrive
+ENROL = "/admin/two-factor/enrol/?next=%2Fadmin%2F"  # where staff without a second factor arrive
 
 
 @pytest.fixture
@@ -84,9 +84,10 @@ def test_an_enrolled_second_factor_is_required(server: LiveServer) -> None:
     backup = shown.group(1).split()[0]
 
     again = Browser(server)
-    assert again.log_in("anna", PASSWORD) == (200, "/admin/two-factor/")
-    assert again.open("/admin/catalogue/product/")[1] == "/admin/two-factor/"
-    assert again.open("/admin/two-factor/", code=backup)[1] == "/admin/"
+    assert again.log_in("anna", PASSWORD) == (200, "/admin/two-factor/?next=%2Fadmin%2F")
+    check = again.open("/admin/catalogue/product/")[1]
+    assert check == "/admin/two-factor/?next=%2Fadmin%2Fcatalogue%2Fproduct%2F"
+    assert again.open(check, code=backup)[1] == "/admin/catalogue/product/"
     assert again.open("/admin/catalogue/product/")[1] == "/admin/catalogue/product/"
 
     SecondFactor.objects.update(last_step=-1)  # allows the code that confirmed the device again

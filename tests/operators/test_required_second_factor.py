@@ -2,6 +2,7 @@
 
 import re
 from base64 import b32decode
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -23,6 +24,11 @@ pytestmark = pytest.mark.django_db
 
 ENROL = "/admin/two-factor/enrol/"
 PAGES = ["/admin/", "/admin/telegram/", "/admin/password_change/", "/admin/autocomplete/"]
+
+
+def enrol_before(page: str) -> str:
+    """Where a browser that must set up a second factor is sent when it asks for a page."""
+    return f"{ENROL}?{urlencode({'next': page})}"
 
 
 def plain_browser(user: User) -> Client:
@@ -48,7 +54,7 @@ def test_each_permission_to_act_requires_a_second_factor(permission: str) -> Non
     browser = plain_browser(make_staff(permission))
 
     for page in PAGES:
-        assert browser.get(page).headers.get("Location") == ENROL, page
+        assert browser.get(page).headers.get("Location") == enrol_before(page), page
     assert browser.get(ENROL).status_code == 200
 
 
@@ -56,11 +62,13 @@ def test_a_permission_from_a_group_requires_a_second_factor() -> None:
     user = make_staff()
     user.groups.add(Group.objects.get(name="Finance"))
 
-    assert plain_browser(user).get("/admin/").headers["Location"] == ENROL
+    assert plain_browser(user).get("/admin/").headers["Location"] == enrol_before("/admin/")
 
 
 def test_superusers_need_a_second_factor() -> None:
-    assert plain_browser(make_staff(superuser=True)).get("/admin/").headers["Location"] == ENROL
+    answer = plain_browser(make_staff(superuser=True)).get("/admin/")
+
+    assert answer.headers["Location"] == enrol_before("/admin/")
 
 
 def test_staff_who_only_look_need_no_second_factor() -> None:
@@ -89,7 +97,7 @@ def test_the_first_sign_in_leads_to_the_page_and_then_to_the_back_office() -> No
     browser.post("/admin/login/", {"username": "anna", "password": PASSWORD})
 
     page = browser.get("/admin/", follow=True)
-    assert page.redirect_chain == [(ENROL, 302)]
+    assert page.redirect_chain == [(enrol_before("/admin/"), 302)]
     text = page.content.decode()
     assert "authenticator app" in text
     assert "Sign out" in text

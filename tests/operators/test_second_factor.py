@@ -2,6 +2,7 @@
 
 import base64
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 CHECK = "/admin/two-factor/"
 ENROL = "/admin/two-factor/enrol/"
+PAGE = "/admin/catalogue/product/"
 
 
 @pytest.fixture
@@ -53,9 +55,14 @@ def forget_the_last_code() -> None:
     SecondFactor.objects.update(last_step=-1)
 
 
+def check_before(page: str) -> str:
+    """Where a browser that must still show the second factor is sent when it asks for a page."""
+    return f"{CHECK}?{urlencode({'next': page})}"
+
+
 def sees_the_back_office(browser: Client) -> bool:
-    answer: Any = browser.get("/admin/catalogue/product/")
-    assert answer.status_code == 200 or answer.headers["Location"] == CHECK
+    answer: Any = browser.get(PAGE)
+    assert answer.status_code == 200 or answer.headers["Location"] == check_before(PAGE)
     return bool(answer.status_code == 200)
 
 
@@ -116,7 +123,7 @@ def test_scanning_without_a_right_code_does_not_turn_it_on(anna: User) -> None:
 def test_a_session_without_the_code_cannot_set_up_another(anna: User) -> None:
     enrol(log_in())
 
-    assert log_in().get(ENROL).headers["Location"] == CHECK
+    assert log_in().get(ENROL).headers["Location"] == check_before(ENROL)
     assert SecondFactor.objects.count() == 1
 
 
@@ -135,9 +142,11 @@ def test_the_code_is_asked_for_under_any_url_prefix(anna: User) -> None:
     enrol(log_in())
     browser = log_in()
 
-    answer = browser.get("/admin/catalogue/product/", SCRIPT_NAME="/shop")
+    answer = browser.get(PAGE, SCRIPT_NAME="/shop")
 
-    assert answer.headers["Location"].endswith("/admin/two-factor/")
+    check, _, asked = answer.headers["Location"].partition("?")
+    assert check.endswith(CHECK)
+    assert asked == urlencode({"next": f"/shop{PAGE}"})
 
 
 def test_an_administrator_can_remove_a_lost_second_factor(anna: User) -> None:
@@ -151,3 +160,27 @@ def test_an_administrator_can_remove_a_lost_second_factor(anna: User) -> None:
 def test_anonymous_visitors_are_sent_to_the_log_in() -> None:
     for page in (CHECK, ENROL):
         assert Client().get(page).headers["Location"].startswith("/admin/login/")
+
+
+def test_the_page_that_was_asked_for_opens_after_the_code(anna: User) -> None:
+    enrol(log_in())
+    forget_the_last_code()
+    browser = log_in()
+    asked = f"{PAGE}?q=steam&o=1"
+
+    check = browser.get(asked).headers["Location"]
+    wrong = browser.post(check, {"code": "000000"})
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+
+    assert wrong.status_code == 200
+    assert browser.post(check, {"code": code_now()}).headers["Location"] == asked
+
+
+@pytest.mark.parametrize("asked", ["https://evil.example/admin/", "//evil.example/", "/merchant/"])
+def test_no_other_site_opens_after_the_code(anna: User, asked: str) -> None:
+    enrol(log_in())
+    forget_the_last_code()
+
+    answer = log_in().post(check_before(asked), {"code": code_now()})
+
+    assert answer.headers["Location"] == "/admin/"

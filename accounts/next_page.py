@@ -1,0 +1,33 @@
+"""The page that somebody asked for before they were asked to sign in or to show a second factor.
+
+The query's `next` carries it, as in Django's own sign-in.
+"""
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def ask_first(request: HttpRequest, page: str) -> str:
+    """The address of the view `page`, from which `next_page` leads back to this request's page.
+
+    Only the address of a GET can be opened again.
+    """
+    asked = {"next": request.get_full_path()} if request.method == "GET" else None
+    return reverse(page, query=asked)
+
+
+def next_page(request: HttpRequest, start: str) -> str:
+    """The address of the page that was asked for, if it is a page of the site whose first page is
+    the view `start`; else the address of `start`."""
+    return own_page(request.GET.get("next", ""), start)
+
+
+def own_page(address: str, start: str) -> str:
+    """`address`, if it is a page of the site whose first page is the view `start`; else `start`'s.
+
+    An address of another host, or of another of our sites, is never followed.
+    """
+    first = reverse(start)
+    own = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
+    return address if own and address.startswith(first) else first
