@@ -1,15 +1,21 @@
-"""Books deposits, payouts, adjustments and credits: a form, a confirmation, one booking."""
+"""Books deposits, payouts, adjustments and credits: a form, a confirmation, one booking.
+
+The form's POST leads to the confirmation, which is a page of its own: its query carries the form.
+The browser's Back after a booking opens that page again, and it leads on to the result.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
@@ -125,7 +131,7 @@ class CreditForm(MoneyForm):
 
 def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
     """Shows the form, then a confirmation with the balance before and after, then books."""
-    form = BookingForm(posted(request))
+    form = BookingForm(_form_data(request))
     currency = wallet.account.currency
     balance = amount(wallet.balance, currency)
     if not form.is_valid():
@@ -143,6 +149,8 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
         )
     asked = form.cleaned_data
     if "confirmed" not in request.POST:
+        if answer := _elsewhere(request, form, wallet, wallet=wallet, amount=form.change()):
+            return answer
         return page(
             admin,
             request,
@@ -179,7 +187,7 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     """Shows the form, then a confirmation, then credits the order."""
     left = left_to_pay_back(order.reference)
-    form = CreditForm(posted(request), initial={"amount": left})
+    form = CreditForm(_form_data(request), initial={"amount": left})
     facts = [
         f"The order cost {amount(order.total_price, order.currency)}.",
         f"Left to pay back: {amount(left, order.currency)}.",
@@ -199,6 +207,9 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         )
     asked = form.cleaned_data
     if "confirmed" not in request.POST:
+        entry = {"order_reference": order.reference, "amount": asked["amount"]}
+        if answer := _elsewhere(request, form, order, **entry):
+            return answer
         return page(
             admin,
             request,
@@ -228,6 +239,27 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         currency=order.currency,
     )
     return HttpResponseRedirect(url_of(order))
+
+
+def _form_data(request: HttpRequest) -> QueryDict | None:
+    """What was sent: by a POST, or in the query of the confirmation."""
+    return request.GET if request.method != "POST" and "form_id" in request.GET else posted(request)
+
+
+def _elsewhere(
+    request: HttpRequest, form: MoneyForm, about: Model, **entry: Any
+) -> HttpResponse | None:
+    """Leads a POST to the confirmation, and the confirmation of a made booking to its result.
+
+    `entry` is what the booking's ledger entry would contain. None: ask for the confirmation.
+    """
+    if request.method == "POST":
+        return HttpResponseRedirect(f"{request.path}?{urlencode(form.cleaned_data)}")
+    reference = form.booking_reference()
+    if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
+        messages.info(request, "This is booked.")
+        return HttpResponseRedirect(url_of(about))
+    return None
 
 
 def _book_and_report(

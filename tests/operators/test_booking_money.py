@@ -58,6 +58,19 @@ def test_a_deposit_is_booked_after_a_confirmation(wallet: Wallet) -> None:
     assert reconcile()["ok"] is True
 
 
+def test_going_back_after_a_booking_shows_its_result(wallet: Wallet) -> None:
+    browser, form = signed_in(make_staff(*MAY)), asked()
+    [(question, _)] = send(browser, wallet, form).redirect_chain
+    assert "Book this deposit" in browser.get(question).content.decode()
+
+    [(result, _)] = send(browser, wallet, {**form, "confirmed": "1"}).redirect_chain
+    back = browser.get(question, follow=True)
+
+    assert back.redirect_chain == [(result, 302)]
+    assert "This is booked." in " ".join(map(str, back.context["messages"]))
+    assert balance(wallet) == Decimal("125.50")
+
+
 def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
     browser, form = signed_in(make_staff(*MAY)), asked(confirmed="1")
 
