@@ -36,7 +36,7 @@ from operators.admin.base import (
     save_changed,
     url_of,
 )
-from operators.admin.form_fields import PriceField, QuantityStepField
+from operators.admin.form_fields import PriceField, PriceForm, QuantityStepField
 from orders.models import Order
 
 LOW_STOCK = 10
@@ -51,6 +51,9 @@ class CategoryAdmin(BackOfficeAdmin):
     ordering = ("name",)
     actions = None
 
+    def can_go(self, obj: Category) -> bool:
+        return not (obj.products.exists() or obj.topup_products.exists())
+
 
 class VariationInline(TabularInline):
     """Variations are switched off, never removed: orders and merchants refer to their ids."""
@@ -63,8 +66,7 @@ class VariationInline(TabularInline):
     hide_title = True
 
 
-class ShelfForm(forms.ModelForm):  # type: ignore[type-arg]
-    price = PriceField()
+class ShelfForm(PriceForm):
     quantity_step = QuantityStepField()
 
     class Meta:
@@ -96,6 +98,16 @@ class ShelfInline(TabularInline):
         return shelf.variation.name if shelf.variation else "the product itself"
 
 
+class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A product, with the price of the shelf that the database makes for it."""
+
+    price = PriceField()
+
+    class Meta:
+        model = Product
+        fields = ["name", "category", "type", "currency", "active"]
+
+
 @admin.register(Product)
 class ProductAdmin(BackOfficeAdmin):
     inlines = (VariationInline, ShelfInline)
@@ -122,8 +134,17 @@ class ProductAdmin(BackOfficeAdmin):
             ),
         )
 
+    def get_form(
+        self, request: HttpRequest, obj: Product | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = {} if obj else {"form": NewProductForm}
+        return super().get_form(request, obj, change, **(form | kwargs))
+
     def get_fields(self, request: HttpRequest, obj: Product | None = None) -> tuple[str, ...]:
-        return (*self.fields, "price_history") if obj else self.fields
+        if obj:
+            return (*self.fields, "price_history")
+        may_price = request.user.has_perm("catalogue.change_shelf")
+        return (*self.fields, "price") if may_price else self.fields
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Product | None = None
@@ -159,10 +180,24 @@ class ProductAdmin(BackOfficeAdmin):
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
 
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
+        super().save_related(request, form, formsets, change)
+        if not change and form.cleaned_data.get("price") is not None:
+            shelf = form.instance.shelves.get(variation=None)
+            shelf.price = form.cleaned_data["price"]
+            shelf.save(update_fields=["price"])
+
     def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
-        """Leads on to the product's page, where its new shelves get their prices."""
-        messages.info(request, "Set a price below. The product is not for sale without one.")
+        """Leads on to the product's page, where its new shelves get the prices they lack."""
+        if obj.shelves.filter(price=None).exists():
+            messages.info(
+                request,
+                "Set the prices that are missing below. What has no price is not for sale.",
+            )
         return HttpResponseRedirect(url_of(obj))
+
+    def can_go(self, obj: Product) -> bool:
+        return not _holds(obj)
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest

@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -14,6 +16,8 @@ from unfold.widgets import (
 from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
 from config.database.columns import MONEY_DECIMALS
 from operators.admin.base import amount
+
+LARGE_CHANGE = Decimal("0.3")  # of the price before
 
 
 class PriceField(forms.DecimalField):
@@ -33,6 +37,51 @@ class PriceField(forms.DecimalField):
 
     def prepare_value(self, value: Any) -> Any:
         return amount(value).replace(",", "") if isinstance(value, Decimal) else value
+
+
+class PriceInput(UnfoldAdminDecimalFieldWidget):
+    """The field of a price. Below it, once a form has asked, a box that confirms a large change."""
+
+    to_confirm: Decimal | None = None
+
+    def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
+        field: SafeString = super().render(name, value, *args, **kwargs)
+        if self.to_confirm is None:
+            return field
+        return format_html(
+            '{}<label class="flex gap-2 mt-2"><input type="checkbox" name="{}" value="{}">'
+            "Yes, the new price is {}</label>",
+            field,
+            _box(name),
+            self.to_confirm,
+            amount(self.to_confirm),
+        )
+
+
+class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form with a price. A change by more than 30 % comes back once, with a box to tick.
+
+    The box confirms the price that it names, and no other.
+    """
+
+    price = PriceField(widget=PriceInput)
+
+    def clean_price(self) -> Decimal | None:
+        before: Decimal | None = self.initial.get("price")
+        price: Decimal | None = self.cleaned_data["price"]
+        if not (before and price) or abs(price - before) <= before * LARGE_CHANGE:
+            return price
+        if self.data.get(_box(self.add_prefix("price"))) != str(price):
+            self.fields["price"].widget.to_confirm = price
+            raise forms.ValidationError(
+                f"This changes the price from {amount(before)} to {amount(price)}."
+                " Tick the box to confirm it."
+            )
+        return price
+
+
+def _box(name: str) -> str:
+    return f"{name}-confirmed"
 
 
 class QuantityStepField(forms.IntegerField):

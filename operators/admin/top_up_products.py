@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWid
 
 from config.inputs import is_blank
 from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
-from operators.admin.form_fields import PriceField
+from operators.admin.form_fields import PriceForm
 from topups.models import (
     FIELD_LABEL_LENGTH,
     MAX_FIELD_VALUE_LENGTH,
@@ -116,8 +116,7 @@ class TopUpPriceHistory(PriceHistoryInline):
     model = PriceChange
 
 
-class TopUpProductForm(forms.ModelForm):  # type: ignore[type-arg]
-    price = PriceField()
+class TopUpProductForm(PriceForm):
     stock = forms.IntegerField(
         required=False,
         min_value=0,

@@ -20,7 +20,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.neighbour import ours
-from tests.operators.back_office import form_of, list_url, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 
 NEW_PRODUCT = reverse("admin:catalogue_product_add")
 GOOD_PRICES = ["", "0.0001", "9.99", "99999999999999.9999"]
@@ -40,6 +40,11 @@ def save(browser: Client, obj: Any, **changes: Any) -> Any:
     )
 
 
+def confirmed(name: str, price: str) -> dict[str, str]:
+    """The form data of a price with its confirmation."""
+    return {name: price, f"{name}-confirmed": price}
+
+
 def price_of(product: Product) -> Any:
     answer = make_merchant().get(f"/products/{product.pk}")
     assert answer.status_code == 200
@@ -56,12 +61,60 @@ def test_a_product_is_created_and_priced(browser: Client) -> None:
 
     product = ours(Product).get()
     assert answer.redirect_chain[-1][0] == url(product)
-    assert "is not for sale without one" in answer.content.decode()
+    assert "What has no price is not for sale" in answer.content.decode()
     priced = {"shelves-0-price": "9.99", "shelves-1-price": "8.5", "shelves-1-quantity_step": "3"}
     assert save(browser, product, **priced).status_code == 302
     shelf = Shelf.objects.get(variation__name="EU")
     assert (shelf.price, shelf.quantity_step) == (Decimal("8.5"), 3)
     assert price_of(product) == 9.99
+
+
+def test_a_new_product_takes_its_price_in_the_same_form(browser: Client) -> None:
+    data = {"name": "Card 10", "currency": "USD", "active": "on", "category": make_category().pk}
+    empty = {"variations-TOTAL_FORMS": "0", "variations-INITIAL_FORMS": "0"}
+
+    bad = browser.post(NEW_PRODUCT, {**data, **empty, "price": "-1"})
+    assert bad.status_code == 200
+    assert not ours(Product).exists()
+    answer = browser.post(NEW_PRODUCT, {**data, **empty, "price": "9.99"}, follow=True)
+
+    product = ours(Product).get()
+    assert price_of(product) == 9.99
+    assert "What has no price is not for sale" not in answer.content.decode()
+    change = own_shelf(product).price_changes.get()
+    assert change.changed_by.startswith("admin:")
+
+
+def test_the_price_of_a_new_product_needs_the_permission_for_prices(db: None) -> None:
+    staff = make_staff("catalogue.add_product", "catalogue.view_product", "catalogue.view_category")
+
+    form = signed_in(staff).get(NEW_PRODUCT).content.decode()
+
+    assert 'name="name"' in form
+    assert 'name="price"' not in form
+
+
+@pytest.mark.parametrize("page", ["product", "shelf"])
+def test_a_large_change_of_a_price_must_be_confirmed(browser: Client, page: str) -> None:
+    product = make_product(price="10.00")
+    shelf = own_shelf(product)
+    target, name = (shelf, "price") if page == "shelf" else (product, "shelves-0-price")
+
+    def price_after(**changes: str) -> Any:
+        answer = save(browser, target, **changes)
+        shelf.refresh_from_db()
+        return shelf.price, answer
+
+    kept, asked = price_after(**{name: "13.01"})
+    assert kept == 10
+    assert "from 10.00 to 13.01" in asked.content.decode()
+    assert f'name="{name}-confirmed" value="13.01"' in asked.content.decode()
+    other, _ = price_after(**{name: "1301", f"{name}-confirmed": "13.01"})
+    assert other == 10
+    changed, _ = price_after(**confirmed(name, "13.01"))
+    assert changed == Decimal("13.01")
+    small, _ = price_after(**{name: "16.91"})
+    assert small == Decimal("16.91")
 
 
 @pytest.mark.parametrize("page", ["product", "shelf"])
@@ -71,9 +124,9 @@ def test_a_price_is_saved_exactly(browser: Client, page: str, price: str) -> Non
     shelf = own_shelf(product)
 
     if page == "shelf":
-        answer = save(browser, shelf, price=price)
+        answer = save(browser, shelf, **confirmed("price", price))
     else:
-        answer = save(browser, product, **{"shelves-0-price": price})
+        answer = save(browser, product, **confirmed("shelves-0-price", price))
 
     assert answer.status_code == 302
     shelf.refresh_from_db()
@@ -111,7 +164,7 @@ def test_saving_keeps_concurrent_changes(browser: Client, page: str) -> None:
     # A sale and a colleague's change, after the page read the shelf and before it saves.
     pre_save.connect(others, sender=Shelf)
     try:
-        changed = {"price": "3"} if page == "shelf" else {"shelves-0-price": "3"}
+        changed = confirmed("price" if page == "shelf" else "shelves-0-price", "3")
         assert browser.post(url(target), {**form, **changed}).status_code == 302
     finally:
         pre_save.disconnect(others, sender=Shelf)
@@ -162,6 +215,7 @@ def test_an_unused_product_can_be_deleted(browser: Client) -> None:
     kept = make_product()
     make_variation(kept)
 
+    assert url(product, "delete") in browser.get(url(product)).content.decode()
     assert "Variation" in browser.get(url(product, "delete")).content.decode()
     assert browser.post(url(product, "delete"), {"post": "yes"}).status_code == 302
 
@@ -184,6 +238,7 @@ def test_a_used_product_cannot_be_deleted(browser: Client, held: str) -> None:
         case _:
             make_variation(product, codes=3)
 
+    assert url(product, "delete") not in browser.get(url(product)).content.decode()
     asked = browser.get(url(product, "delete"))
     browser.post(url(product, "delete"), {"post": "yes"})
 
@@ -196,6 +251,9 @@ def test_a_category_with_products_cannot_be_deleted(browser: Client) -> None:
     category = make_category()
     make_product(category=category)
 
+    assert url(category, "delete") not in browser.get(url(category)).content.decode()
+    empty = make_category()
+    assert url(empty, "delete") in browser.get(url(empty)).content.decode()
     answer = browser.post(url(category, "delete"), {"post": "yes"})
 
     assert "protected" in answer.content.decode()

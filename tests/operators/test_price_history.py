@@ -47,8 +47,8 @@ def test_the_history_names_who_changed_a_price(db: None) -> None:
 
     shelf = own_shelf(make_product())
     pages: list[tuple[Product | Shelf | TopUpProduct, dict[str, str]]] = [
-        (product, {"shelves-0-price": "1.23"}),
-        (shelf, {"price": "7.89"}),
+        (product, {"shelves-0-price": "8.23"}),
+        (shelf, {"price": "8.89"}),
         (topup, {"price": "4.56"}),
     ]
     for page, change in pages:
