@@ -138,6 +138,12 @@ def claim_next(*, operator: Operator) -> Fulfilment | None:
     return None
 
 
+def last_claimed(*, operator: Operator) -> Fulfilment | None:
+    """The order that the operator holds and claimed last; None if they hold none."""
+    held = Fulfilment.objects.filter(status=PROCESSING, claimed_by=operator.user)
+    return held.order_by("-claimed_at", "-pk").first()
+
+
 def _waiting() -> Iterator[tuple[str, int]]:
     """Yields reference and version of the oldest pending order that was not yielded before."""
     tried: list[str] = []

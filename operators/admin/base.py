@@ -88,6 +88,7 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     list_fullwidth = True
     warn_unsaved_form = True
     list_disable_select_all = True
+    when_empty = "There is nothing here yet."  # a list without rows says so
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         """The filters whose choices this person may search."""
@@ -115,6 +116,20 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
         """The rows that match `term`, and whether a row may occur twice."""
         found, may_repeat = super().get_search_results(request, queryset, term)
         return found, may_repeat
+
+    def can_go(self, obj: Any) -> bool:
+        """Whether nothing prevents the deletion of `obj`. Only then its page offers "Delete"."""
+        return True
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
+    ) -> HttpResponse:
+        if obj is not None and not self.can_go(obj):
+            context["show_delete"] = False
+        answer: HttpResponse = super().render_change_form(
+            request, context, *args, obj=obj, **kwargs
+        )
+        return answer
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import path
 from unfold.contrib.filters.admin import (
@@ -17,7 +18,7 @@ from operators.admin.desk_columns import DeskColumns, EventInline, WorkFilter
 from operators.admin.desk_moves import DeskMoves
 from operators.admin.desk_pages import DeskPages
 from topups.models import Fulfilment
-from topups.transitions import FULFIL
+from topups.transitions import FULFIL, OPEN
 
 
 @admin.register(Fulfilment)
@@ -36,7 +37,8 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
     list_filter_submit = True
     list_select_related = ("product", "account", "claimed_by", "announcement")
     search_fields = ("order_reference", "player_id")
-    search_help_text = "Order reference or player ID"
+    search_help_text = "Order reference or player ID; also of ended orders"
+    when_empty = "Nothing is waiting."
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
@@ -52,6 +54,13 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
+    def search(self, queryset: Any, term: str, request: HttpRequest) -> tuple[Any, bool]:
+        """Finds open orders by a part of the reference or player ID, ended ones by the whole."""
+        part = Q(order_reference__icontains=term) | Q(player_id__icontains=term)
+        whole = Q(order_reference=term) | Q(player_id=term)
+        found = queryset.filter((Q(status__in=OPEN) & part) | whole) if term else queryset
+        return found, False
+
     def get_urls(self) -> list[Any]:
         admin_view = self.admin_site.admin_view
         return [
@@ -59,6 +68,11 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
             path("strip/", admin_view(self.strip), name="topups_fulfilment_strip"),
             path("glance/", admin_view(self.glance), name="topups_fulfilment_glance"),
             path("dashboard/", admin_view(self.dashboard), name="topups_fulfilment_dashboard"),
+            path(
+                "<int:pk>/deliver-next/",
+                admin_view(self.deliver_next),
+                name="topups_fulfilment_deliver_next",
+            ),
             path("<int:pk>/move/<str:move>/", admin_view(self.move), name="topups_fulfilment_move"),
             *super().get_urls(),
         ]

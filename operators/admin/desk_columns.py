@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -29,14 +30,19 @@ COLOURS = {
 
 
 class WorkFilter(DropdownFilter):
-    """Filters by state and claim. Without a choice it shows open orders."""
+    """Filters by state and claim. Without a choice it shows open orders; a search finds all."""
 
     title = "orders"
     parameter_name = "work"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         states = [(status.value, status.label) for status in STATES]
-        return [("mine", "My claims"), *states, ("all", "All, including ended")]
+        return [
+            ("mine", "My claims"),
+            ("open", "Open"),
+            *states,
+            ("all", "All, including ended"),
+        ]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[Fulfilment]
@@ -48,6 +54,8 @@ class WorkFilter(DropdownFilter):
                 return queryset.filter(claimed_by=staff_of(request))
             case state if state in STATES:
                 return queryset.filter(status=state)
+            case None if request.GET.get(SEARCH_VAR):
+                return queryset
         return queryset.filter(status__in=OPEN)
 
 

@@ -1,8 +1,9 @@
 """Moving orders at the desk: one order, a selection, or the next one in the queue.
 
 Every move goes through `topups.fulfilments.move_fulfilment`, as it does from a shell or the bot.
-Only a POST moves an order. A move that ends an order asks for confirmation first. Every form
-carries the version of each order that the page showed (topups/versions.py).
+Only a POST moves an order. A move that ends an order asks for confirmation first, except for the
+button "Delivered, claim next", with which an operator works through the queue. Every form carries
+the version of each order that the page showed (topups/versions.py).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from topups.fulfilments import (
     check_move,
     claim_next,
     describe_state,
+    last_claimed,
     may_move,
     move_fulfilment,
 )
@@ -65,11 +67,16 @@ class MoveForm(forms.Form):
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
         choices=[
+            ("", "Choose a reason"),
             (RejectReason.WRONG_ID, "Wrong player ID"),
             (RejectReason.NO_STOCK, "No stock"),
             (RejectReason.OTHER, "Other reason"),
         ],
         widget=UnfoldAdminSelectWidget,
+        help_text=(
+            'For the order\'s history. The merchant reads "fulfilment_failed", whichever reason'
+            " you choose. Only a rejection in Telegram tells the merchant the reason."
+        ),
     )
     field_order = ["reason", "note"]
 
@@ -98,7 +105,11 @@ class DeskMoves(RecordAdmin):
         # Read before the page reads the order again: buttons may be older than the text, not newer.
         found = self.get_object(request, object_id)
         moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
-        context = {**(extra_context or {}), "moves": moves}
+        context = {
+            **(extra_context or {}),
+            "moves": moves,
+            "deliver_next": _offered_in_one_click(request, found, moves),
+        }
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
@@ -106,15 +117,35 @@ class DeskMoves(RecordAdmin):
         """Claims the oldest waiting order for the operator."""
         if request.method != "POST":
             return HttpResponseRedirect(queue_url())
+        return _claim_next(request)
+
+    def deliver_next(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Marks an order delivered and claims the oldest waiting one.
+
+        A repeated click claims nothing more: it leads to the order that the first one claimed.
+        """
+        fulfilment = self.get_object(request, str(pk))
+        if not isinstance(fulfilment, Fulfilment):
+            raise Http404
+        if request.method != "POST":
+            return HttpResponseRedirect(url_of(fulfilment))
+        operator = _operator(request)
         try:
-            claimed = claim_next(operator=_operator(request))
+            move_fulfilment(
+                reference=fulfilment.order_reference,
+                version=_number(request.POST.get("version")),
+                move=Move.COMPLETE,
+                operator=operator,
+            )
+        except AlreadyDone as done:
+            _tell(request, fulfilment, done)
+            held = last_claimed(operator=operator)
+            return HttpResponseRedirect(url_of(held) if held else queue_url())
         except MoveRefused as refused:
-            messages.error(request, str(refused))
-            return HttpResponseRedirect(queue_url())
-        if claimed is None:
-            messages.info(request, "No order is waiting.")
-            return HttpResponseRedirect(queue_url())
-        return HttpResponseRedirect(url_of(claimed))
+            _tell(request, fulfilment, refused)
+            return HttpResponseRedirect(url_of(fulfilment))
+        messages.success(request, f"{fulfilment.order_reference}: delivered.")
+        return _claim_next(request)
 
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
         """Moves one order. A move that ends the order asks for confirmation first.
@@ -261,6 +292,30 @@ class DeskMoves(RecordAdmin):
 
 def _operator(request: HttpRequest) -> Operator:
     return Operator(user=staff_of(request), channel=Channel.ADMIN)
+
+
+def _claim_next(request: HttpRequest) -> HttpResponse:
+    try:
+        claimed = claim_next(operator=_operator(request))
+    except MoveRefused as refused:
+        messages.error(request, str(refused))
+        return HttpResponseRedirect(queue_url())
+    if claimed is None:
+        messages.info(request, "Nothing is waiting.")
+        return HttpResponseRedirect(queue_url())
+    return HttpResponseRedirect(url_of(claimed))
+
+
+def _offered_in_one_click(
+    request: HttpRequest, found: Any, moves: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The button "Delivered, claim next" of an order that the operator holds; else None."""
+    if not any(move["name"] == NAMES[Move.COMPLETE] for move in moves):
+        return None
+    if found.claimed_by != staff_of(request):
+        return None
+    url = reverse("admin:topups_fulfilment_deliver_next", args=[found.pk])
+    return {"url": url, "version": _version(found)}
 
 
 def _form(move: Move) -> type[MoveForm]:

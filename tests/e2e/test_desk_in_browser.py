@@ -187,6 +187,7 @@ def test_a_double_click_delivers_once_and_a_late_form_moves_nothing(
     page.goto(QUEUE)
     page.get_by_role("link", name=second).click()
     page.get_by_role("link", name="Reject and refund…").click()
+    page.select_option("[name=reason]", "other")
     anna = make_operator(username="anna")
     for move in (Move.CLAIM, Move.REVIEW):
         move_now(reference=second, move=move, operator=anna)

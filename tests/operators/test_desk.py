@@ -208,7 +208,100 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
         assert fulfilment.claimed_by == user
 
     answer = browser.post(reverse("admin:topups_fulfilment_next"), follow=True)
-    assert "No order is waiting" in said(answer)
+    assert "Nothing is waiting." in said(answer)
+
+
+def deliver_next(browser: Client, fulfilment: Fulfilment, version: int) -> Any:
+    url = reverse("admin:topups_fulfilment_deliver_next", args=[fulfilment.pk])
+    return browser.post(url, {"version": version})
+
+
+def test_one_click_delivers_an_order_and_claims_the_next(merchant: Merchant) -> None:
+    first, second, third = bought(merchant), bought(merchant), bought(merchant)
+    user, browser = operator_browser()
+    press(browser, first, Move.CLAIM)
+    assert "Delivered, claim next" in browser.get(f"{QUEUE}{first.pk}/change/").content.decode()
+    version = version_of(first)
+
+    delivered = deliver_next(browser, first, version)
+    again = deliver_next(browser, first, version)
+
+    # The repeated click leads to the same order, and claims no other.
+    for answer in (delivered, again):
+        assert answer["Location"] == f"{QUEUE}{second.pk}/change/"
+    assert {each.pk: each.status for each in Fulfilment.objects.all()} == {
+        first.pk: "completed",
+        second.pk: "processing",
+        third.pk: "pending",
+    }
+    assert "You have already done this" in said(browser.get(again["Location"]))
+    Fulfilment.objects.filter(claimed_by=user).get()
+
+
+def test_one_click_delivers_only_what_the_page_showed(merchant: Merchant) -> None:
+    first, _ = bought(merchant), bought(merchant)
+    _, browser = operator_browser()
+    press(browser, first, Move.CLAIM)
+    old = version_of(first)
+    press(browser, first, Move.REVIEW)
+
+    answer = deliver_next(browser, first, old)
+
+    assert answer["Location"] == f"{QUEUE}{first.pk}/change/"
+    statuses = Fulfilment.objects.order_by("pk").values_list("status", flat=True)
+    assert list(statuses) == ["pending_review", "pending"]
+
+
+def test_orders_of_others_are_not_offered_in_one_click(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, annas = operator_browser()
+    press(annas, fulfilment, Move.CLAIM)
+    _, seniors = operator_browser(senior=True)
+
+    page = seniors.get(f"{QUEUE}{fulfilment.pk}/change/").content.decode()
+
+    assert "Mark delivered" in page
+    assert "Delivered, claim next" not in page
+
+
+def test_a_search_finds_ended_orders(merchant: Merchant) -> None:
+    ended, waiting = bought(merchant), bought(merchant)
+    _, browser = operator_browser()
+    press(browser, ended, Move.CLAIM)
+    press(browser, ended, Move.COMPLETE, confirmed="1")
+
+    def listed(**query: str) -> list[int]:
+        return [each.pk for each in browser.get(QUEUE, query).context["cl"].result_list]
+
+    assert listed() == [waiting.pk]
+    assert listed(q=ended.order_reference) == [ended.pk]
+    assert listed(q=ended.player_id) == [ended.pk, waiting.pk]
+    assert listed(q=ended.player_id, work="open") == [waiting.pk]
+    assert listed(q=waiting.order_reference[:6]) == [waiting.pk]
+
+
+def test_an_empty_desk_and_an_empty_search_say_what_they_are(merchant: Merchant) -> None:
+    _, browser = operator_browser()
+
+    assert "Nothing is waiting." in browser.get(QUEUE).content.decode()
+    searched = browser.get(QUEUE, {"q": "nobody"}).content.decode()
+    assert "Nothing found." in searched
+    assert "Nothing is waiting." not in searched
+
+
+def test_a_rejection_needs_a_reason_that_the_operator_chose(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+    press(browser, fulfilment, Move.CLAIM)
+
+    asked = press(browser, fulfilment, Move.REJECT)
+    assert '<option value="" selected>Choose a reason</option>' in asked.content.decode()
+    assert "fulfilment_failed" in asked.content.decode()
+
+    answer = press(browser, fulfilment, Move.REJECT, confirmed="1", reason="")
+    assert "This field is required" in answer.content.decode()
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "processing"
 
 
 def test_a_selection_moves_together_and_ending_needs_a_confirmation(merchant: Merchant) -> None:

@@ -94,7 +94,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "catalogue.category": ("name", "Renamed"),
     "catalogue.product": ("name", "Renamed"),
     "catalogue.referencelink": ("reference", "renamed"),
-    "catalogue.shelf": ("price", "3.50"),
+    "catalogue.shelf": ("price", "8.50"),
     "operators.announcementroute": ("chat_id", "-1003"),
     "operators.platformsettings": ("repeat_minutes", "17"),
     "topups.topupproduct": ("name", "Renamed"),
@@ -186,7 +186,7 @@ def test_saving_an_unchanged_form_records_nothing(browser: Client, world: None) 
 
 
 def test_rows_of_a_product_are_recorded_with_it(browser: Client) -> None:
-    product = make_product(price="1.50")
+    product = make_product(price="2.00")
     shelf, watch = own_shelf(product), Watch()
     data = form_of(browser, url(product))
     (price,) = (name for name in data if name.endswith("-price"))
@@ -197,7 +197,7 @@ def test_rows_of_a_product_are_recorded_with_it(browser: Client) -> None:
     (entry,) = about(watch, "catalogue.product")
     variation = product.variations.get()
     assert entry.changes == {
-        f"shelf {shelf.pk}: price": ["1.5000", "2.50"],
+        f"shelf {shelf.pk}: price": ["2.0000", "2.50"],
         f"variation {variation.pk}": [None, str(variation)],
     }
 
@@ -319,6 +319,14 @@ def claim_on_the_page(browser: Client) -> None:
     browser.post(address, hidden(browser.get(url(row))))
 
 
+def deliver_on_the_page(browser: Client) -> None:
+    row = open_topup()
+    claimed = reverse("admin:topups_fulfilment_move", args=[row.pk, "claim"])
+    browser.post(claimed, hidden(browser.get(url(row))))
+    delivered = reverse("admin:topups_fulfilment_deliver_next", args=[row.pk])
+    browser.post(delivered, hidden(browser.get(url(row))))
+
+
 # Every action of a list or a page, what carries it out, and the record it leaves.
 ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "auth.user remove_second_factor": (remove_factor, "audit"),
@@ -343,6 +351,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
             "reject_unrefunded_selected",
         )
     },
+    "topups.fulfilment deliver_next": (deliver_on_the_page, "history"),
     "topups.fulfilment next": (claim_next_order, "history"),
     "topups.fulfilment move": (claim_on_the_page, "history"),
 }
