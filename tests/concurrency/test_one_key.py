@@ -9,7 +9,17 @@ import pytest
 from django.db import connection
 
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import execute, outcome, race, scalar, weakened_sql, with_own_http
+from tests.concurrency.racing import (
+    execute,
+    holding_locks,
+    in_background,
+    outcome,
+    race,
+    scalar,
+    wait_for_waiting,
+    weakened_sql,
+    with_own_http,
+)
 from tests.factories import Merchant, make_client, make_merchant, make_product
 from tests.live import live_server
 
@@ -74,6 +84,25 @@ def test_two_purchases_with_one_key_at_once_buy_one_of_them() -> None:
     told = Counter(map(outcome, answers))
     assert (told["bought"], told["idempotency_key_reused"]) == (1, 12)
     assert scalar("SELECT count(*) FROM orders_order") == 1
+    assert_books_balance()
+
+
+def test_a_request_that_waited_for_the_first_claim_of_its_key_reads_that_claim() -> None:
+    merchant = make_merchant()
+    product = make_product(codes=1)
+    claim = (
+        "INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt)"
+        " VALUES (%s, 'one', sha256('another body'), 1)"
+    )
+
+    with holding_locks(claim, merchant.client.pk) as first:
+        buy = partial(with_own_http(merchant).buy, "one", product_id=product.pk, quantity=1)
+        with in_background(buy) as second:
+            wait_for_waiting()
+            first.commit()
+
+    assert outcome(second.result()) == "idempotency_key_reused"
+    assert scalar("SELECT count(*) FROM orders_order") == 0
     assert_books_balance()
 
 

@@ -1,0 +1,93 @@
+"""The database functions that claim and release a key change one record, for one attempt."""
+
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import ApiClient
+from idempotency.models import IdempotencyRecord
+from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
+from tests.factories import make_client
+
+FINGERPRINT = b"the same body"
+WINDOW = 300  # seconds during which a key is in progress
+
+
+class Claim(NamedTuple):
+    outcome: str
+    record_id: int | None
+    attempt: int | None
+
+
+def claim(client: ApiClient, key: str) -> Claim:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT outcome, record_id, attempt FROM idempotency_claim(%s, %s, %s, %s)",
+            [client.pk, key, FINGERPRINT, WINDOW],
+        )
+        return Claim(*cursor.fetchone())
+
+
+def release(record: int, attempt: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT idempotency_release(%s, %s)", [record, attempt])
+        return bool(cursor.fetchone()[0])
+
+
+def left_behind(client: ApiClient, key: str, *, attempt: int = 7) -> IdempotencyRecord:
+    """A record whose attempt died before it bought, longer ago than the window."""
+    return IdempotencyRecord.objects.create(
+        client=client,
+        key=key,
+        fingerprint=FINGERPRINT,
+        attempt=attempt,
+        started_at=timezone.now() - timedelta(hours=1),
+    )
+
+
+@pytest.mark.django_db
+def test_a_takeover_changes_no_other_record_with_the_same_attempt() -> None:
+    client = make_client()
+    taken, *others = [left_behind(client, "one"), left_behind(client, "two")]
+    others.append(left_behind(make_client(), "one"))
+    before = [(each.attempt, each.started_at) for each in others]
+
+    assert claim(client, "one") == ("claimed", taken.pk, 8)
+
+    for each in others:
+        each.refresh_from_db()
+    assert [(each.attempt, each.started_at) for each in others] == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_takeovers_at_once_one_is_told_to_wait() -> None:
+    client = make_client()
+    record = left_behind(client, "one")
+
+    taking_over = (
+        "UPDATE idempotency_idempotencyrecord SET attempt = 8, started_at = now() WHERE id = %s"
+    )
+    takeover = partial(claim, client, "one")
+    with holding_locks(taking_over, record.pk) as first, in_background(takeover) as second:
+        wait_for_waiting()
+        first.commit()
+
+    assert second.result().outcome == "in_progress"
+    record.refresh_from_db()
+    assert record.attempt == 8
+
+
+@pytest.mark.django_db
+def test_a_release_deletes_its_own_record_and_only_for_its_attempt() -> None:
+    client = make_client()
+    refused, other = left_behind(client, "one"), left_behind(client, "two")
+
+    assert release(refused.pk, 6) is False
+    assert release(refused.pk, 7) is True
+
+    kept = IdempotencyRecord.objects.filter(pk__in=[refused.pk, other.pk])
+    assert list(kept) == [other]
