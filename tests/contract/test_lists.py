@@ -29,6 +29,18 @@ def _buy(shop: Shop, number: int) -> list[str]:
     return [data(shop.buy())["reference"] for _ in range(number)][::-1]
 
 
+def test_an_order_names_the_reference_of_its_own_product() -> None:
+    merchant = make_merchant()
+    named = [make_product(codes=1) for _ in range(2)]
+    for number, product in enumerate(named):
+        link(merchant.client.account, f"mine-{number}", own_shelf(product))
+
+    bought = [data(merchant.buy(product_id=each.pk, quantity=1))["reference"] for each in named]
+
+    orders = [data(merchant.get(f"/orders/{reference}")) for reference in bought]
+    assert [order["merchant_reference"] for order in orders] == ["mine-0", "mine-1"]
+
+
 @pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
 def test_product_pages_contain_every_product_once(total: int) -> None:
     merchant = make_merchant()

@@ -21,7 +21,9 @@ from tests.contract.test_fields import check_fields
 from tests.factories import (
     Merchant,
     buy_topup,
+    make_account,
     make_category,
+    make_client,
     make_field,
     make_merchant,
     make_operator,
@@ -245,6 +247,15 @@ def test_thirty_fields_of_255_characters_are_accepted() -> None:
     numbers = [make_field(product).number for _ in range(30)]
     fields = {str(number): "x" * 255 for number in numbers}
     assert topup(merchant, product, fields=fields).status_code == 201
+
+
+def test_a_client_without_a_wallet_is_told_so_before_the_stock_is_checked() -> None:
+    merchant = Merchant(make_client(make_account(wallet=False)))
+    sold_out = make_topup_product(available_stock=0)
+
+    answer = topup(merchant, sold_out)
+
+    assert refusal(answer) == (409, "order_refused", "client_without_wallet")
 
 
 def test_leading_zeroes_of_the_player_id_are_kept() -> None:

@@ -1,11 +1,11 @@
-"""The database functions that claim and release a key change one record, for one attempt."""
+"""The database functions of a key change one record, for one attempt."""
 
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import ApiClient
@@ -35,6 +35,17 @@ def claim(client: ApiClient, key: str) -> Claim:
 def release(record: int, attempt: int) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT idempotency_release(%s, %s)", [record, attempt])
+        return bool(cursor.fetchone()[0])
+
+
+def stamp(record: int, attempt: int, reference: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT idempotency_stamp(%s, %s, %s)", [record, attempt, reference])
+
+
+def store(record: int, attempt: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT idempotency_store_response(%s, %s, %s)", [record, attempt, b"new"])
         return bool(cursor.fetchone()[0])
 
 
@@ -91,3 +102,36 @@ def test_a_release_deletes_its_own_record_and_only_for_its_attempt() -> None:
 
     kept = IdempotencyRecord.objects.filter(pk__in=[refused.pk, other.pk])
     assert list(kept) == [other]
+
+
+@pytest.mark.django_db
+def test_an_order_is_written_on_its_own_record_once_and_stays() -> None:
+    client = make_client()
+    bought, other = left_behind(client, "one"), left_behind(client, "two")
+
+    with pytest.raises(DatabaseError, match="attempt_lost"):
+        stamp(bought.pk, 6, "0" * 26)
+    stamp(bought.pk, 7, "0" * 26)
+    with pytest.raises(DatabaseError, match="attempt_lost"):
+        stamp(bought.pk, 7, "1" * 26)
+    assert release(bought.pk, 7) is False
+
+    for record in (bought, other):
+        record.refresh_from_db()
+    assert (bought.order_reference, other.order_reference) == ("0" * 26, None)
+
+
+@pytest.mark.django_db
+def test_a_response_is_stored_in_its_own_record_and_only_by_its_attempt() -> None:
+    client = make_client()
+    bought, other = left_behind(client, "one"), left_behind(client, "two")
+
+    stamp(bought.pk, 7, "0" * 26)
+    assert store(bought.pk, 6) is False
+    bought.refresh_from_db()
+    assert bought.response is None
+    assert store(bought.pk, 7) is True
+
+    for record in (bought, other):
+        record.refresh_from_db()
+    assert (bytes(bought.response or b""), other.response) == (b"new", None)

@@ -20,12 +20,17 @@ from tests.factories import (
     make_account,
     make_client,
     make_merchant,
+    make_operator,
     make_product,
     make_topup_product,
     make_variation,
+    move_now,
 )
 from tests.merchants.people import browser_of, make_member
 from tests.merchants.test_order_pages import buy, date_back, viewer_of
+from topups.refunds import sweep_refunds
+from topups.transitions import Move
+from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +68,22 @@ def test_spend_is_summed_by_day_and_product() -> None:
     page = viewer_of(account).get(SPEND).content.decode()
     assert "43.99 USD" in page
     assert "Card / EU" in page
+
+
+def test_a_refund_is_no_less_spend_and_the_first_moment_counts() -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product(name="Gems", price="4.99"))
+    operator = make_operator()
+    for move in (Move.CLAIM, Move.REJECT):
+        move_now(reference=reference, move=move, operator=operator)
+    sweep_refunds()
+    account = account_of(merchant)
+    bought_at = LedgerEntry.objects.get(order_reference=reference, kind="purchase").created_at
+
+    for since in (bought_at, bought_at - timedelta(days=1)):
+        spent = spend_of_account(account, since=since)
+        assert [(each.orders, each.amount) for each in spent] == [(1, Decimal("4.9900"))]
+    assert spend_of_account(account, since=bought_at + timedelta(microseconds=1)) == []
 
 
 def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:

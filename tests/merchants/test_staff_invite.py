@@ -1,6 +1,7 @@
 """Staff invite an account's first owner in the back office."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.db import IntegrityError, transaction
 from django.test import Client
@@ -8,6 +9,7 @@ from django.urls import reverse
 
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Invitation, Membership, Role
+from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import make_account
 from tests.merchants.people import make_member
 from tests.neighbour import ours
@@ -62,11 +64,34 @@ def test_inviting_needs_the_permission() -> None:
 
 
 def test_the_database_keeps_staff_and_members_apart() -> None:
-    staff, member = make_staff(), make_member()
-    with pytest.raises(IntegrityError, match="staff are not members"), transaction.atomic():
-        Membership.objects.create(user=staff, account=member.account, role=Role.VIEWER)
+    member = make_member()
+    superuser = User.objects.create_user("root", is_superuser=True)  # and not is_staff
+    for person in (make_staff(), superuser):
+        with pytest.raises(IntegrityError, match="staff are not members"), transaction.atomic():
+            Membership.objects.create(user=person, account=member.account, role=Role.VIEWER)
+        with pytest.raises(IntegrityError, match="staff are not members"), transaction.atomic():
+            Membership.objects.filter(pk=member.pk).update(user=person)
     for right in ("is_staff", "is_superuser"):
         setattr(member.user, right, True)
         with pytest.raises(IntegrityError, match="members of an account"), transaction.atomic():
             member.user.save()
         setattr(member.user, right, False)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_somebody_who_becomes_staff_meanwhile_is_not_made_a_member() -> None:
+    account, person = make_account(), User.objects.create_user("anna")
+
+    def join() -> str:
+        try:
+            Membership.objects.create(user=person, account=account, role=Role.VIEWER)
+        except IntegrityError as refused:
+            return str(refused)
+        return "joined"
+
+    hired = "UPDATE auth_user SET is_staff = true WHERE id = %s"
+    with holding_locks(hired, person.pk) as hiring, in_background(join) as joining:
+        wait_for_waiting()
+        hiring.commit()
+
+    assert "staff are not members" in joining.result()
