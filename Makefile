@@ -9,9 +9,10 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system: images and their containers, upgrades, the benchmark. They take minutes.
-SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py $(wildcard tests/failover tests/soak) \
-	tests/upgrade
+# Tests of the whole system: images and their containers, upgrades, the benchmark, kills. They take
+# minutes.
+SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py tests/failover \
+	tests/proof/test_kill_at_every_call.py tests/soak tests/upgrade
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
@@ -42,7 +43,7 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
-proof: $(VENV)/dev.stamp ## run every interleaving [ARGS="takeover --limit 1000"]
+proof: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
 	@exec $(EXEC) --fast -- $(RUN) -m tests.proof $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run the last release and this code side by side for 60 seconds of load

@@ -1,8 +1,8 @@
-"""`make proof`: every schedule of every scenario, and of the controls.
+"""`make proof`: every schedule of every scenario and of the controls, and every kill.
 
 python -m tests.proof [NAME ...] [--limit SCHEDULES]
 
-A name is that of a scenario or of a control.
+A name is that of a scenario, of a control, or of an operation that is killed.
 """
 
 import argparse
@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import django
+from django.conf import settings
+
+from embedded.environment import SERVICE
 
 
 def main() -> int:
@@ -21,15 +24,19 @@ def main() -> int:
     os.environ.setdefault("LOG_LEVEL", "CRITICAL")
     django.setup()
     from tests.proof.controls import CONTROLS  # noqa: PLC0415  after the set-up
+    from tests.proof.operations import NAMES  # noqa: PLC0415
     from tests.proof.scenarios import SCENARIOS  # noqa: PLC0415
 
-    names = options.names or [*SCENARIOS, *CONTROLS]
+    names = options.names or [*SCENARIOS, *CONTROLS, *NAMES]
     failures: list[str] = []
+    settings.SERVICE_ROLE = SERVICE  # this process is the owner, as in tests/conftest.py
     with _test_database():
         for name in (name for name in names if name in SCENARIOS):
             failures += _search(name, options.limit)
         for name in (name for name in names if name in CONTROLS):
             failures += _search_without_guard(name)
+    if killed := [name for name in names if name in NAMES]:
+        failures += _kill(killed)
     _write("".join(f"{failure}\n" for failure in failures) or "No failures.\n")
     return 1 if failures else 0
 
@@ -64,6 +71,25 @@ def _search_without_guard(name: str) -> list[str]:
     return []
 
 
+def _kill(names: list[str]) -> list[str]:
+    from operators.reconcile import reconcile  # noqa: PLC0415
+    from tests.e2e.durable import durable_postgres  # noqa: PLC0415
+    from tests.proof.kills import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
+    from tests.proof.operations import operations  # noqa: PLC0415
+
+    failures: list[str] = []
+    with durable_postgres() as durable, running_zygote(durable) as zygote, operations() as found:
+        for name in names:
+            begin = time.monotonic()
+            counted = kill_everywhere(zygote, found[name])
+            took = time.monotonic() - begin
+            kills = ", ".join(f"{counted.kills[victim]} kills of {victim}" for victim in Victim)
+            _write(f"{name}: {counted.calls} calls, {kills}; {took:.0f} s\n")
+            failures += counted.failures
+        failures += [str(finding) for finding in reconcile(decrypt=True)["findings"]]
+    return failures
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
     parser.add_argument("names", nargs="*", help="what to run; everything if none is named")
@@ -73,14 +99,11 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _test_database() -> Iterator[None]:
-    from django.conf import settings  # noqa: PLC0415
     from django.db import connection  # noqa: PLC0415
 
-    from embedded.environment import SERVICE  # noqa: PLC0415
     from tests.flushing import keep_rows, quick_flush  # noqa: PLC0415
     from tests.shortcuts import shortcuts  # noqa: PLC0415
 
-    settings.SERVICE_ROLE = SERVICE  # this process is the owner, as in tests/conftest.py
     name = connection.settings_dict["NAME"]
     connection.creation.create_test_db(verbosity=0, autoclobber=True)
     try:
