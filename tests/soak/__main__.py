@@ -47,6 +47,7 @@ def _options() -> argparse.Namespace:
     add("--topups", type=int, default=100_000, help="top-up purchases")
     add("--minutes", type=float, default=float("inf"), help="stop buying after so many minutes")
     add("--pause", type=float, default=15.0, help="seconds between two faults, on average")
+    add("--longest", type=float, default=2.0, help="seconds that something stays dead, at most")
     add("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of all choices")
     add("--threads", type=int, default=8, help="merchants that send requests at the same time")
     add("--workers", type=int, default=2, help="web processes of each of the two hosts")

@@ -33,6 +33,7 @@ class Faults:
     ship_logs: Callable[[], None]
     seed: int
     pause: float  # seconds between two faults, on average
+    longest: float  # seconds that something stays dead; silence, clocks and a full disk take longer
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -62,7 +63,7 @@ class Faults:
                 if self._chance.random() < 0.8:
                     time.sleep(min(self._chance.expovariate(1 / self.pause), 4 * self.pause))
                 began = time.time()
-                self.kinds[kind](self._chance.uniform(0.3, 2.0))
+                self.kinds[kind](self._chance.uniform(0.15, 1.0) * self.longest)
                 yield Happened(kind, began, time.time())
 
     def heal(self) -> None:
@@ -127,21 +128,22 @@ class Faults:
     def _step_database_clock(self, seconds: float) -> None:
         """Ahead: keys are taken over while their purchase runs. Back: keys wait longer."""
         self.service.clock.set(self._chance.choice((-1, 1)) * self._chance.randint(1, 4) * WINDOW)
-        time.sleep(2 + seconds)
+        time.sleep(self.longest + seconds)
         self.service.clock.set(0)
 
     def _step_host_clock(self, seconds: float) -> None:
         """Up to a day ahead or back."""
         clock = self.service.host_clock
         clock.set(self._chance.choice((-1, 1)) * self._chance.randint(60, 86_400))
-        time.sleep(2 + seconds)
+        time.sleep(self.longest + seconds)
         clock.set(0)
 
     def _fill_log_disk(self, seconds: float) -> None:
         self.service.disk.fill()
-        time.sleep(1 + seconds)
+        time.sleep(0.5 * self.longest + seconds)
         self.service.disk.empty()
 
     def _slow_clients(self, seconds: float) -> None:
-        self.merchants.send_slowly(self._chance.randint(1, 3), 1 + 2 * seconds)
-        time.sleep(1 + 2 * seconds)
+        arriving = 0.5 * self.longest + 2 * seconds
+        self.merchants.send_slowly(self._chance.randint(1, 3), arriving)
+        time.sleep(arriving)

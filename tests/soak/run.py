@@ -166,7 +166,7 @@ def buy(
     )
     merchants = LoadGenerator(orders, watch)
     desks = [Desk(operator, options.seed + n) for n, operator in enumerate(shop.operators)]
-    faults = Faults(service, merchants, logs.read, options.seed, options.pause)
+    faults = Faults(service, merchants, logs.read, options.seed, options.pause, options.longest)
     for desk in desks:
         desk.start()
 

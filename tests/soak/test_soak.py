@@ -15,9 +15,9 @@ from embedded.environment import PROJECT
 def test_nothing_is_lost_in_a_short_run_with_every_fault(tmp_path: Path) -> None:
     """A process of its own: it mounts a disk for its logs, in a namespace of its own."""
     result = tmp_path / "result.json"
-    command = [sys.executable, "-m", "tests.soak", "--minutes=0", "--pause=0.2", "--workers=1"]
+    command = [sys.executable, "-m", "tests.soak", "--minutes=0", "--pause=0.2", "--longest=1"]
     ran = subprocess.run(
-        [*command, "--vouchers=20000", "--topups=2000", f"--result={result}"],
+        [*command, "--workers=1", "--vouchers=10000", "--topups=1000", f"--result={result}"],
         cwd=PROJECT,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"},
         capture_output=True,
