@@ -19,6 +19,7 @@ from config.database.key_ring import key_ring
 from embedded.environment import SERVICE
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
+from tests.database import create_test_database, remove_test_database
 from tests.deploy.engine import find_containers
 from tests.factories import Merchant, make_merchant
 from tests.failover.cluster import find_patroni
@@ -116,13 +117,19 @@ def _service_role() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(
-    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
-) -> None:
-    """The test database, with the encryption keys that the first process of a service registers,
-    and with a second merchant (tests/neighbour.py)."""
+    django_test_environment: None,
+    django_db_modify_db_settings: None,
+    django_db_blocker: pytest_django.DjangoDbBlocker,
+) -> Iterator[None]:
+    """The test database (tests/database.py), with the encryption keys that the first process of a
+    service registers, and with a second merchant (tests/neighbour.py)."""
     with django_db_blocker.unblock():
+        create_test_database()
         key_ring()
         settle_neighbour()
+    yield
+    with django_db_blocker.unblock():
+        remove_test_database()
 
 
 @pytest.fixture

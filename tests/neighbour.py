@@ -85,10 +85,9 @@ def _theirs(model: type[Model]) -> list[Any]:
 
 def settle_neighbour() -> None:
     """Writes the neighbour's rows into a new test database, and has each flush put them back."""
-    if not Account.objects.filter(name=NEIGHBOUR).exists():  # `--reuse-db` has them
-        with transaction.atomic():
-            make_neighbour()
-            keep_rows()
+    with transaction.atomic():
+        make_neighbour()
+        keep_rows()
 
 
 def make_neighbour() -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from tests.contract.rows import ENDPOINTS, TOP_UP_ENDPOINTS
-from tests.e2e.durable import django_uses
+from tests.database import django_uses
 from tests.factories import make_merchant
 
 pytestmark = pytest.mark.django_db(transaction=True)

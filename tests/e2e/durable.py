@@ -9,14 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from django.core.management import call_command
-from django.db import connection
-
-from config.database import key_ring
 from embedded.environment import DATABASE, FOR_MIGRATE_ONLY, FOR_TESTED_SERVICE, Addresses
 from embedded.locks import FileLock
 from embedded.postgres import create_database, create_service_role, running_postgres
 from embedded.processes import Process
+from tests.database import django_uses, load_schema
 
 
 class DurablePostgres:
@@ -83,36 +80,11 @@ def durable_postgres() -> Iterator[DurablePostgres]:
         server.start()
         try:
             server.prepare()
+            load_schema(server.url)
             with django_uses(server.url):
-                call_command("migrate", interactive=False, verbosity=0)
                 yield server
         finally:
             server.stop()
-
-
-@contextmanager
-def django_uses(url: str) -> Iterator[None]:
-    """Points Django's connections at this URL; all threads share the settings. Each database has
-    its own root secret, so the keys are checked again."""
-    at = urlsplit(url)
-    settings = connection.settings_dict
-    before, rings = dict(settings), dict(key_ring._rings)
-    connection.close()
-    key_ring._rings.clear()
-    settings.update(
-        HOST=at.hostname,
-        PORT=at.port,
-        USER=at.username,
-        PASSWORD=at.password,
-        NAME=at.path.removeprefix("/"),
-    )
-    try:
-        yield
-    finally:
-        connection.close()
-        settings.update(before)
-        key_ring._rings.clear()
-        key_ring._rings.update(rings)
 
 
 def _children(parent: int) -> list[int]:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 
 from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
-from tests.e2e.durable import django_uses
+from tests.database import django_uses
 from tests.failover.network import Host, Network, can_make_networks, private_network
 from tests.live import HOST
 from tests.proxies.running import make_certificate

@@ -6,7 +6,7 @@ apart from those that a file of `sql/` declares: Django makes one for each relat
 
 from django.db import connection
 
-from tests.mutants.database import connect
+from tests.database import connect
 from tests.mutants.mutant import Mutant
 
 APPS = "accounts audit catalogue config idempotency merchants operators orders topups wallets"

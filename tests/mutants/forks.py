@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection, connections
 
-from tests.mutants.database import connect
+from tests.database import connect
 
 COPY = "mutant"
 # A test without an answer for this long waits for a lock that nobody releases.

@@ -18,7 +18,8 @@ from embedded.locks import FileLock
 from embedded.postgres import running_postgres
 from embedded.processes import free_port
 from tests.commands import run
-from tests.e2e.durable import DurablePostgres, django_uses, durable_postgres
+from tests.database import django_uses
+from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
 from tests.live import as_service, live_server
 from tests.scaling.replica import base_backup, replica_of, wait_until_caught_up

@@ -17,7 +17,7 @@ from embedded.environment import PROJECT, SERVICE
 from operators.declarations import RIGHTS
 from operators.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
 from tests.concurrency.racing import execute, rows
-from tests.e2e.durable import django_uses
+from tests.database import django_uses
 from tests.factories import buy_topup, make_merchant, make_product
 from tests.live import owner_url
 

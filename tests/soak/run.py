@@ -24,7 +24,7 @@ from bench.machine import describe_machine
 from embedded.environment import PROJECT, SERVICE
 from embedded.processes import Process
 from orders.purchase_log import read_purchases
-from tests.e2e.durable import django_uses
+from tests.database import django_uses
 from tests.soak.desk import Desk
 from tests.soak.faults import Faults
 from tests.soak.logs import LogReader

@@ -17,7 +17,7 @@ import pytest
 from embedded.environment import PROJECT
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import rows, scalar
-from tests.e2e.durable import django_uses
+from tests.database import django_uses
 from tests.live import LiveServer, as_service
 from tests.tasks.running import running_broker, wait_until
 from tests.upgrade.buyers import Bought, Buyers
