@@ -4,23 +4,26 @@ Django truncates every table and then adds content types, permissions and groups
 fill a few tables with a few rows.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
-from django.core.management.commands import flush
-from django.db import OperationalError, connection
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.core.management.commands import flush as flush_command
+from django.db import connection
+from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
 
 from config.backoffice import StaffRole
+from tests.live import owner_url
 
 MAX_FLUSHES = 5
 # What migrate has put in, and no test changes.
 KEPT = ("django_content_type", "auth_permission", "auth_group", "auth_group_permissions")
 # Copies of the rows that every test starts with (tests/neighbour.py), one table for each, and what
-# `FLUSH` knows of the originals: how many there are, and the transaction that wrote them.
+# `flush` knows of the originals: how many there are, and the transaction that wrote them.
 KEEP_ROWS = """
 DO $$
 DECLARE
@@ -38,53 +41,41 @@ BEGIN
     END LOOP;
 END $$
 """
+# What `flush` runs, on a connection of its own that has triggers off. The database refuses to empty
+# a ledger or an order, as it should; only the superuser of the test servers may do it. Switching
+# triggers off makes a connection forget its plans, so the connection of the tests keeps them on.
 # A small table is emptied by DELETE, which touches one file where TRUNCATE makes several new ones.
-FLUSH = """
-DO $$
-DECLARE
-    table_name text;
-    known kept.content;
-    changed boolean;
-    large text[] := '{}';
-    refilled text[] := '{}';
+MAKE_FLUSH = """
+CREATE FUNCTION kept.empty(changed regclass) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    -- The database refuses to empty a ledger or an order, as it should. Only this block runs with
-    -- triggers off, and only as the superuser of the test servers.
-    SET LOCAL session_replication_role = replica;
+    IF pg_relation_size(changed) <= 65536 THEN
+        EXECUTE format('DELETE FROM %%s', changed);
+    ELSE
+        EXECUTE format('TRUNCATE %%s CASCADE', changed);
+    END IF;
+END $$;
+CREATE FUNCTION kept.flush() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     DELETE FROM auth_group_permissions WHERE group_id IN
         (SELECT id FROM auth_group WHERE NOT auth_group.name = ANY ('{%(roles)s}'));
     DELETE FROM auth_group WHERE NOT auth_group.name = ANY ('{%(roles)s}');
-    FOREACH table_name IN ARRAY '{%(tables)s}'::text[] LOOP
-        SELECT * INTO known FROM kept.content AS content WHERE content.name = table_name;
-        IF FOUND THEN
-            EXECUTE format('SELECT count(*) <> $1 OR bool_or(xmin <> $2) FROM %%I', table_name)
-               INTO changed USING known.number, known.written_by;
-        ELSE
-            EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', table_name) INTO changed;
-        END IF;
-        CONTINUE WHEN NOT changed;
-        refilled := refilled || table_name;
-        IF pg_relation_size(table_name::regclass) <= 65536 THEN
-            EXECUTE format('DELETE FROM %%I', table_name);
-        ELSE
-            large := large || format('%%I', table_name);
-        END IF;
-    END LOOP;
-    IF large <> '{}' THEN
-        EXECUTE 'TRUNCATE ' || array_to_string(large, ', ') || ' CASCADE';
-        -- Other tables may have lost their rows too.
-        SELECT array_agg(content.name) INTO refilled FROM kept.content;
-        FOREACH table_name IN ARRAY refilled LOOP
-            EXECUTE format('DELETE FROM %%I', table_name);
-        END LOOP;
-    END IF;
-    FOR table_name IN SELECT content.name FROM kept.content WHERE content.name = ANY (refilled) LOOP
-        EXECUTE format('INSERT INTO public.%%I SELECT * FROM kept.%%I', table_name, table_name);
-    END LOOP;
-    UPDATE kept.content SET written_by = pg_current_xact_id()::xid WHERE name = ANY (refilled);
-    SET LOCAL session_replication_role = origin;
+    %(steps)s
 END $$
 """
+EMPTY = """
+    IF EXISTS (SELECT FROM public.{name}) THEN
+        PERFORM kept.empty('public.{name}');
+    END IF;"""
+EMPTY_IF_CHANGED = """
+    IF (SELECT count(*) <> {number} OR bool_or(own.xmin <> content.written_by)
+          FROM public.{name} AS own, kept.content WHERE content.name = '{name}') THEN
+        PERFORM kept.empty('public.{name}');
+    END IF;"""
+REFILL = """
+    IF NOT EXISTS (SELECT FROM public.{name}) THEN
+        INSERT INTO public.{name} SELECT * FROM kept.{name};
+        UPDATE kept.content SET written_by = pg_current_xact_id()::xid WHERE name = '{name}';
+    END IF;"""
 EMPTY_TABLES = """
 DO $$
 DECLARE
@@ -102,14 +93,37 @@ END $$
 """
 
 
+_connections: dict[tuple[int, str], psycopg.Connection] = {}
+
+
 @contextmanager
 def quick_flush() -> Iterator[None]:
-    """Has Django's `flush`, which runs after each test that commits, use FLUSH."""
+    """Has Django's `flush`, and what it does after each test that commits, empty only what a test
+    filled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush, "sql_flush", _statements)
-        patch.setattr(flush, "emit_post_migrate_signal", lambda *arguments: None)
-        patch.setattr(type(connection.ops), "execute_sql_flush", _execute)
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: flush())
+        patch.setattr(flush_command.Command, "handle", lambda command, **options: flush())
         yield
+    while _connections:
+        _connections.popitem()[1].close()
+
+
+def flush() -> None:
+    """Empties the tables that were filled, and puts the kept rows back.
+
+    Servers that a module keeps running (a worker, a bot) lock tables in an order of their own.
+    PostgreSQL ends one side of a deadlock, and a test may have ended this connection. Then the
+    flush is repeated.
+    """
+    for more in range(MAX_FLUSHES - 1, -1, -1):
+        own = _own_connection()
+        try:
+            own.execute("SELECT kept.flush()")
+        except psycopg.OperationalError as error:
+            if not more or not (isinstance(error, DeadlockDetected) or own.closed):
+                raise
+        else:
+            return
 
 
 def empty_tables() -> None:
@@ -120,8 +134,18 @@ def empty_tables() -> None:
 
 def keep_rows() -> None:
     """Remembers the present rows of every table. Each flush puts them back."""
+    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    names = sorted(set(tables) - set(KEPT))
     with connection.cursor() as cursor:
-        cursor.execute(KEEP_ROWS % _names(connection))
+        cursor.execute(KEEP_ROWS % {"tables": ",".join(names)})
+        cursor.execute("SELECT name, number FROM kept.content")
+        kept = dict(cursor.fetchall())
+        steps = [EMPTY.format(name=name) for name in names if name not in kept]
+        # Emptying one table may empty others, so all are emptied before the first is filled.
+        for step in (EMPTY_IF_CHANGED, REFILL):
+            steps += [step.format(name=name, number=number) for name, number in kept.items()]
+        roles = ",".join(f'"{role.value}"' for role in StaffRole)
+        cursor.execute(MAKE_FLUSH % {"roles": roles, "steps": "".join(steps)})
 
 
 def kept_keys(table: str, column: str) -> list[Any]:
@@ -134,28 +158,14 @@ def kept_keys(table: str, column: str) -> list[Any]:
         return [key for (key,) in cursor]
 
 
-def _names(database: BaseDatabaseWrapper) -> dict[str, str]:
-    tables = database.introspection.django_table_names(only_existing=True, include_views=False)
-    return {
-        "tables": ",".join(sorted(set(tables) - set(KEPT))),
-        "roles": ",".join(f'"{role.value}"' for role in StaffRole),
-    }
-
-
-def _statements(style: object, database: BaseDatabaseWrapper, **options: object) -> list[str]:
-    return [FLUSH % _names(database)]
-
-
-def _execute(operations: object, statements: list[str]) -> None:
-    """Servers that a module keeps running (a worker, a bot) lock tables in an order of their own.
-    PostgreSQL ends one side of a deadlock, and the flush is repeated."""
-    for more in range(MAX_FLUSHES - 1, -1, -1):
-        try:
-            with connection.cursor() as cursor:
-                for statement in statements:
-                    cursor.execute(statement)
-        except OperationalError as error:
-            if not more or not isinstance(error.__cause__, DeadlockDetected):
-                raise
-        else:
-            return
+def _own_connection() -> psycopg.Connection:
+    """A connection to the database that Django uses. A fork makes its own."""
+    there = os.getpid(), owner_url()
+    if there not in _connections or _connections[there].closed:
+        _connections[there] = psycopg.connect(
+            owner_url(),
+            autocommit=True,
+            prepare_threshold=None,
+            options="-c session_replication_role=replica -c lock_timeout=20s",
+        )
+    return _connections[there]
