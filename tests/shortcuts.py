@@ -3,8 +3,9 @@
 A web process lists its static files once, when it starts. Every client of a test has its own
 middleware, which would list them again: 30 ms of processor time for a request of 1 ms.
 
-For each template that a page includes, Django's client would keep a copy of the context, hundreds
-for one page of the back office. Tests read `response.context` only of the page itself.
+For each template that a page includes, Django's client would send a signal and keep a copy of the
+context, hundreds for one page of the back office. Tests read `response.context` only of the page
+itself.
 
 Hashing a password takes a third of a second on purpose. Tests use the same hasher with fewer
 rounds. Web servers that a test starts hash with all of them.
@@ -17,8 +18,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.template import Context, Template
-from django.test import client
-from django.test.client import store_rendered_templates  # type: ignore[attr-defined]
+from django.test.signals import template_rendered
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 ROUNDS = 1000
@@ -29,22 +29,16 @@ def shortcuts() -> Iterator[None]:
     """Replaces what costs much: the list of static files, contexts of pages, hashed passwords."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", _listing_once())
-        patch.setattr(client, "store_rendered_templates", _keep_page)
+        patch.setattr(Template, "_render", _render)
         patch.setattr(PBKDF2PasswordHasher, "iterations", ROUNDS)
         yield
 
 
-def _keep_page(
-    store: dict[str, Any],
-    signal: Any,
-    sender: Any,
-    template: Template,
-    context: Context,
-    **rest: Any,
-) -> None:
-    """Keeps the template and the context of a page, and not of what it includes."""
+def _render(template: Template, context: Context) -> Any:
+    """Renders a template. Django's test client hears of it if it is a page."""
     if context.template is template:
-        store_rendered_templates(store, signal, sender, template, context, **rest)
+        template_rendered.send(sender=template, template=template, context=context)
+    return template.nodelist.render(context)
 
 
 def _listing_once() -> Any:
