@@ -1,15 +1,18 @@
 """The cost of a purchase and of a poll does not grow with the number of past orders."""
 
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
 import pytest
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from catalogue.codes import Code, seal_code
 from catalogue.models import Product
 from orders.codes import codes_mac
 from tests.concurrency.racing import execute, rows, scalar
+from tests.database import another_database
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -26,8 +29,6 @@ from tests.performance.plans import (
     sequential_scans,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
-
 SOLD, IN_STOCK = 100_000, 5_000
 LARGE = {
     "accounts_apikey",
@@ -42,9 +43,18 @@ FEW_PAGES = 160
 FOR_EACH_ORDER = 16
 
 
-@pytest.fixture
-def history() -> tuple[Merchant, Product]:
-    """A merchant with many past orders of one product, inserted without triggers."""
+@pytest.fixture(scope="module")
+def history(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[tuple[Merchant, Product]]:
+    """A merchant with many past orders of one product, in a database of their own: writing them
+    takes most of the time. The purchases of one test are there in the next."""
+    with django_db_blocker.unblock(), another_database("history"):
+        yield make_history()
+
+
+def make_history() -> tuple[Merchant, Product]:
+    """Inserts the past orders without triggers."""
     merchant, product = make_merchant(balance="10000"), make_product(price="0.10", codes=1)
     client, shelf = merchant.client, own_shelf(product)
     execute("BEGIN")
