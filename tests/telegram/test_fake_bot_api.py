@@ -14,6 +14,7 @@ from telegram import (
     Update,
 )
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter
+from telegram.request import HTTPXRequest
 
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, TOO_MANY
 from tests.telegram.fake_bot_api.objects import Press
@@ -28,9 +29,20 @@ def api() -> Iterator[BotApi]:
         yield api
 
 
+def make_bot(api: BotApi, token: str) -> Bot:
+    """A bot that reads no certificates, which takes longer than many calls: it uses plain HTTP."""
+    requests = (HTTPXRequest(httpx_kwargs={"verify": False}) for _ in range(2))
+    return Bot(
+        token,
+        base_url=f"{api.url}/bot",
+        request=next(requests),
+        get_updates_request=next(requests),
+    )
+
+
 def talk(api: BotApi, say: Callable[[Bot], Awaitable[Any]], *, token: str = "") -> Any:
     async def carry_out() -> Any:
-        async with Bot(token or api.token, base_url=f"{api.url}/bot") as bot:
+        async with make_bot(api, token or api.token) as bot:
             return await say(bot)
 
     return asyncio.run(carry_out())
@@ -169,7 +181,7 @@ def test_press_can_be_answered_once_and_in_time(api: BotApi) -> None:
 
 def test_new_poll_ends_the_older_one(api: BotApi) -> None:
     async def say(bot: Bot) -> None:
-        async with Bot(api.token, base_url=f"{api.url}/bot") as other:
+        async with make_bot(api, api.token) as other:
             older = asyncio.create_task(other.get_updates(timeout=30))
             while not api.polls:
                 await asyncio.sleep(0.01)
