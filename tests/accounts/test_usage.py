@@ -9,27 +9,10 @@ from django.utils import timezone
 from accounts import usage
 from accounts.models import ApiClient, ApiKey, ClientUse
 from tests.concurrency.racing import race
-from tests.factories import Merchant, make_client, make_key, make_merchant
-from tests.live import live_server
+from tests.factories import make_key, make_merchant
 from tests.neighbour import ours
-from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def test_a_web_server_writes_the_requests_it_answered() -> None:
-    with live_server({"USE_WRITTEN_EVERY_SECONDS": "1"}) as server:
-        merchant = Merchant(make_client(), http=server.http)
-        begun = timezone.now()
-        for _ in range(5):
-            assert merchant.get("/ping").status_code == 200
-        wait_until(
-            lambda: ClientUse.objects.filter(client=merchant.client, requests=5).exists(),
-            "five requests are counted",
-        )
-        key = ApiKey.objects.get(client=merchant.client)
-        assert key.last_used_at is not None
-        assert begun <= key.last_used_at <= timezone.now()
 
 
 def use(client: ApiClient, times: int = 1) -> None:
