@@ -258,6 +258,19 @@ def test_a_client_without_a_wallet_is_told_so_before_the_stock_is_checked() -> N
     assert refusal(answer) == (409, "order_refused", "client_without_wallet")
 
 
+def test_the_option_of_another_field_is_refused() -> None:
+    merchant, product = make_merchant(), make_topup_product()
+    server = make_field(product, "dropdown", options=["eu", "us"])
+    platform = make_field(product, "dropdown", options=["ios", "android"])
+
+    wrong = topup(merchant, product, fields={str(server.number): "ios", str(platform.number): "ios"})
+
+    assert refusal(wrong)[:2] == (422, "validation_failed")
+    assert set(error(wrong)["fields"]) == {f"fields.{server.number}"}
+    right = topup(merchant, product, fields={str(server.number): "eu", str(platform.number): "ios"})
+    assert right.status_code == 201
+
+
 def test_leading_zeroes_of_the_player_id_are_kept() -> None:
     merchant = make_merchant()
     reference = buy_topup(merchant, player_id="000")
