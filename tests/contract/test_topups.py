@@ -263,7 +263,9 @@ def test_the_option_of_another_field_is_refused() -> None:
     server = make_field(product, "dropdown", options=["eu", "us"])
     platform = make_field(product, "dropdown", options=["ios", "android"])
 
-    wrong = topup(merchant, product, fields={str(server.number): "ios", str(platform.number): "ios"})
+    wrong = topup(
+        merchant, product, fields={str(server.number): "ios", str(platform.number): "ios"}
+    )
 
     assert refusal(wrong)[:2] == (422, "validation_failed")
     assert set(error(wrong)["fields"]) == {f"fields.{server.number}"}

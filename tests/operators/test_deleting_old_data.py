@@ -219,6 +219,11 @@ def test_a_player_id_stays_while_a_refund_is_owed(merchant: Merchant) -> None:
         ours.update(player_id="deleted", fields=[])
     assert ours.get().status == FulfilmentStatus.FAILED
 
+    as_owner("UPDATE topups_fulfilment SET refunded_at = now() WHERE order_reference = %s",
+             [reference])  # fmt: skip
+    assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 1}
+    assert ours.get().player_id == "deleted"
+
 
 @pytest.mark.parametrize(("action", "days"), [("signed_in", 89), ("key_issued", 4000)])
 def test_the_database_keeps_young_entries_and_changes(action: str, days: int) -> None:
