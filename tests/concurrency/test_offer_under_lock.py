@@ -19,6 +19,7 @@ from tests.concurrency.racing import (
     with_own_http,
 )
 from tests.factories import (
+    buy_topup,
     link,
     make_category,
     make_merchant,
@@ -134,3 +135,11 @@ def change_during_the_wait(
     ended = outcome(answer)
     price = answer.json()["data"]["unit_price"] if ended == "bought" else None
     return ended, None if price is None else Decimal(str(price))
+
+
+def test_a_top_up_does_not_wait_for_another_product() -> None:
+    merchant = make_merchant()
+    product, other = (make_topup_product(available_stock=5) for _ in range(2))
+
+    with holding_locks("SELECT FROM topups_topupproduct WHERE id = %s FOR UPDATE", other.pk):
+        assert buy_topup(merchant, product)
