@@ -21,7 +21,7 @@ from tests.concurrency.racing import (
     with_own_http,
 )
 from tests.factories import Merchant, make_client, make_merchant, make_product
-from tests.live import live_server
+from tests.live import API, live_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
@@ -43,7 +43,7 @@ def test_concurrent_requests_over_the_network_buy_once() -> None:
     merchant = make_merchant(rate_limit_per_minute=100_000)
     product = make_product(codes=REQUESTS * 3)
 
-    with live_server(workers=3) as server:
+    with live_server(API, workers=3) as server:
         merchant.http = server.http
         for key in ("one", "two", "three"):
             answers = race(

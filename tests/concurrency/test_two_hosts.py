@@ -33,7 +33,7 @@ from tests.concurrency.racing import (
     weakened_sql,
 )
 from tests.factories import Merchant, add_codes, make_merchant, make_product, own_shelf
-from tests.live import LiveServer, database_url, live_server
+from tests.live import API, LiveServer, database_url, live_server
 from tests.quick_starts import QuickProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
@@ -52,7 +52,7 @@ def old() -> str:
 @contextmanager
 def host(*keys: str) -> Iterator[LiveServer]:
     """A host whose CODE_ENCRYPTION_KEYS are these."""
-    with live_server({"CODE_ENCRYPTION_KEYS": ",".join(keys)}, workers=1) as server:
+    with live_server({**API, "CODE_ENCRYPTION_KEYS": ",".join(keys)}, workers=1) as server:
         yield server
 
 

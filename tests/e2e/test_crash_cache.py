@@ -18,7 +18,7 @@ from embedded.processes import Process
 from embedded.valkey import running_valkey
 from tests.factories import Merchant, make_merchant, make_product
 from tests.listeners import silent_server
-from tests.live import HOST, LiveServer, live_server
+from tests.live import API, HOST, LiveServer, live_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +26,7 @@ LOST = '"event": "cache_lost"'
 
 
 def test_purchases_succeed_when_the_cache_is_killed() -> None:
-    with own_valkey() as (url, valkey), live_server({"REDIS_URL": url}, workers=1) as server:
+    with own_valkey() as (url, valkey), live_server({**API, "REDIS_URL": url}, workers=1) as server:
         merchant, product = make_buyer(server), make_product(price="1.00", codes=40).pk
         buy(merchant, product, times=10)
         assert LOST not in server.log
@@ -42,7 +42,7 @@ def test_purchases_succeed_when_the_cache_is_killed() -> None:
 def test_an_unresponsive_cache_delays_few_purchases() -> None:
     """A request that the cache delays opens a connection to it, so connections are counted."""
     with silent_server() as cache:
-        environment = {"REDIS_URL": f"redis://{HOST}:{cache.port}/0"}
+        environment = {**API, "REDIS_URL": f"redis://{HOST}:{cache.port}/0"}
         with live_server(environment, workers=1) as server:
             merchant, product = make_buyer(server), make_product(price="1.00", codes=80).pk
             began = time.monotonic()

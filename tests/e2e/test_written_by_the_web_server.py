@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.models import ApiKey, ClientUse, RequestRecord
 from accounts.request_records import WRITTEN_EVERY_SECONDS
 from tests.factories import Merchant, make_client
-from tests.live import LiveServer, live_server
+from tests.live import API, LiveServer, live_server
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(scope="module")
 def server(django_db_setup: None) -> Iterator[LiveServer]:
     """Two processes, which count and record for themselves."""
-    with live_server({"USE_WRITTEN_EVERY_SECONDS": "1"}) as server:
+    with live_server({**API, "USE_WRITTEN_EVERY_SECONDS": "1"}) as server:
         yield server
 
 
@@ -43,7 +43,7 @@ def test_it_writes_its_records(server: LiveServer) -> None:
 
 
 def test_records_can_be_switched_off() -> None:
-    with live_server({"REQUEST_RECORDS": "0"}, workers=1) as server:
+    with live_server({**API, "REQUEST_RECORDS": "0"}, workers=1) as server:
         merchant = Merchant(make_client(), http=server.http)
         merchant.get("/orders/UNKNOWN")
         time.sleep(1.5 * WRITTEN_EVERY_SECONDS)

@@ -21,7 +21,7 @@ from tests.commands import run
 from tests.database import django_uses
 from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
-from tests.live import as_service, live_server
+from tests.live import API, as_service, live_server
 from tests.scaling.replica import base_backup, replica_of, wait_until_caught_up
 from tests.tasks.running import wait_until
 
@@ -61,7 +61,7 @@ class Purchases:
 
     def happen(self, primary: DurablePostgres, *, then: Callable[[], None]) -> None:
         """Sells, marks the moment of the restore with `then`, and sells more."""
-        with live_server({"DATABASE_URL": as_service(primary.url)}) as server:
+        with live_server({**API, "DATABASE_URL": as_service(primary.url)}) as server:
             buyer = Merchant(self.merchant.client, http=server.http)
             buyer.key = self.merchant.key
             self.kept = [self._buy(buyer, "kept", self._codes(2))]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
-from tests.live import as_service, live_server
+from tests.live import API, as_service, live_server
 from tests.quick_starts import run_quickly
 from tests.scaling.replica import replica_of, wait_until_caught_up
 from tests.scaling.switch import switch
@@ -50,7 +50,7 @@ def test_a_web_server_on_a_replica_sells_nothing(primary: DurablePostgres, repli
     product = make_product(price="1.00", codes=1)
     wait_until_caught_up(primary.url, replica)
 
-    with live_server({"DATABASE_URL": as_service(replica)}) as server:
+    with live_server({**API, "DATABASE_URL": as_service(replica)}) as server:
         mistaken = Merchant(merchant.client, http=server.http)
         mistaken.key = merchant.key
         assert mistaken.get("/balance").json()["data"]["balance"] == 100
@@ -70,7 +70,7 @@ def test_a_web_server_follows_its_address_to_the_primary(
 
     with (
         switch(replica) as address,
-        live_server({"DATABASE_URL": as_service(address.url)}) as server,
+        live_server({**API, "DATABASE_URL": as_service(address.url)}) as server,
     ):
         buyer = Merchant(merchant.client, http=server.http)
         buyer.key = merchant.key
