@@ -81,7 +81,11 @@ class Scheduler:
 
     def __init__(self, size: int) -> None:
         self._changed = Condition()
-        self.connection = psycopg.connect(owner_url(), autocommit=True)
+        # Triggers are off: this connection only looks and puts rows back. Switching them off for
+        # a moment would make it forget its plans.
+        self.connection = psycopg.connect(
+            owner_url(), autocommit=True, options="-c session_replication_role=replica"
+        )
         self._participants = [Participant(number, self._changed) for number in range(size)]
         for number in range(size):
             self.connection.execute(f"CREATE SEQUENCE proof.steps_{number}".encode())
