@@ -168,7 +168,9 @@ def test_a_bad_query_of_a_list_shows_a_list(model: Any, browser: Client, short_l
 
 
 @MODELS
-def test_each_link_of_a_page_works(model: Any, browser: Client, shown: dict[Any, Pages]) -> None:
+def test_each_link_of_a_page_works(
+    model: Any, browser: Client, shown: dict[Any, Pages], short_lists: None
+) -> None:
     rows = shown[model].list.partition("<tbody")[2][:10_000]
 
     links = re.findall(r'<a href="([^"]+)" class="text-link"', shown[model].page + rows)
