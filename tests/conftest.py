@@ -4,7 +4,10 @@ import gc
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -62,26 +65,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"CI lacks what tests marked `{marker}` need")
         items[:] = [item for item in items if item not in without]
         config.hook.pytest_deselected(items=without)
-    items.sort(key=_rank)
+    places = {
+        file: place
+        for place, file in enumerate(_in_order(dict.fromkeys(item.path for item in items)))
+    }
+    items.sort(key=lambda item: places[item.path])
 
 
 # Folders whose files take longest. They start first, or one process would end with a long file
-# while the others have nothing left to do.
-LONGEST_FIRST = (
-    "failover",
-    "tasks",
-    "stress",
-    "e2e",
-    "telegram",
-    "scaling",
-    "operators",
-    "merchants",
-)
+# while the others have nothing left to do. Files that wait for servers and timers alternate with
+# files that compute, so that the cores are busy all the time.
+WAITING = ("failover", "tasks", "stress", "e2e", "telegram", "scaling")
+COMPUTING = ("performance", "proof", "operators", "merchants")
 
 
-def _rank(item: pytest.Item) -> int:
-    folder = item.path.parent.name
-    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+def _in_order(files: Iterable[Path]) -> Iterator[Path]:
+    folders: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        folders[file.parent.name].append(file)
+    waiting, computing = (
+        [file for name in names for file in folders.pop(name, ())] for names in (WAITING, COMPUTING)
+    )
+    for pair in zip_longest(waiting, computing):
+        yield from filter(None, pair)
+    for others in folders.values():
+        yield from others
 
 
 def pytest_collection_finish() -> None:
