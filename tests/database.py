@@ -54,6 +54,7 @@ def remove_test_database() -> None:
     connection.close()
     with connect("postgres", autocommit=True) as server:
         _drop(server, name)
+        server.execute(LOCK)  # nobody is copying it
         _drop(server, MIGRATED)
 
 
