@@ -31,9 +31,11 @@ def _buy(shop: Shop, number: int) -> list[str]:
 
 def test_an_order_names_the_reference_of_its_own_product() -> None:
     merchant = make_merchant()
+    account = merchant.client.account
+    assert account is not None
     named = [make_product(codes=1) for _ in range(2)]
     for number, product in enumerate(named):
-        link(merchant.client.account, f"mine-{number}", own_shelf(product))
+        link(account, f"mine-{number}", own_shelf(product))
 
     bought = [data(merchant.buy(product_id=each.pk, quantity=1))["reference"] for each in named]
 
