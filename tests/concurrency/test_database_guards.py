@@ -68,6 +68,7 @@ REFUSED = {
     "UPDATE wallets_wallet SET balance = -1": "changes only by",
     "UPDATE wallets_wallet SET chain = NULL": "changes only by",
     "INSERT INTO wallets_wallet (account_id, balance, chain) VALUES (-1, 0, '')": "changes only by",
+    "INSERT INTO wallets_wallet (account_id, balance) VALUES (-1, 5)": "changes only by",
     "UPDATE wallets_wallet SET account_id = %(poor)s WHERE account_id = %(account)s": "wallet",
     "INSERT INTO wallets_wallet (account_id, balance) SELECT id, 5 FROM accounts_account"
     " ON CONFLICT (account_id) DO UPDATE SET balance = 5": "changes only by",

@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from django.db import DatabaseError
 
+from config.database.functions import query
 from orders.models import Order
 from tests.factories import Merchant, make_category, make_field, make_merchant, make_topup_product
 from tests.neighbour import ours
@@ -26,6 +28,25 @@ def assert_refused(merchant: Merchant, answer: Any, status: int, **error: Any) -
     assert not ours(Order).exists()
     assert not ours(Fulfilment).exists()
     assert ours(Wallet).get().balance == 100
+
+
+def test_only_the_stock_of_the_bought_product_counts(merchant: Merchant) -> None:
+    counted, other = (make_topup_product(available_stock=2) for _ in range(2))
+    sold_out, _ = make_topup_product(available_stock=0), make_topup_product()
+
+    assert buy(merchant, counted).status_code == 201
+    assert buy(merchant, sold_out).json()["error"]["reason"] == "insufficient_stock"
+
+    for product in (counted, other, sold_out):
+        product.refresh_from_db()
+    stocks = [each.available_stock for each in (counted, other, sold_out)]
+    assert stocks == [1, 2, 0]
+
+
+def test_an_unknown_product_has_no_offer(merchant: Merchant) -> None:
+    """A product can be deleted after the purchase has read its fields."""
+    with pytest.raises(DatabaseError, match="product_unknown"):
+        query("topups_offer", merchant.client.account_id, 2**40)
 
 
 def test_the_answer_is_a_pending_order_with_every_field(merchant: Merchant) -> None:

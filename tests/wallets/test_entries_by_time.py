@@ -36,3 +36,11 @@ def test_the_entries_of_other_wallets_do_not_matter(mine: int) -> None:
     assert entries_since(wallet, EARLY) == ids[0]
     assert entries_since(wallet, LATE) == ids[-1] + 1
     assert entries_since(wallet, timezone.now() + timedelta(seconds=1)) == ids[-1] + 1
+
+
+def test_an_entry_at_the_moment_itself_counts() -> None:
+    wallet = make_account(balance="1.00").pk
+    entry = LedgerEntry.objects.get(wallet=wallet)
+
+    assert entries_since(wallet, entry.created_at) == entry.pk
+    assert entries_since(wallet, entry.created_at + timedelta(microseconds=1)) == entry.pk + 1
