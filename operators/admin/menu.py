@@ -133,6 +133,11 @@ def stylesheet(request: HttpRequest) -> str:
     return static("operators/admin.css")
 
 
+def script(request: HttpRequest) -> str:
+    """Our script for screen readers and keyboards."""
+    return static("operators/landmarks.js")
+
+
 def icon(request: HttpRequest) -> str:
     """The icon of the browser tab. Without one, browsers request a file that does not exist."""
     return static("operators/icon.svg")

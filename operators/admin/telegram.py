@@ -138,6 +138,7 @@ class TelegramLinkAdmin(RecordAdmin):
 class AnnouncementAdmin(RecordAdmin):
     """Shows announcements. The only action announces orders again."""
 
+    list_display_links = ("shown_state",)  # the first column links to the order
     list_display = (
         "order",
         "shown_state",
