@@ -17,14 +17,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.management import call_command
 from django.db import Error, connection
 
 from bench.machine import describe_machine
 from embedded.environment import PROJECT, SERVICE
 from embedded.processes import Process
 from orders.purchase_log import read_purchases
-from tests.database import django_uses
+from tests.database import django_uses, load_schema
 from tests.soak.desk import Desk
 from tests.soak.faults import Faults
 from tests.soak.logs import LogReader
@@ -96,14 +95,14 @@ class LoadGenerator:
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Runs the soak in an empty folder. Returns its result; `problems` is empty if all is well."""
     began = datetime.now(UTC)
+    settings.SERVICE_ROLE = SERVICE  # this process is the owner
     mark = f"CANARY{secrets.token_hex(5)}"
     megabytes = 64 + BYTES_PER_PURCHASE * (options.vouchers + options.topups) // 1_000_000
     with ExitStack() as stack:
         disk = stack.enter_context(log_disk(folder, megabytes=megabytes))
         service = Service(stack, folder, disk, workers=options.workers)
+        load_schema(service.postgres.url)
         stack.enter_context(django_uses(service.postgres.url))  # as the owner
-        settings.SERVICE_ROLE = SERVICE
-        call_command("migrate", interactive=False, verbosity=0)
         group = service.telegram.add_group("Operators")
         shop = open_shop(mark, vouchers=options.vouchers, topups=options.topups, chat_id=group.id)
         hidden = secrets_of(shop, service)
