@@ -1,8 +1,8 @@
 """Kills one process, or PostgreSQL, at each database call of an operation in turn.
 
 `Operation` says how to begin on fresh data, what the killed process does, and how the documented
-rules finish it. `kill_everywhere` runs the operation with a kill at call 1, 2, 3 … until it ends
-without being killed.
+rules finish it. `kill_everywhere` runs the operation once to count its calls, and then once for
+each kill: of the process or of PostgreSQL, before or after call 1, 2, 3 …
 """
 
 import itertools
