@@ -4,6 +4,7 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
@@ -28,7 +29,8 @@ from tests.operators.back_office import (
     without_frame,
 )
 
-FEW, MANY = 3, 51  # a page shows 50
+PAGE = 20  # rows of a long list; as shipped, a page shows 50
+FEW, MANY = 3, PAGE + 1
 ODD_TERMS = [
     "%_'; --\\",
     "a\x00b",
@@ -58,6 +60,15 @@ class Pages:
     page: str
 
 
+@contextmanager
+def pages_of(rows: int) -> Iterator[None]:
+    """Shorter pages of every list: rows take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for model in LISTED:
+            patch.setattr(admin.site._registry[model], "list_per_page", rows)
+        yield
+
+
 @pytest.fixture(scope="module")
 def shown(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[Any, Pages]]:
     """The pages of each model. They are rendered once, because rows take most of the time.
@@ -66,27 +77,33 @@ def shown(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
     that uses them asks for `db`: pytest-django runs tests without it after all other files.
     """
     with rows_for_a_module(django_db_blocker):
-        world = World()
-        world.grow(FEW)
-        costs = {}
-        for model in LISTED:
-            browser = signed_in()  # a session of a minute ago would be prolonged, with a query
-            browser.get(list_url(model))
-            _, costs[model] = _list_of(model, browser)
-        world.grow(MANY - FEW)
-        SECRETS[:] = _secrets(world)
-        pages = {}
-        for model in LISTED:
-            browser = signed_in()
-            answer, queries = _list_of(model, browser)
-            pages[model] = Pages(
-                queries_for_few=costs[model],
-                queries=queries,
-                rows=len(answer.context["cl"].result_list),
-                list=answer.content.decode(),
-                page=_page_of(model, browser),
-            )
+        with pages_of(PAGE):
+            pages = _render_all()
         yield pages
+
+
+def _render_all() -> dict[Any, Pages]:
+    world = World()
+    world.grow(FEW)
+    costs = {}
+    for model in LISTED:
+        browser = signed_in()  # a session of a minute ago would be prolonged, with a query
+        browser.get(list_url(model))
+        _, costs[model] = _list_of(model, browser)
+    world.grow(MANY - FEW)
+    SECRETS[:] = _secrets(world)
+    pages = {}
+    for model in LISTED:
+        browser = signed_in()
+        answer, queries = _list_of(model, browser)
+        pages[model] = Pages(
+            queries_for_few=costs[model],
+            queries=queries,
+            rows=len(answer.context["cl"].result_list),
+            list=answer.content.decode(),
+            page=_page_of(model, browser),
+        )
+    return pages
 
 
 SECRETS: list[str] = []
@@ -98,12 +115,10 @@ def browser(shown: dict[Any, Pages], db: None) -> Client:
 
 
 @pytest.fixture
-def short_lists(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_lists() -> Iterator[None]:
     """Lists of five rows without the frame around them, for tests that open very many lists: rows
     and the frame take most of the time. The frame is the same for every query of a list."""
-    for model in LISTED:
-        monkeypatch.setattr(admin.site._registry[model], "list_per_page", 5)
-    with without_frame("{% block content %}{% endblock %}"):
+    with pages_of(5), without_frame("{% block content %}{% endblock %}"):
         yield
 
 
@@ -137,7 +152,12 @@ def test_a_long_list_costs_no_more_queries_than_a_short_one(
     model: Any, shown: dict[Any, Pages], db: None
 ) -> None:
     assert shown[model].queries <= shown[model].queries_for_few
-    assert shown[model].rows == 50
+    assert shown[model].rows == PAGE
+
+
+@MODELS
+def test_a_list_shows_fifty_rows_on_a_page(model: Any) -> None:
+    assert admin.site._registry[model].list_per_page == 50
 
 
 @MODELS
