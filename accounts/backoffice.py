@@ -16,6 +16,7 @@ from config.backoffice import (
     Unit,
 )
 from config.database.sealing import Context
+from config.trails import keys
 
 
 def _cache_answers() -> list[tuple[int]]:
@@ -112,6 +113,11 @@ BACK_OFFICE = BackOffice(
     },
     gauges=GAUGES,
     components=COMPONENTS,
+    parts={
+        "accounts.account": lambda pk: {
+            "accounts.apiclient": keys(ApiClient.objects.filter(account=pk))
+        }
+    },
     menu=[
         MenuEntry(Section.MERCHANTS, "Accounts", Account, "storefront"),
         MenuEntry(Section.MERCHANTS, "API clients", ApiClient, "key"),

@@ -1,34 +1,47 @@
-"""The user of the current request, for code that gets no request: the receivers in people.py."""
+"""Who acts, and from where, for code that gets no request, such as the receivers in people.py."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from structlog.contextvars import bound_contextvars, get_contextvars
 
-_request: ContextVar[HttpRequest | None] = ContextVar("audit_request", default=None)
+
+@dataclass(frozen=True)
+class _Handled:
+    request: HttpRequest
+    address_of: Callable[[HttpRequest], str]
 
 
-class ActorMiddleware:
-    """Remembers the request while it is handled. It comes after the authentication middleware."""
+_handled: ContextVar[_Handled | None] = ContextVar("audit_handled", default=None)
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        token = _request.set(request)
-        try:
-            return self.get_response(request)
-        finally:
-            _request.reset(token)
+@contextmanager
+def handling(request: HttpRequest, *, address_of: Callable[[HttpRequest], str]) -> Iterator[None]:
+    """Within the block, audit entries name the address of the request, which `address_of` reads.
+
+    accounts/middleware.py enters it: only accounts knows which proxies to trust."""
+    token = _handled.set(_Handled(request, address_of))
+    try:
+        yield
+    finally:
+        _handled.reset(token)
 
 
 def current_actor() -> User | None:
     """The signed-in user of the current request; None outside a request."""
-    user = getattr(_request.get(), "user", None)
+    handled = _handled.get()
+    user = getattr(handled.request, "user", None) if handled else None
     return user if isinstance(user, User) else None
+
+
+def current_address() -> str | None:
+    """The network address that the current request came from; None outside a request."""
+    handled = _handled.get()
+    return (handled.address_of(handled.request) or None) if handled else None
 
 
 @contextmanager

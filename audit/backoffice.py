@@ -1,6 +1,7 @@
 """What `audit` declares for the back office (config/backoffice.py)."""
 
 from audit.models import AuditEntry
+from audit.trail import TRAIL
 from config.backoffice import BackOffice, Expiring, MenuEntry, Rights, Section
 
 BACK_OFFICE = BackOffice(
@@ -18,5 +19,6 @@ BACK_OFFICE = BackOffice(
     rights={
         "audit_auditentry": Rights.APPEND_AND_EXPIRE,
     },
-    menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy")],
+    menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy", page="audit_trail")],
+    trails=[TRAIL],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from config.database.columns import ACTOR_LENGTH, NOTE_LENGTH
@@ -15,6 +16,7 @@ REFERENCE_LENGTH = 64
 class AuditAction(models.TextChoices):
     """The actions that the audit trail records."""
 
+    NOTE_ADDED = "note_added", "Note added"
     CODE_REVEALED = "code_revealed", "Code revealed"
     KEY_ISSUED = "key_issued", "Key issued"
     KEY_ROTATED = "key_rotated", "Key rotated"
@@ -74,6 +76,8 @@ class AuditEntry(models.Model):
     never deleted, only deactivated. Without one, `actor_name` says who ran the command, such as
     `shell:anna`; both are empty for what the service did by itself.
 
+    `address` is the network address of the request in which it happened, if there was one.
+
     `changes` holds the old and the new value of each changed property:
     `{"enabled": [true, false]}`. It never holds a secret.
     """
@@ -97,13 +101,35 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=64)
     reference = models.CharField(max_length=REFERENCE_LENGTH, blank=True, db_default="")
     request_id = models.CharField(max_length=64, blank=True, db_default="")
+    address = models.GenericIPAddressField(null=True, blank=True)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
     changes = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"])]
+        # The page of the audit trail reads ranges of these (audit/trail.py).
+        indexes = [
+            models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"]),
+            models.Index(name="audit_entry_by_time", fields=["created_at", "id"]),
+            models.Index(name="audit_entry_by_action", fields=["action", "created_at", "id"]),
+            models.Index(name="audit_entry_by_actor", fields=["actor", "created_at", "id"]),
+            models.Index(
+                name="audit_entry_by_actor_name",
+                fields=["actor_name", "created_at", "id"],
+                condition=~Q(actor_name=""),
+            ),
+            models.Index(
+                name="audit_entry_by_reference",
+                fields=["reference", "created_at", "id"],
+                condition=~Q(reference=""),
+            ),
+            models.Index(
+                name="audit_entry_by_request",
+                fields=["request_id"],
+                condition=~Q(request_id=""),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.get_action_display()} {self.pk}"

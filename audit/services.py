@@ -1,14 +1,16 @@
 """Adds entries to the audit trail."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Model
 from structlog.contextvars import get_contextvars
 
+from audit.actor import current_actor, current_address
 from audit.models import REFERENCE_LENGTH, AuditAction, AuditEntry
 
+BATCH = 500  # entries in one statement
 Changes = Mapping[str, tuple[Any, Any]]  # the old and the new value by name
 
 
@@ -28,18 +30,43 @@ def record_action(
     `reference` is the name people use for the object, such as the reference of an order or the
     prefix of a key; a long one is cut. `changes` must hold no secret.
     """
-    context = get_contextvars()
-    return AuditEntry.objects.create(
-        actor=actor,
-        actor_name="" if actor else context.get("shell_actor", ""),
-        action=action,
-        object_type=on._meta.label_lower,
-        object_id="" if isinstance(on, type) else str(on.pk),
-        reference=reference[:REFERENCE_LENGTH],
-        note=note,
-        changes={name: list(pair) for name, pair in (changes or {}).items()},
-        request_id=context.get("request_id", ""),
+    about = {"reference": reference[:REFERENCE_LENGTH], "note": note}
+    return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
+
+
+def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
+    """Adds an entry for each of many rows that one action changed, such as an import.
+
+    It names whoever acts at present. Call it in the transaction of the changes.
+    """
+    actor = current_actor()
+    AuditEntry.objects.bulk_create(
+        [
+            AuditEntry(
+                **_columns(actor, AuditAction.CHANGED, row, changes),
+                reference=str(row)[:REFERENCE_LENGTH],
+            )
+            for row, changes in rows
+            if changes
+        ],
+        batch_size=BATCH,
     )
+
+
+def _columns(
+    actor: User | None, action: AuditAction, on: Model | type[Model], changes: Changes
+) -> dict[str, Any]:
+    context = get_contextvars()
+    return {
+        "actor": actor,
+        "actor_name": "" if actor else context.get("shell_actor", ""),
+        "action": action,
+        "object_type": on._meta.label_lower,
+        "object_id": "" if isinstance(on, type) else str(on.pk),
+        "changes": {name: list(pair) for name, pair in changes.items()},
+        "request_id": context.get("request_id", ""),
+        "address": current_address(),
+    }
 
 
 def find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:

@@ -2,6 +2,7 @@
 
 from catalogue.codes import open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from catalogue.trail import TRAIL, parts_of_account, parts_of_product
 from config.backoffice import (
     BackOffice,
     Check,
@@ -108,6 +109,11 @@ BACK_OFFICE = BackOffice(
             Category, Product, Variation, Shelf, ReferenceLink
         ),
         StaffRole.PLATFORM_MANAGER: ["catalogue.view_category"],
+    },
+    trails=[TRAIL],
+    parts={
+        "catalogue.product": parts_of_product,
+        "accounts.account": parts_of_account,
     },
     menu=[
         MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Model
 from rest_framework import serializers
 
+from audit.services import Changes, find_changes, record_changes
 from catalogue.models import (
     MAX_QUANTITY,
     PRICE_DIGITS,
@@ -152,25 +153,30 @@ def save_catalogue(
 
 
 def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
-    """Creates or updates rows by id, and moves the id sequence past the ids of the file."""
+    """Creates or updates rows by id, and moves the id sequence past the ids of the file.
+
+    The audit trail gets an entry for each updated row. Prices are in the price history.
+    """
     # Locked, so that no edit between reading and writing is lost.
     locked = model._default_manager.select_for_update(no_key=True).order_by("pk")
     present = locked.in_bulk([row["id"] for row in rows])
-    created, updated = [], []
+    created, updated, told = [], [], []
     for row in rows:
         values = {name: row[name] for name in fields if name in row}
         instance = present.get(row["id"])
         if instance is None:
             created.append(model(pk=row["id"], **values))
-        elif any(getattr(instance, name) != value for name, value in values.items()):
+        elif changes := find_changes({name: getattr(instance, name) for name in values}, values):
             for name, value in values.items():
                 setattr(instance, name, value)
             updated.append(instance)
+            told.append((instance, {k: v for k, v in changes.items() if k != "price"}))
     model._default_manager.bulk_create(created, batch_size=BATCH)
     if updated:
         model._default_manager.bulk_update(
             updated, [name.removesuffix("_id") for name in fields], batch_size=BATCH
         )
+    record_changes(told)
     _advance_ids(model)
     return Saved({row.pk for row in created}, {row.pk for row in updated}, len(rows))
 
@@ -263,14 +269,18 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
     wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
     wanted |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
+    told: list[tuple[Shelf, Changes]] = []
     shelves = Shelf.objects.filter(product__in=[row["id"] for row in products]).order_by("pk")
     for shelf in shelves.select_for_update(no_key=True):
         row = wanted.get((shelf.product_id, shelf.variation_id), {})
         price = row.get("price", shelf.price)
         step = row.get("quantity_step", shelf.quantity_step)
         if (price, step) != (shelf.price, shelf.quantity_step):
+            steps = {"quantity_step": shelf.quantity_step}
+            told.append((shelf, find_changes(steps, {"quantity_step": step})))
             shelf.price, shelf.quantity_step = price, step
             changed.append(shelf)
+    record_changes(told)
     if changed:
         Shelf.objects.bulk_update(changed, ["price", "quantity_step"], batch_size=BATCH)
     return changed

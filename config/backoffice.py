@@ -16,6 +16,7 @@ from django.utils.module_loading import module_has_submodule
 
 from config.database.sealing import Context
 from config.staff_roles import StaffRole as StaffRole  # noqa: PLC0414  others import it from here
+from config.trails import Objects, Trail
 
 
 class Section(StrEnum):
@@ -32,12 +33,16 @@ class Section(StrEnum):
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A link to the list of a model. `icon` is a name from Material Symbols."""
+    """A link to the list of a model. `icon` is a name from Material Symbols.
+
+    `page` names a URL that the link leads to instead. People who may view the model see the link.
+    """
 
     section: Section
     title: str
     model: type[Model]
     icon: str
+    page: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,9 @@ class BackOffice:
         set; other sequences are granted by `migrate` without being named.
     gauges: what the exporter of metrics reads from the database.
     components: the lines of the System page.
+    trails: the tables that the audit trail and the timelines read.
+    parts: the rows whose history belongs to the history of a row of another model, by that model's
+        label, such as the clients of an account.
     """
 
     checks: Sequence[Check] = ()
@@ -208,6 +216,8 @@ class BackOffice:
     rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()
+    trails: Sequence[Trail] = ()
+    parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
 
 
 def full_access(*models: type[Model]) -> list[str]:

@@ -90,7 +90,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.http.outside_api.AuthenticationMiddleware",
     "config.http.outside_api.OTPMiddleware",
-    "audit.actor.ActorMiddleware",
+    "accounts.middleware.ActorMiddleware",
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",

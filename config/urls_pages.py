@@ -10,6 +10,7 @@ from config.http.health import healthz, readyz
 from config.http.landing import landing
 from merchants.views.docs import ledger_key, verify_statement
 from operators.admin import passkeys, second_factor
+from operators.admin.audit_trail import export_trail, show_trail
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
 from operators.admin.system_page import show_system, show_system_now
@@ -34,6 +35,8 @@ urlpatterns = [
     ),
     path("admin/system/", admin.site.admin_view(show_system), name="system"),
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
+    path("admin/trail/", admin.site.admin_view(show_trail), name="audit_trail"),
+    path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
     path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),
     path(
         "admin/passkeys/<int:passkey>/remove/",

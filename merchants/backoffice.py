@@ -11,6 +11,7 @@ from config.backoffice import (
     StaffRole,
     Unit,
 )
+from config.trails import keys
 from merchants.models import Email, Invitation, Membership
 
 GAUGES = [
@@ -87,6 +88,12 @@ BACK_OFFICE = BackOffice(
             "merchants.view_email",
             "merchants.view_membership",
         ],
+    },
+    parts={
+        "accounts.account": lambda pk: {
+            "merchants.membership": keys(Membership.objects.filter(account=pk)),
+            "merchants.invitation": keys(Invitation.objects.filter(account=pk)),
+        }
     },
     menu=[
         MenuEntry(Section.MERCHANTS, "People", Membership, "groups_2"),

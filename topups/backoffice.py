@@ -16,6 +16,7 @@ from config.backoffice import (
     full_access,
 )
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.trail import TRAILS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
 CHECKS = [
@@ -217,6 +218,7 @@ BACK_OFFICE = BackOffice(
         StaffRole.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
         StaffRole.PLATFORM_MANAGER: ["topups.view_topupproduct"],
     },
+    trails=TRAILS,
     menu=[
         MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),
         MenuEntry(Section.TOP_UPS, "Top-up products", TopUpProduct, "diamond"),

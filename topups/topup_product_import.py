@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import Q
 from rest_framework import serializers
 
+from audit.services import record_changes
 from catalogue.catalogue_import import (
     FileRow,
     StrictBooleanField,
@@ -164,9 +165,13 @@ def _find_reused_ids(path: str, product_id: int, fields: Sequence[Values]) -> It
 
 def _set_stock(product_id: int, stock: int | None) -> bool:
     """Sets the stock; returns whether that changed it. One statement: purchases go on meanwhile."""
+    product = TopUpProduct.objects.get(pk=product_id)
     same = Q(available_stock=stock)
     changed = TopUpProduct.objects.filter(pk=product_id).exclude(same)
-    return bool(changed.update(available_stock=stock))
+    if not changed.update(available_stock=stock):
+        return False
+    record_changes([(product, {"available_stock": (product.available_stock, stock)})])
+    return True
 
 
 def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:

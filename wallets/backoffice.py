@@ -3,6 +3,7 @@
 from config.backoffice import BackOffice, Check, MenuEntry, Proof, Rights, Section, StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import is_signed
+from wallets.trail import TRAIL
 
 CHECKS = [
     Check(
@@ -130,6 +131,7 @@ BACK_OFFICE = BackOffice(
             "wallets.view_wallet",
         ],
     },
+    trails=[TRAIL],
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),

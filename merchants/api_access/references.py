@@ -17,6 +17,7 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from config.api.serializer_fields import MAX_ID
+from config.csv_cells import harmless
 from config.inputs import InputProblem, raise_problems
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
@@ -93,7 +94,7 @@ def export_references(account: Account) -> Generator[bytes]:
     writer = csv.writer(out)
 
     def line(values: Iterable[Any]) -> bytes:
-        writer.writerow([_harmless(value) for value in values])
+        writer.writerow([harmless(value) for value in values])
         text = out.getvalue()
         out.seek(0)
         out.truncate()
@@ -207,9 +208,3 @@ def _id(text: str | None) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
     return int(text) if 1 <= int(text) <= MAX_ID else None
-
-
-def _harmless(value: Any) -> str:
-    """The value as text that a spreadsheet does not take for a formula."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -8,12 +8,12 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
+from config.csv_cells import Echo, harmless
 from config.json_output import dumps, money_text
 from wallets.models import LedgerEntry
 from wallets.selectors import StatementLine, read_in_chunks
 
 COLUMNS = ["id", "time", "kind", "amount", "balance_after", "currency", "order_reference", "note"]
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run a cell that starts so
 LINES_AT_ONCE = 200
 
 
@@ -23,7 +23,7 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
     Staff write the notes, so a note that a spreadsheet could take for a formula starts with an
     apostrophe. Amounts may start with a minus sign, but they are plain numbers.
     """
-    writer = csv.writer(_Echo())
+    writer = csv.writer(Echo())
     yield _line(writer, COLUMNS)
     yield from _together(
         _line(
@@ -36,7 +36,7 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
                 money_text(entry.balance_after),
                 account.currency,
                 entry.order_reference or "",
-                _as_text(entry.merchant_note),
+                harmless(entry.merchant_note),
             ],
         )
         for entry in read_in_chunks(entries)
@@ -72,10 +72,6 @@ def _as_json(entry: StatementLine) -> dict[str, Any]:
     }
 
 
-def _as_text(note: str) -> str:
-    return f"'{note}" if note.startswith(FORMULA_STARTS) else note
-
-
 def _together(lines: Iterable[bytes], between: bytes = b"") -> Iterator[bytes]:
     """Joins 200 lines into one piece. Sending a line alone costs more than making it."""
     some: list[bytes] = []
@@ -95,10 +91,3 @@ def _line(writer: Any, cells: list[Any]) -> bytes:
 
 def _time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
-
-
-class _Echo:
-    """A file for csv.writer: `writerow` then returns the line itself."""
-
-    def write(self, line: str) -> str:
-        return line

@@ -2,18 +2,17 @@
 
 A web process has few threads, and a thread that streams a file serves nobody else until the reader
 has it all. A file of up to 4 MB is therefore built in memory and handed over whole: the server then
-sends it without a thread. Only larger files are streamed, one per account at a time, so the members
-of one account occupy at most one thread.
+sends it without a thread. Only larger files are streamed, one at a time to each account and to each
+member of staff, so the members of one account occupy at most one thread.
 """
 
 from collections.abc import Callable, Generator, Iterator
 
 import structlog
 from django.core.cache import cache
+from django.db.models import Model
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from structlog.contextvars import get_contextvars
-
-from accounts.models import Account
 
 logger = structlog.get_logger(__name__)
 
@@ -23,11 +22,12 @@ LONGEST_SECONDS = 600
 
 
 def send_file(
-    parts: Generator[bytes], *, account: Account, content_type: str, name: str
+    parts: Generator[bytes], *, to: Model, content_type: str, name: str
 ) -> HttpResponseBase | None:
     """A response that sends these parts as a file named `name`.
 
-    Returns None if the file is large and another large file of the account is being sent.
+    `to` is who receives it: an account or a user. Returns None if the file is large and another
+    large file is being sent to them.
     """
     headers = {
         "Content-Type": content_type,
@@ -42,7 +42,7 @@ def send_file(
             break
     else:
         return HttpResponse(b"".join(beginning), headers=headers)
-    release = _begin(account)
+    release = _begin(to)
     if release is None:
         return None
     return StreamingHttpResponse(_Rest(beginning, parts, release), headers=headers)
@@ -76,12 +76,12 @@ class _Rest:
         self._release()
 
 
-def _begin(account: Account) -> Callable[[], None] | None:
-    """Marks that the account is being sent a large file, and returns what removes the mark.
+def _begin(to: Model) -> Callable[[], None] | None:
+    """Marks that they are being sent a large file, and returns what removes the mark.
 
     Returns None if there is a mark already. If the cache is down, files are sent without marks.
     """
-    key = f"merchants:sending:{account.pk}"
+    key = f"sending:{to._meta.label_lower}:{to.pk}"
 
     def release() -> None:
         try:

@@ -77,7 +77,7 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
     """The catalogue with the account's references, as a CSV file."""
     answer = send_file(
         references.export_references(member.account),
-        account=member.account,
+        to=member.account,
         content_type="text/csv; charset=utf-8",
         name="references.csv",
     )

@@ -88,7 +88,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
     content_type, write = FORMATS[format]
     answer = send_file(
         write(filters.entries(member.account), account=member.account),
-        account=member.account,
+        to=member.account,
         content_type=content_type,
         name=f"statement.{format}",
     )
@@ -116,7 +116,7 @@ def proof(request: HttpRequest, member: Member) -> HttpResponseBase:
         return HttpResponseRedirect(f"{reverse('merchants:wallet')}?{request.GET.urlencode()}")
     answer = send_file(
         pieces,
-        account=member.account,
+        to=member.account,
         content_type="application/json",
         name="statement-proof.json",
     )

@@ -6,6 +6,7 @@ registered, so the secrets of second factors have none.
 
 from operators.admin import (
     accounts,
+    audit_trail,
     catalogue,
     codes,
     desk,
@@ -22,6 +23,7 @@ from operators.admin import (
 
 __all__ = [
     "accounts",
+    "audit_trail",
     "catalogue",
     "codes",
     "desk",

@@ -9,13 +9,14 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from accounts.form_fields import posted
-from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from config.api.serializer_fields import MAX_ID
 from config.database.sealing import CannotOpen
@@ -25,7 +26,6 @@ from operators.admin.base import (
     ConfirmForm,
     RecordAdmin,
     link_to,
-    link_to_list,
     page,
     staff_of,
     url_of,
@@ -112,7 +112,8 @@ class VoucherCodeAdmin(RevealingAdmin):
 
     @admin.display(description="revealed")
     def trail(self, code: VoucherCode) -> str:
-        return link_to_list(AuditEntry, "See who revealed it", q=f"code:{code.pk}")
+        address = reverse("audit_trail", query={"about": f"code:{code.pk}"})
+        return format_html('<a href="{}" class="text-link">See who revealed it</a>', address)
 
     @action(
         description="Reveal code",

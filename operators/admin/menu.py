@@ -67,7 +67,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         opens_system = section is Section.SYSTEM and may_open(staff_of(request))
         if shown or opens_system:
             links: list[dict[str, Any]] = [
-                {"title": entry.title, "icon": entry.icon, "link": _list_url(entry.model)}
+                {"title": entry.title, "icon": entry.icon, "link": _entry_url(entry)}
                 for entry in shown
             ]
             if opens_system:
@@ -141,6 +141,10 @@ def script(request: HttpRequest) -> str:
 def icon(request: HttpRequest) -> str:
     """The icon of the browser tab. Without one, browsers request a file that does not exist."""
     return static("operators/icon.svg")
+
+
+def _entry_url(entry: MenuEntry) -> str:
+    return reverse(entry.page) if entry.page else _list_url(entry.model)
 
 
 def _list_url(model: type[Model]) -> str:

@@ -1,4 +1,4 @@
-"""The service's own records: idempotency records and the audit trail."""
+"""Idempotency records."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
-    ChoicesDropdownFilter,
     DropdownFilter,
     RangeDateTimeFilter,
 )
 from unfold.decorators import display
 
-from audit.models import AuditEntry
 from idempotency.models import IdempotencyRecord
 from operators.admin.base import EMPTY, RecordAdmin, link_to_list
 from orders.models import Order
@@ -93,71 +90,3 @@ class IdempotencyRecordAdmin(RecordAdmin):
         if not record.order_reference:
             return EMPTY
         return link_to_list(Order, record.order_reference, q=record.order_reference)
-
-
-@admin.register(AuditEntry)
-class AuditEntryAdmin(RecordAdmin):
-    list_display = ("created_at", "who", "act", "object", "reference", "summary", "request_id")
-    list_filter = (
-        ("action", ChoicesDropdownFilter),
-        ("actor", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
-    )
-    list_select_related = ("actor",)
-    search_fields = ("reference",)
-    search_help_text = "Order reference, key prefix, code:12, request ID or user name"
-    fields = (
-        "id",
-        "created_at",
-        "who",
-        "act",
-        "object",
-        "reference",
-        "note",
-        "changed",
-        "request_id",
-    )
-
-    def search(
-        self, queryset: QuerySet[AuditEntry], term: str, request: HttpRequest
-    ) -> tuple[QuerySet[AuditEntry], bool]:
-        if not term:
-            return queryset, False
-        if term.startswith("code:"):
-            code = term.removeprefix("code:")
-            return queryset.filter(object_type="catalogue.vouchercode", object_id=code), False
-        named = Q(reference=term) | Q(request_id=term) | Q(actor__username__iexact=term)
-        named |= Q(actor_name=term)
-        return queryset.filter(named), False
-
-    @admin.display(description="who")
-    def who(self, entry: AuditEntry) -> str:
-        return entry.actor.get_username() if entry.actor else entry.actor_name or "the service"
-
-    @display(description="action", label=True)
-    def act(self, entry: AuditEntry) -> str:
-        return entry.get_action_display()
-
-    @admin.display(description="note")
-    def summary(self, entry: AuditEntry) -> str:
-        return entry.note or ", ".join(entry.changes)
-
-    @admin.display(description="changes")
-    def changed(self, entry: AuditEntry) -> str:
-        lines = [(name, _shown(old), _shown(new)) for name, (old, new) in entry.changes.items()]
-        return format_html_join("", "<div>{}: {} → {}</div>", lines) or EMPTY
-
-    @admin.display(description="object")
-    def object(self, entry: AuditEntry) -> str:
-        return f"{entry.object_type.rpartition('.')[2]} {entry.object_id}"
-
-
-def _shown(value: Any) -> str:
-    match value:
-        case None | "" | []:
-            return EMPTY
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(str(each) for each in value)
-    return str(value)

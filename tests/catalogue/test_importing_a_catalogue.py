@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from audit.models import AuditAction
 from catalogue.models import Category, Product, Shelf, Variation
+from config.command_line import shell_actor
+from tests.audited import recorded
 from tests.commands import refusal, run
 from tests.concurrency.racing import scalar
 from tests.factories import Merchant, make_merchant, make_product, make_variation, own_shelf
@@ -371,3 +374,22 @@ def test_a_large_catalogue_takes_few_queries(
 
     with django_assert_max_num_queries(40):
         assert run("import_catalogue", file)["products"]["created"] == 500
+
+
+def test_each_changed_row_has_an_audit_entry_with_old_and_new_values(file: Path) -> None:
+    gems = {"id": 5, "name": "Gems", "currency": "USD", "price": "1", "available_stock": 3}
+    run("import_catalogue", write(file, {**CATALOGUE, "topup_products": [gems]}))
+    now = changed(["products", 0, "name"], "Steam Ten")
+    now["products"][0]["variations"][0] |= {"active": False, "quantity_step": 3, "price": "9"}
+    now["topup_products"] = [{**gems, "available_stock": 8, "price": "2"}]
+    run("import_catalogue", write(file, now))
+
+    shelf = Shelf.objects.get(variation=100)
+    entries = recorded().filter(action=AuditAction.CHANGED)
+    assert {(one.object_type, one.object_id): one.changes for one in entries} == {
+        ("catalogue.product", "10"): {"name": ["Steam 10", "Steam Ten"]},
+        ("catalogue.variation", "100"): {"active": [True, False]},
+        ("catalogue.shelf", str(shelf.pk)): {"quantity_step": [2, 3]},
+        ("topups.topupproduct", "5"): {"available_stock": [3, 8]},
+    }
+    assert {one.actor_name for one in entries} == {shell_actor()}

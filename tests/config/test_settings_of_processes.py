@@ -64,7 +64,7 @@ def test_api_middleware_keeps_its_order() -> None:
         "django.middleware.csrf.CsrfViewMiddleware",
         "config.http.outside_api.AuthenticationMiddleware",
         "config.http.outside_api.OTPMiddleware",
-        "audit.actor.ActorMiddleware",
+        "accounts.middleware.ActorMiddleware",
         "operators.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
         "config.http.outside_api.MessageMiddleware",

@@ -107,7 +107,7 @@ def test_a_broken_download_is_logged(
     monkeypatch.setattr(downloads, "WHOLE_BYTES", 1)
     account = make_member().account
     with bound_contextvars(request_id="the request's"):
-        answer = downloads.send_file(parts(), account=account, content_type="text/csv", name="x")
+        answer = downloads.send_file(parts(), to=account, content_type="text/csv", name="x")
     assert isinstance(answer, StreamingHttpResponse)
     with pytest.raises(RuntimeError):
         b"".join(answer)

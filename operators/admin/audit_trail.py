@@ -1,0 +1,265 @@
+"""The audit trail: everything that somebody did, as one list, and as a file."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Generator
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.views.decorators.http import require_safe
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from audit.models import AuditEntry
+from audit.trail import TRAIL
+from config.csv_cells import Echo, harmless
+from config.trails import Line, Trail
+from merchants.views.downloads import send_file
+from merchants.views.periods import PeriodForm
+from operators.admin.base import EMPTY, ID_DIGITS, RecordAdmin, site_page, staff_of
+from operators.admin.trail_lines import (
+    NAMES,
+    kind_of,
+    may_view,
+    object_name,
+    rows,
+    shown,
+    shown_changes,
+    staff,
+    trails_for,
+)
+from operators.trails import (
+    Place,
+    Wanted,
+    find_person,
+    read_all,
+    read_trail,
+    with_parts,
+    without_repeats,
+)
+from orders.selectors import REFERENCE_PATTERN
+
+PER_PAGE = 50
+LONGEST_TEXT = 200
+COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
+OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
+
+
+class TrailFilter(PeriodForm):
+    """Filters the audit trail by person, object, kind and day (UTC)."""
+
+    who = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEXT,
+        label="Who",
+        widget=UnfoldAdminTextInputWidget(
+            {"list": "staff", "placeholder": "anna, shell:anna or client:7"}
+        ),
+    )
+    about = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEXT,
+        label="What it is about",
+        widget=UnfoldAdminTextInputWidget({"placeholder": "Reference, key prefix, account:12"}),
+    )
+    kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
+    field_order = ("who", "about", "kind", "since", "until")
+
+    def __init__(self, data: Any, *, trails: list[Trail]) -> None:
+        super().__init__(data)
+        for name in ("since", "until"):
+            self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
+        self.fields["kind"].choices = [  # type: ignore[attr-defined]
+            ("", "All"),
+            *((trail.title, trail.title) for trail in trails),
+            *(kind for trail in trails for kind in sorted(trail.kinds.items(), key=lambda k: k[1])),
+        ]
+
+    def wanted(self) -> Wanted:
+        """What to read. Call it only on a valid form."""
+        asked = self.cleaned_data
+        about = asked["about"].strip()
+        named = OBJECT.fullmatch(about)
+        label = _labels().get(named[1].lower()) if named else None
+        return Wanted(
+            person=find_person(asked["who"].strip()) if asked["who"].strip() else None,
+            objects=with_parts(label, named[2]) if named and label else {},
+            called="" if label else _reference(about),
+            kind=asked["kind"],
+            since=self.begins,
+            until=self.ends,
+        )
+
+
+def _labels() -> dict[str, str]:
+    """The labels of models by the words that people write for them, such as `client`."""
+    labels = {model._meta.model_name: model._meta.label_lower for model in admin.site._registry}
+    return {str(name): label for name, label in labels.items()} | {
+        name.replace(" ", ""): label for label, name in NAMES.items()
+    }
+
+
+def _reference(text: str) -> str:
+    """References of orders are found in lower case, too."""
+    return text.upper() if REFERENCE_PATTERN.fullmatch(text.upper()) else text
+
+
+@require_safe
+def show_trail(request: HttpRequest) -> HttpResponse:
+    """One page of the audit trail, newest first. The place of an older page is in the query."""
+    trails = _allowed(request)
+    filters = TrailFilter(request.GET, trails=trails)
+    found, older = [], ""
+    if filters.is_valid():
+        before = Place.parse(request.GET.get("before", ""))
+        found = read_trail(filters.wanted(), trails=trails, before=before, limit=PER_PAGE + 1)
+        if len(found) > PER_PAGE:
+            found = found[:PER_PAGE]
+            older = _query(request, before=str(found[-1].place))
+    return site_page(
+        request,
+        "admin/audit_trail.html",
+        title="Audit trail",
+        filters=filters,
+        rows=rows(request, without_repeats([one.line for one in found])),
+        older=older,
+        newest=_query(request) if request.GET.get("before") else "",
+        export=f"{reverse('audit_trail_file')}{_query(request)}",
+        filtered=any(request.GET.values()),
+        staff=staff() if may_view(request, User) else [],
+    )
+
+
+@require_safe
+def export_trail(request: HttpRequest) -> HttpResponseBase:
+    """All that the filter finds, as CSV, newest first. 400 if the filter is invalid; 429 while
+    another large file is being sent to the same person."""
+    trails = _allowed(request)
+    filters = TrailFilter(request.GET, trails=trails)
+    if not filters.is_valid():
+        return HttpResponse("The filter is not valid.", status=400, content_type="text/plain")
+    answer = send_file(
+        _write(filters.wanted(), trails),
+        to=staff_of(request),
+        content_type="text/csv; charset=utf-8",
+        name="audit-trail.csv",
+    )
+    if answer is None:
+        messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+        refused = show_trail(request)
+        refused.status_code = 429
+        return refused
+    return answer
+
+
+def _allowed(request: HttpRequest) -> list[Trail]:
+    """The tables that this person may read. Raises PermissionDenied."""
+    trails = trails_for(request)
+    if TRAIL not in trails:
+        raise PermissionDenied
+    return trails
+
+
+def _query(request: HttpRequest, **more: str) -> str:
+    kept = request.GET.copy()
+    kept.pop("before", None)
+    for name, value in more.items():
+        kept[name] = value
+    return f"?{kept.urlencode()}"
+
+
+def _write(wanted: Wanted, trails: list[Trail]) -> Generator[bytes]:
+    writer = csv.writer(Echo())
+    yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
+    for line in read_all(wanted, trails=trails):
+        yield _csv(writer, _cells(line)).encode()
+
+
+def _csv(writer: Any, cells: list[Any]) -> str:
+    text: str = writer.writerow([harmless(cell) for cell in cells])
+    return text
+
+
+def _cells(line: Line) -> list[Any]:
+    changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in shown_changes(line))
+    label, pk = line.on
+    named = f"{kind_of(label)} {pk}".rstrip()
+    time_ = line.at.isoformat().replace("+00:00", "Z")
+    return [
+        *(time_, line.what, line.who, line.where, named),
+        *(line.name, line.note, changes, line.request_id),
+    ]
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(RecordAdmin):
+    """The page of one entry, and the list of entries alone. The menu leads to `show_trail`."""
+
+    list_display = ("created_at", "who", "act", "object", "reference", "summary", "request_id")
+    list_filter = (
+        ("action", ChoicesDropdownFilter),
+        ("actor", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("actor",)
+    search_fields = ("reference",)
+    search_help_text = "Order reference, key prefix, code:12, request ID or user name"
+    fields = (
+        "id",
+        "created_at",
+        "who",
+        "address",
+        "act",
+        "object",
+        "reference",
+        "note",
+        "changed",
+        "request_id",
+    )
+
+    def search(
+        self, queryset: QuerySet[AuditEntry], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        if not term:
+            return queryset, False
+        if term.startswith("code:"):
+            code = term.removeprefix("code:")
+            return queryset.filter(object_type="catalogue.vouchercode", object_id=code), False
+        named = Q(reference=term) | Q(request_id=term) | Q(actor__username__iexact=term)
+        named |= Q(actor_name=term)
+        return queryset.filter(named), False
+
+    @admin.display(description="who")
+    def who(self, entry: AuditEntry) -> str:
+        return TRAIL.line(entry).who
+
+    @display(description="action", label=True)
+    def act(self, entry: AuditEntry) -> str:
+        return entry.get_action_display()
+
+    @admin.display(description="note")
+    def summary(self, entry: AuditEntry) -> str:
+        return entry.note or ", ".join(entry.changes)
+
+    @admin.display(description="changes")
+    def changed(self, entry: AuditEntry) -> str:
+        lines = [(name, shown(old), shown(new)) for name, (old, new) in entry.changes.items()]
+        return format_html_join("", "<div>{}: {} → {}</div>", lines) or EMPTY
+
+    @admin.display(description="object")
+    def object(self, entry: AuditEntry) -> str:
+        return object_name(TRAIL.line(entry))

@@ -1,0 +1,133 @@
+"""Shows the lines of the audit trail and of timelines, with links to what the reader may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+
+from config.trails import Line, Trail
+from operators.admin.base import EMPTY, amount
+from operators.trails import TRAILS
+
+# How people call what the code calls otherwise.
+NAMES = {
+    "accounts.apiclient": "client",
+    "auth.user": "person",
+    "catalogue.codehold": "hold",
+    "catalogue.vouchercode": "code",
+    "topups.fulfilment": "top-up",
+    "topups.topupproduct": "top-up product",
+    "wallets.ledgerentry": "ledger entry",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line as a page shows it. `on` is empty on the page of the object itself."""
+
+    at: datetime
+    what: str
+    colour: str
+    on: str
+    url: str
+    who: str
+    where: str
+    note: str
+    changes: list[tuple[str, str, str]]
+    request_id: str
+
+
+def rows(
+    request: HttpRequest, lines: Iterable[Line], *, own: tuple[str, str] | None = None
+) -> list[Row]:
+    """The lines for this reader; `own` is the label and key of the object whose page it is."""
+    return [
+        Row(
+            at=line.at,
+            what=line.what,
+            colour=line.colour or "info",
+            on="" if line.on == own else object_name(line),
+            url="" if line.on == own else url_for(request, *line.on),
+            who=line.who,
+            where=line.where,
+            note=line.note,
+            changes=shown_changes(line),
+            request_id=line.request_id,
+        )
+        for line in lines
+    ]
+
+
+def object_name(line: Line) -> str:
+    """What the line is about, such as `account Acme`."""
+    label, pk = line.on
+    return f"{kind_of(label)} {line.name or pk}".rstrip()
+
+
+def kind_of(label: str) -> str:
+    """The kind of an object in words. Entries outlive models, so a label may name none."""
+    if label in NAMES:
+        return NAMES[label]
+    try:
+        return str(apps.get_model(label)._meta.verbose_name)
+    except LookupError:
+        return label
+
+
+def shown_changes(line: Line) -> list[tuple[str, str, str]]:
+    """The changed properties, each with its old and its new value as text."""
+    return [(name, shown(old), shown(new)) for name, (old, new) in line.changes.items()]
+
+
+def shown(value: Any) -> str:
+    """A value of `changes` as text."""
+    match value:
+        case None | "" | []:
+            return EMPTY
+        case bool():
+            return "yes" if value else "no"
+        case Decimal():
+            return amount(value)
+        case list():
+            return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+def url_for(request: HttpRequest, label: str, pk: str) -> str:
+    """The address of the object's page; empty if it has none or the reader may not see it."""
+    model = _model(label)
+    if not pk or model is None or not may_view(request, model):
+        return ""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[pk])
+
+
+def may_view(request: HttpRequest, model: type[Model]) -> bool:
+    """Whether the reader may see the pages of this model."""
+    page = admin.site._registry.get(model)
+    return page is not None and page.has_view_permission(request)
+
+
+def trails_for(request: HttpRequest) -> list[Trail]:
+    """The tables whose lines the reader may see."""
+    return [trail for trail in TRAILS if may_view(request, trail.seen_with)]
+
+
+def _model(label: str) -> type[Model] | None:
+    found = [model for model in admin.site._registry if model._meta.label_lower == label]
+    return found[0] if found else None
+
+
+def staff() -> list[str]:
+    """The usernames of staff, for suggestions."""
+    named = User.objects.filter(is_staff=True).order_by("username")
+    return list(named.values_list("username", flat=True)[:500])

@@ -1,0 +1,106 @@
+"""Moves of fulfilments and price changes as lines of the audit trail (config/trails.py)."""
+
+from collections.abc import Sequence
+
+from django.db.models import Q
+
+from config.trails import Line, Objects, Person, Trail, who_and_where
+from topups.models import (
+    Channel,
+    Fulfilment,
+    FulfilmentEvent,
+    FulfilmentStatus,
+    PriceChange,
+    TopUpProduct,
+)
+
+# The condition of the partial indexes: the first event of an order comes from its purchase, which
+# the indexes must cost nothing.
+IS_MOVE = ~Q(channel=Channel.API)
+CHANNELS = {
+    Channel.API: "API",
+    Channel.ADMIN: "Back office",
+    Channel.COMMAND: "Server",
+    Channel.TELEGRAM: "Telegram",
+    Channel.SYSTEM: "",
+}
+COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
+
+
+def event_line(event: FulfilmentEvent) -> Line:
+    """What an event of a fulfilment says, read with `fulfilment`."""
+    who, where = who_and_where(event.actor)
+    return Line(
+        at=event.created_at,
+        what=f"Top-up: {event.move.replace('_', ' ')}",
+        on=("topups.fulfilment", str(event.fulfilment_id)),
+        name=event.fulfilment.order_reference,
+        who=who,
+        where=CHANNELS[Channel(event.channel)] or where,
+        note=event.note,
+        changes={}
+        if event.from_status in (None, event.to_status)
+        else {"state": (event.from_status, event.to_status)},
+        colour=COLOURS.get(FulfilmentStatus(event.to_status), ""),
+    )
+
+
+def _price_line(change: PriceChange) -> Line:
+    who, where = who_and_where(change.changed_by)
+    return Line(
+        at=change.changed_at,
+        what="Price changed",
+        on=("topups.topupproduct", str(change.product_id)),
+        name=str(change.product),
+        who=who,
+        where=where,
+        changes={"price": (change.before, change.after)},
+        is_price=True,
+    )
+
+
+def _about_fulfilments(objects: Objects) -> Sequence[Q]:
+    found = objects.get("topups.fulfilment", ())
+    return [Q(fulfilment__in=found)] if found else []
+
+
+def _of_order(reference: str) -> Sequence[Q]:
+    found = Fulfilment.objects.filter(order_reference=reference).values_list("pk", flat=True)
+    return [Q(fulfilment=pk) for pk in found]
+
+
+def _about_products(objects: Objects) -> Sequence[Q]:
+    found = objects.get("topups.topupproduct", ())
+    return [Q(product__in=found)] if found else []
+
+
+def _moved_by(person: Person) -> Sequence[Q]:
+    return [Q(actor=name) for name in person.names]
+
+
+def _changed_by(person: Person) -> Sequence[Q]:
+    return [Q(changed_by=name) for name in person.names]
+
+
+TRAILS = [
+    Trail(
+        title="Moves of top-ups",
+        model=FulfilmentEvent,
+        seen_with=Fulfilment,
+        rows=lambda: FulfilmentEvent.objects.filter(IS_MOVE).prefetch_related("fulfilment"),
+        line=event_line,
+        by=_moved_by,
+        about=_about_fulfilments,
+        called=_of_order,
+    ),
+    Trail(
+        title="Prices of top-up products",
+        model=PriceChange,
+        seen_with=TopUpProduct,
+        at="changed_at",
+        rows=lambda: PriceChange.objects.prefetch_related("product"),
+        line=_price_line,
+        by=_changed_by,
+        about=_about_products,
+    ),
+]
