@@ -37,6 +37,7 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
+from operators.admin.timeline import TimelinePage
 from orders.models import Order
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet
@@ -66,7 +67,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(KeptAdmin):
+class AccountAdmin(TimelinePage, KeptAdmin):
     added_action = AuditAction.ACCOUNT_CREATED
     changed_action = AuditAction.ACCOUNT_CHANGED
     form = AccountForm
@@ -180,7 +181,7 @@ class RotateForm(IssueForm):
 
 
 @admin.register(ApiClient)
-class ApiClientAdmin(KeptAdmin):
+class ApiClientAdmin(TimelinePage, KeptAdmin):
     added_action = AuditAction.CLIENT_CREATED
     changed_action = AuditAction.CLIENT_CHANGED
     form = ClientForm

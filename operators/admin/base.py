@@ -19,13 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.timezone import localtime
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import display
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -196,35 +193,6 @@ class KeptAdmin(BackOfficeAdmin):
         return False
 
 
-class PriceHistoryInline(TabularInline):
-    """Earlier prices, newest first. A trigger writes them (sql/price_history.sql)."""
-
-    verbose_name_plural = "price history"
-    fields = readonly_fields = ("changed_at", "was", "became", "changed_by")
-    ordering = ("-id",)
-    extra = max_num = 0
-    per_page = 20
-    can_delete = False
-    hide_title = True
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # everybody who sees the product or shelf
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @display(description="before")
-    def was(self, change: Any) -> str:
-        return amount(change.before)
-
-    @display(description="after")
-    def became(self, change: Any) -> str:
-        return amount(change.after)
-
-
 class ConfirmForm(forms.Form):
     """A confirmation with an optional note for the audit trail."""
 
@@ -234,13 +202,6 @@ class ConfirmForm(forms.Form):
         widget=UnfoldAdminTextInputWidget,
         help_text="Saved in the audit trail. Never write a code or a key here.",
     )
-
-
-def price_line(change: Any) -> str:
-    """One price change as text: time, price before and after, and who changed it."""
-    when = date_format(localtime(change.changed_at), "DATETIME_FORMAT")
-    by = f", {change.changed_by}" if change.changed_by else ""
-    return f"{when}: {amount(change.before)} → {amount(change.after)}{by}"
 
 
 def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html_join
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
@@ -17,7 +16,6 @@ from unfold.decorators import display
 from audit.models import AuditAction
 from catalogue.models import (
     Category,
-    PriceChange,
     Product,
     ReferenceLink,
     Shelf,
@@ -25,22 +23,19 @@ from catalogue.models import (
     VoucherCode,
 )
 from operators.admin.base import (
-    EMPTY,
     BackOfficeAdmin,
     KeptAdmin,
-    PriceHistoryInline,
     amount,
     link_to,
     link_to_list,
-    price_line,
     save_changed,
     url_of,
 )
 from operators.admin.form_fields import PriceField, PriceForm, QuantityStepField
+from operators.admin.timeline import TimelinePage
 from orders.models import Order
 
 LOW_STOCK = 10
-PRICES_SHOWN = 20
 
 
 @admin.register(Category)
@@ -109,7 +104,7 @@ class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Product)
-class ProductAdmin(BackOfficeAdmin):
+class ProductAdmin(TimelinePage, BackOfficeAdmin):
     inlines = (VariationInline, ShelfInline)
     list_display = ("name", "id", "category", "type", "price", "stock", "active")
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
@@ -141,9 +136,7 @@ class ProductAdmin(BackOfficeAdmin):
         return super().get_form(request, obj, change, **(form | kwargs))
 
     def get_fields(self, request: HttpRequest, obj: Product | None = None) -> tuple[str, ...]:
-        if obj:
-            return (*self.fields, "price_history")
-        may_price = request.user.has_perm("catalogue.change_shelf")
+        may_price = obj is None and request.user.has_perm("catalogue.change_shelf")
         return (*self.fields, "price") if may_price else self.fields
 
     def get_readonly_fields(
@@ -151,17 +144,7 @@ class ProductAdmin(BackOfficeAdmin):
     ) -> tuple[str, ...]:
         # The prices of past orders are in this currency.
         is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
-        return ("currency", "price_history") if is_sold else ("price_history",)
-
-    @admin.display(description="price history")
-    def price_history(self, product: Product) -> str:
-        changes = (
-            PriceChange.objects.filter(shelf__product=product)
-            .select_related("shelf__variation__product", "shelf__product")
-            .order_by("-id")[:PRICES_SHOWN]
-        )
-        lines = ((change.shelf, price_line(change)) for change in changes)
-        return format_html_join("", "<div>{}: {}</div>", lines) or EMPTY
+        return ("currency",) if is_sold else ()
 
     @admin.display(description="price", ordering="own_price")
     def price(self, product: Product) -> str:
@@ -254,16 +237,11 @@ class StockFilter(DropdownFilter):
         return queryset
 
 
-class ShelfPrices(PriceHistoryInline):
-    model = PriceChange
-
-
 @admin.register(Shelf)
-class ShelfAdmin(KeptAdmin):
+class ShelfAdmin(TimelinePage, KeptAdmin):
     """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
 
     form = ShelfForm
-    inlines = (ShelfPrices,)
     list_display = (
         "sold_as",
         "product_id",

@@ -14,19 +14,21 @@ from unfold.contrib.filters.admin import (
     RelatedDropdownFilter,
 )
 
-from operators.admin.desk_columns import DeskColumns, EventInline, WorkFilter
+from operators.admin.desk_columns import DeskColumns, WorkFilter
 from operators.admin.desk_moves import DeskMoves
 from operators.admin.desk_pages import DeskPages
+from operators.admin.order_timeline import order_timeline
+from operators.admin.timeline import Timeline, TimelinePage, timeline_of
+from orders.models import Order
 from topups.models import Fulfilment
 from topups.transitions import FULFIL, OPEN
 
 
 @admin.register(Fulfilment)
-class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
+class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     """Top-up orders, the oldest first."""
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
-    inlines = (EventInline,)
     list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
     list_filter = (
         WorkFilter,
@@ -60,6 +62,11 @@ class FulfilmentAdmin(DeskColumns, DeskMoves, DeskPages):
         whole = Q(order_reference=term) | Q(player_id=term)
         found = queryset.filter((Q(status__in=OPEN) & part) | whole) if term else queryset
         return found, False
+
+    def timeline(self, request: HttpRequest, obj: Fulfilment) -> Timeline:
+        rows = Order.objects.select_related("client__account", "fulfilment__product")
+        order = rows.filter(fulfilment=obj).first()
+        return order_timeline(request, order, on=obj) if order else timeline_of(request, obj)
 
     def get_urls(self) -> list[Any]:
         admin_view = self.admin_site.admin_view

@@ -1,4 +1,4 @@
-"""How the desk lists its orders: columns, the filter by state, and an order's history."""
+"""How the desk lists its orders: columns, and the filter by state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.decorators import display
 
 from operators.admin.base import EMPTY, amount, label, staff_of
 from operators.desk_summary import STATES, URGENCIES, age_in_words, urgency
 from operators.models import Announcement, AnnouncementState
-from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
 
 COLOURS = {
@@ -57,27 +56,6 @@ class WorkFilter(DropdownFilter):
             case None if request.GET.get(SEARCH_VAR):
                 return queryset
         return queryset.filter(status__in=OPEN)
-
-
-class EventInline(TabularInline):
-    """The history of an order."""
-
-    model = FulfilmentEvent
-    verbose_name_plural = "history"
-    fields = readonly_fields = ("created_at", "move", "to_status", "actor", "channel", "note")
-    ordering = ("id",)
-    extra = max_num = 0
-    can_delete = False
-    hide_title = True
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # everybody who sees the order sees its history
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class DeskColumns:

@@ -103,15 +103,16 @@ class DeskMoves(RecordAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         # Read before the page reads the order again: buttons may be older than the text, not newer.
-        found = self.get_object(request, object_id)
-        moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
-        context = {
-            **(extra_context or {}),
-            "moves": moves,
-            "deliver_next": _offered_in_one_click(request, found, moves),
-        }
+        context = {**(extra_context or {}), **self.moves_of(request, object_id)}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
+
+    def moves_of(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """The buttons that the present state of an order offers this person, for
+        admin/desk_moves.html."""
+        found = self.get_object(request, object_id)
+        moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
+        return {"moves": moves, "deliver_next": _offered_in_one_click(request, found, moves)}
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
         """Claims the oldest waiting order for the operator."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
@@ -21,17 +22,19 @@ from accounts.models import ApiClient
 from catalogue.models import VoucherCode
 from operators.admin.base import (
     EMPTY,
+    ID_DIGITS,
     MASK,
     amount,
     link_to,
-    link_to_list,
     url_of,
 )
 from operators.admin.booking import MOVE_MONEY, credit
 from operators.admin.codes import RevealingAdmin, reveal_page
+from operators.admin.order_timeline import order_timeline
+from operators.admin.timeline import Timeline, TimelinePage
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import LedgerEntry
+from topups.models import Fulfilment
 from wallets.selectors import left_to_pay_back
 
 MAX_CLIENTS_FOUND = 100
@@ -54,7 +57,9 @@ class KindFilter(DropdownFilter):
 
 
 @admin.register(Order)
-class OrderAdmin(RevealingAdmin):
+class OrderAdmin(TimelinePage, RevealingAdmin):
+    """An order of either kind: what was bought, all that happened since, and what to do next."""
+
     list_display = (
         "reference",
         "created_at",
@@ -82,10 +87,24 @@ class OrderAdmin(RevealingAdmin):
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
             "Purchase",
-            {"fields": ("sold", "quantity", "units", "price", "total", "delivery", "money")},
+            {"fields": ("sold", "quantity", "units", "price", "total", "delivery")},
         ),
     )
     actions_detail = ("reveal", "credit")
+    change_form_outer_before_template = "admin/desk_moves.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        desk = admin.site._registry[Fulfilment]
+        of_order = Fulfilment.objects.filter(order=int(object_id) if _is_id(object_id) else 0)
+        key = of_order.values_list("pk", flat=True).first()
+        moves = desk.moves_of(request, str(key)) if key else {}  # type: ignore[attr-defined]
+        context = {**(extra_context or {}), **moves}
+        return super().change_view(request, object_id, form_url, context)
+
+    def timeline(self, request: HttpRequest, obj: Order) -> Timeline:
+        return order_timeline(request, obj, on=obj)
 
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
@@ -127,14 +146,10 @@ class OrderAdmin(RevealingAdmin):
     @admin.display(description="delivery")
     def delivery(self, order: Order) -> str:
         if order.fulfilment is not None:
-            status = order.fulfilment.get_status_display()
-            return f"Top-up for player {order.fulfilment.player_id}: {status}"
+            lines = ((line,) for line in _of_topup(order.fulfilment))
+            return format_html_join("", "<div>{}</div>", lines)
         rows = [(link_to(code, f"Code {code.pk}"), MASK) for code in _codes_of(order)]
         return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
-
-    @admin.display(description="money")
-    def money(self, order: Order) -> str:
-        return format_html("{}", link_to_list(LedgerEntry, "Ledger entries", q=order.reference))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves out `reveal` for a top-up, which has no codes, and `credit` for an order that was
@@ -176,6 +191,25 @@ class OrderAdmin(RevealingAdmin):
             messages.warning(request, "This order has no codes.")
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, shown_on=order)
+
+
+def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
+    """What is to be delivered, what was typed for it, and how far the work is."""
+    yield f"Top-up for player {fulfilment.player_id}: {fulfilment.get_status_display()}"
+    for given in fulfilment.fields:
+        yield f"{given['label']}: {given.get('value_label') or given['value']}"
+    if fulfilment.claimed_by:
+        yield f"Claimed by {fulfilment.claimed_by}"
+    if fulfilment.failure_reason:
+        yield f"The merchant reads {fulfilment.failure_reason}."
+    if fulfilment.refunded:
+        yield "The price was paid back."
+    elif fulfilment.refund_due_at:
+        yield "A refund is due."
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS
 
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:

@@ -14,15 +14,15 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from config.inputs import is_blank
-from operators.admin.base import KeptAdmin, PriceHistoryInline, amount, save_changed
+from operators.admin.base import KeptAdmin, amount, save_changed
 from operators.admin.form_fields import PriceForm
+from operators.admin.timeline import TimelinePage
 from topups.models import (
     FIELD_LABEL_LENGTH,
     MAX_FIELD_VALUE_LENGTH,
     MAX_FIELDS,
     MAX_STOCK,
     FieldType,
-    PriceChange,
     TopUpField,
     TopUpFieldOption,
     TopUpProduct,
@@ -112,10 +112,6 @@ class FieldInline(TabularInline):
     hide_title = True
 
 
-class TopUpPriceHistory(PriceHistoryInline):
-    model = PriceChange
-
-
 class TopUpProductForm(PriceForm):
     stock = forms.IntegerField(
         required=False,
@@ -152,9 +148,9 @@ class TopUpProductForm(PriceForm):
 
 
 @admin.register(TopUpProduct)
-class TopUpProductAdmin(KeptAdmin):
+class TopUpProductAdmin(TimelinePage, KeptAdmin):
     form = TopUpProductForm
-    inlines = (FieldInline, TopUpPriceHistory)
+    inlines = (FieldInline,)
     list_display = ("name", "id", "category", "price_shown", "stock_shown", "active", "published")
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)

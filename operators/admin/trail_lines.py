@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -48,16 +48,16 @@ class Row:
 
 
 def rows(
-    request: HttpRequest, lines: Iterable[Line], *, own: tuple[str, str] | None = None
+    request: HttpRequest, lines: Iterable[Line], *, own: Collection[tuple[str, str]] = ()
 ) -> list[Row]:
-    """The lines for this reader; `own` is the label and key of the object whose page it is."""
+    """The lines for this reader; `own` are the labels and keys of what the page is about."""
     return [
         Row(
             at=line.at,
             what=line.what,
             colour=line.colour or "info",
-            on="" if line.on == own else object_name(line),
-            url="" if line.on == own else url_for(request, *line.on),
+            on="" if line.on in own else object_name(line),
+            url="" if line.on in own else url_for(request, *line.on),
             who=line.who,
             where=line.where,
             note=line.note,
@@ -85,8 +85,10 @@ def kind_of(label: str) -> str:
 
 
 def shown_changes(line: Line) -> list[tuple[str, str, str]]:
-    """The changed properties, each with its old and its new value as text."""
-    return [(name, shown(old), shown(new)) for name, (old, new) in line.changes.items()]
+    """The changed properties, each with its old and its new value as text. A property that was and
+    stays empty is left out."""
+    texts = [(name, shown(old), shown(new)) for name, (old, new) in line.changes.items()]
+    return [(name, old, new) for name, old, new in texts if old != new]
 
 
 def shown(value: Any) -> str:

@@ -1,0 +1,136 @@
+"""The timeline of an object on its page: what changed, by whom, and from where; and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from audit.models import AuditAction, AuditEntry
+from audit.services import record_action
+from audit.trail import TRAIL
+from config.database.columns import NOTE_LENGTH
+from operators.admin.base import ID_DIGITS, staff_of, url_of
+from operators.admin.trail_lines import Row, may_view, rows, trails_for
+from operators.trails import Wanted, read_trail, with_parts, without_repeats
+
+SHOWN = 30  # the newest lines of an object that is no order
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What admin/timeline.html shows.
+
+    order: how the lines are ordered, in words.
+    links: what the object belongs to, as far as the reader may see it: kind, name and address.
+    more: the address of all lines in the audit trail; empty if there are no more, or if the reader
+        may not open it.
+    note_url: where the form for a note is sent.
+    """
+
+    rows: list[Row]
+    order: str
+    note_form: forms.Form
+    note_url: str
+    more: str = ""
+    links: Sequence[tuple[str, str, str]] = ()
+
+
+class NoteForm(forms.Form):
+    """A note of staff about an object. Merchants never see it."""
+
+    note = forms.CharField(
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Only staff read it, and it cannot be changed. Never write a code or a key here.",
+    )
+
+
+class TimelinePage(ModelAdmin):
+    """Shows the timeline below the page of an object."""
+
+    change_form_outer_after_template = "admin/timeline.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        obj = self.get_object(request, unquote(object_id))
+        context = {"show_history": False, **(extra_context or {})}  # Django's own would be empty
+        if obj is not None and self.has_view_permission(request, obj):
+            context["timeline"] = self.timeline(request, obj)
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def timeline(self, request: HttpRequest, obj: Any) -> Timeline:
+        """The timeline of `obj`, for whoever may see its page."""
+        return timeline_of(request, obj)
+
+
+def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
+    """The newest lines about an object and its parts, for somebody who may see its page.
+
+    They see its entries in the audit trail, and the lines of other tables that they may read.
+    """
+    own = (obj._meta.label_lower, str(obj.pk))
+    trails = [TRAIL, *(trail for trail in trails_for(request) if trail is not TRAIL)]
+    found = read_trail(Wanted(objects=with_parts(*own)), trails=trails, limit=SHOWN + 1)
+    about = f"{obj._meta.model_name}:{obj.pk}"
+    there_is_more = len(found) > SHOWN and may_view(request, AuditEntry)
+    return Timeline(
+        rows=rows(request, without_repeats([one.line for one in found[:SHOWN]]), own=[own]),
+        order="Newest first.",
+        note_form=NoteForm(),
+        note_url=note_url(obj),
+        more=reverse("audit_trail", query={"about": about}) if there_is_more else "",
+    )
+
+
+def note_url(obj: Model) -> str:
+    """Where a note about the object is sent."""
+    return reverse("note", args=[obj._meta.label_lower, obj.pk])
+
+
+@require_POST
+def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
+    """Adds a note to the timeline of an object that the reader may see, and returns to its page."""
+    page = next(
+        (
+            page
+            for model, page in admin.site._registry.items()
+            if model._meta.label_lower == label and isinstance(page, TimelinePage)
+        ),
+        None,
+    )
+    if page is None or not (pk.isascii() and pk.isdecimal() and len(pk) <= ID_DIGITS):
+        raise Http404
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+    obj = page.get_object(request, pk)
+    if obj is None:
+        raise Http404
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        with transaction.atomic():
+            record_action(
+                actor=staff_of(request),
+                action=AuditAction.NOTE_ADDED,
+                on=obj,
+                reference=str(obj),
+                note=form.cleaned_data["note"],
+            )
+        messages.success(request, "Note added.")
+    else:
+        messages.error(request, " ".join(map(str, form.errors["note"])))
+    return HttpResponseRedirect(url_of(obj))

@@ -1,0 +1,157 @@
+"""Everything that happened to one order, as one list: the oldest first.
+
+Each table is read by an index, and an order has few rows in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from django.db.models import Model
+
+from accounts.models import RequestRecord
+from accounts.request_records import find_records
+from audit.trail import TRAIL as ACTIONS
+from catalogue.models import VoucherCode
+from config.trails import Line
+from idempotency.models import IdempotencyRecord
+from operators.models import Announcement
+from operators.trails import Wanted, read_trail
+from orders.models import Order
+from topups.models import FulfilmentEvent
+from topups.trail import event_line
+from wallets.models import EntryKind, LedgerEntry
+from wallets.trail import entry_line
+
+MOST_ENTRIES = 200
+MOST_REQUESTS = 20
+SHOWN = "••••••••"
+# A record is made just before its purchase, unless a retry took the key over.
+BEFORE_PURCHASE = timedelta(minutes=1)
+
+Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
+
+
+def order_lines(order: Order, *, sees: Sees) -> list[Line]:
+    """The lines of the order's timeline that the reader may see. `order` is read with its client
+    and what was sold."""
+    money = list(_money(order)) if sees(LedgerEntry) else []
+    later = [
+        *money[1:],
+        *_moves(order),
+        *_announcements(order),
+        *_entries(order),
+        *(_requests(order) if sees(RequestRecord) else ()),
+    ]
+    # The first entry is the debit. It has nearly the same time as the order and its codes.
+    return [_bought(order), *money[:1], *_codes(order), *sorted(later, key=lambda line: line.at)]
+
+
+def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
+    """The record whose key bought the order; None if it is gone, as it is after seven days."""
+    records = IdempotencyRecord.objects.defer("response", "fingerprint")
+    mine = records.filter(client=order.client_id, order_reference=order.reference)
+    usual = mine.filter(
+        created_at__gt=order.created_at - BEFORE_PURCHASE, created_at__lte=order.created_at
+    )
+    if found := usual.first():
+        return found
+    keys = [
+        request.idempotency_key
+        for request in find_records(RequestRecord.objects.all(), order.reference)[:MOST_REQUESTS]
+        if request.client_id == order.client_id
+    ]
+    return mine.filter(key__in=keys).first() if keys else None
+
+
+def _bought(order: Order) -> Line:
+    number = f"{order.quantity} codes of " if order.quantity > 1 else ""
+    sold = order.shelf if order.fulfilment is None else order.fulfilment.product
+    return Line(
+        at=order.created_at,
+        what="Bought",
+        on=("orders.order", str(order.pk)),
+        who=f"client {order.client}",
+        where="API",
+        note=f"{number}{sold}, {order.total_price:,.2f} {order.currency}",
+        colour="success",
+    )
+
+
+def _codes(order: Order) -> Iterator[Line]:
+    if order.shelf_id is None:
+        return
+    codes = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+    ids = list(codes.values_list("pk", flat=True))
+    yield Line(
+        at=order.created_at,
+        what="Codes handed out",
+        on=("orders.order", str(order.pk)),
+        who=f"client {order.client}",
+        where="API",
+        note=", ".join(f"{SHOWN} (code {pk})" for pk in ids),
+    )
+
+
+def _moves(order: Order) -> Iterator[Line]:
+    if order.fulfilment_id is not None:
+        events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
+        # The first event is the purchase.
+        yield from map(event_line, events.exclude(move="open").select_related("fulfilment"))
+
+
+def _announcements(order: Order) -> Iterator[Line]:
+    row = Announcement.objects.filter(fulfilment=order.fulfilment_id).first()
+    if row is None or order.fulfilment_id is None:
+        return
+    times = [("Announced in Telegram", row.announced_at), ("Announced again", row.repeated_at)]
+    for what, at in times:
+        if at is not None:
+            yield Line(
+                at=at,
+                what=what,
+                on=("operators.announcement", str(row.pk)),
+                where="Telegram",
+                note=f"Chat {row.chat_id}, message {row.message_id}",
+            )
+
+
+def _entries(order: Order) -> Iterator[Line]:
+    """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it."""
+    objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
+    if order.fulfilment_id is not None:
+        objects["topups.fulfilment"] = [str(order.fulfilment_id)]
+        rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
+        objects["operators.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
+    found = {
+        one.place: one.line
+        for wanted in (Wanted(objects=objects), Wanted(called=order.reference))
+        for one in read_trail(wanted, trails=[ACTIONS], limit=MOST_ENTRIES)
+    }
+    yield from (found[place] for place in sorted(found))
+
+
+def _money(order: Order) -> Iterator[Line]:
+    entries = LedgerEntry.objects.filter(order_reference=order.reference).order_by("pk")
+    for entry in entries.select_related("wallet__account"):
+        line = replace(entry_line(entry), name="")  # the order's own reference
+        is_debit = entry.kind == EntryKind.PURCHASE
+        yield replace(line, who=f"client {order.client}") if is_debit else line
+
+
+def _requests(order: Order) -> Iterator[Line]:
+    records = find_records(RequestRecord.objects.select_related("client"), order.reference)
+    for record in sorted(records[:MOST_REQUESTS], key=lambda record: record.at):
+        answer = " ".join(str(part) for part in (record.status, record.code) if part)
+        key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
+        yield Line(
+            at=record.at,
+            what="Request answered",
+            on=("accounts.requestrecord", str(record.pk)),
+            who=f"client {record.client}",
+            where="API",
+            note=f"{record.method} {record.path}: {answer}{key}",
+            request_id=str(record.request_id),
+        )

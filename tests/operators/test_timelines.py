@@ -1,0 +1,229 @@
+"""Each page of an order, account, client or product shows all that happened to it, in one list."""
+
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from accounts.keys import issue_key, prefix_of
+from audit.models import AuditAction, AuditEntry
+from config.backoffice import StaffRole
+from idempotency.models import IdempotencyRecord
+from operators.admin.timeline import Timeline
+from operators.order_history import find_idempotency_record
+from orders.credits import credit_order
+from orders.models import Order
+from tests.concurrency.racing import execute
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    deposit,
+    make_field,
+    make_operator,
+    make_product,
+    make_record,
+    make_topup_product,
+    move_now,
+    new_booking_reference,
+    own_shelf,
+)
+from tests.operators.back_office import World, make_staff, signed_in, url
+from topups.models import Channel, Fulfilment
+from topups.refunds import carry_out_refund
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser() -> Client:
+    return signed_in()
+
+
+def of_role(role: StaffRole) -> Client:
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=role.value))
+    return signed_in(person)
+
+
+def timeline(browser: Client, row: object) -> Timeline:
+    answer = browser.get(url(row))  # type: ignore[arg-type]
+    assert answer.status_code == 200
+    found: Timeline = answer.context["timeline"]
+    return found
+
+
+def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
+    browser: Client, merchant: Merchant
+) -> None:
+    product = make_product(price="9.99", codes=2)
+    bought = merchant.buy("key-9", product_id=product.pk, quantity=2).json()["data"]
+    order = Order.objects.get(reference=bought["reference"])
+    make_record(merchant.client, order_reference=order.reference, status=201, code="", reason="")
+    browser.post(url(order, "reveal"), {"note": "asked by mail"})
+    credit_order(
+        reference=order.reference,
+        amount=Decimal(5),
+        note="one did not work",
+        actor="admin:anna",
+        channel=Channel.ADMIN,
+        booking_reference=new_booking_reference(),
+    )
+
+    page = browser.get(url(order))
+
+    shown = page.context["timeline"]
+    assert [row.what for row in shown.rows if row.what != "Code revealed"] == [
+        *("Bought", "Purchase", "Codes handed out", "Request answered", "Credit")
+    ]
+    assert [row.note for row in shown.rows if row.what == "Code revealed"] == ["asked by mail"] * 2
+    assert {kind: name for kind, name, _ in shown.links} == {
+        "Account": str(merchant.client.account),
+        "Client": str(merchant.client),
+        "Product": str(product),
+        "Idempotency key": "key-9",
+        "Requests": "of this order",
+        "Ledger entries": "of this order",
+    }
+    for code in bought["codes"]:
+        assert code["code"] not in page.content.decode()
+    for _, _, address in shown.links:
+        assert browser.get(address).status_code == 200
+
+
+def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
+    browser: Client,
+) -> None:
+    World().grow(1)
+    fulfilment = Fulfilment.objects.latest("pk")
+    order = Order.objects.get(fulfilment=fulfilment)
+    operator = make_operator(senior=True)
+    for move in (Move.CLAIM, Move.REJECT):
+        move_now(reference=order.reference, move=move, operator=operator)
+    carry_out_refund(fulfilment.pk)
+    for row, note in ((order, "called the merchant"), (fulfilment, "wrong id")):
+        answer = browser.post(timeline(browser, row).note_url, {"note": note})
+        assert (answer.status_code, answer["Location"]) == (302, url(row))
+
+    expected = {
+        *("Bought", "Purchase", "Announced in Telegram", "Top-up: claim", "Top-up: reject"),
+        *("Top-up: refund", "Refund", "Note added"),
+    }
+    for row in (order, fulfilment):
+        lines = timeline(browser, row).rows
+        assert {line.what for line in lines} == expected
+        assert lines[0].what == "Bought"
+        notes = [line.note for line in lines if line.what == "Note added"]
+        assert notes == ["called the merchant", "wrong id"]
+        claim = next(line for line in lines if line.what == "Top-up: claim")
+        assert (claim.who, claim.where) == (operator.user.username, "Back office")
+
+
+def test_the_page_of_a_topup_order_offers_the_moves_of_the_desk(merchant: Merchant) -> None:
+    order = Order.objects.get(reference=buy_topup(merchant))
+    claim = f"/admin/topups/fulfilment/{order.fulfilment_id}/move/claim/"
+
+    allowed = signed_in(make_staff("orders.view_order", "topups.fulfil"))
+    assert claim in allowed.get(url(order)).content.decode()
+    reader = signed_in(make_staff("orders.view_order"))
+    assert claim not in reader.get(url(order)).content.decode()
+
+
+def test_an_account_shows_its_clients_keys_and_money(browser: Client, merchant: Merchant) -> None:
+    account = merchant.client.account
+    assert account is not None
+    deposit(account=account, amount=Decimal(7), actor="admin:anna")
+    key = issue_key(client=merchant.client, actor=make_staff())
+    buy_topup(merchant)
+
+    lines = timeline(browser, account).rows
+    assert {"Deposit", "Key issued"} <= {line.what for line in lines}
+    assert "Purchase" not in {line.what for line in lines}
+    issued = next(line for line in lines if line.on == f"client {prefix_of(key)}")
+    assert issued.url == url(merchant.client)
+    assert {line.what for line in timeline(browser, merchant.client).rows} == {"Key issued"}
+
+
+def test_a_product_shows_its_prices_and_stock(browser: Client) -> None:
+    product, topup = make_product(), make_topup_product()
+    execute("UPDATE catalogue_shelf SET price = 3 WHERE id = %s", own_shelf(product).pk)
+    execute("UPDATE topups_topupproduct SET price = 4 WHERE id = %s", topup.pk)
+
+    assert timeline(browser, product).rows[0].changes == [("price", "9.99", "3.00")]
+    assert timeline(browser, own_shelf(product)).rows[0].changes == [("price", "9.99", "3.00")]
+    assert timeline(browser, topup).rows[0].changes == [("price", "4.99", "4.00")]
+
+
+def test_a_long_history_leads_to_the_audit_trail(
+    browser: Client, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operators.admin.timeline.SHOWN", 3)
+    for _ in range(4):
+        issue_key(client=merchant.client, actor=None)
+
+    shown = timeline(browser, merchant.client)
+    assert len(shown.rows) == 3
+    assert len(browser.get(shown.more).context["rows"]) == 4
+    reader = signed_in(make_staff("accounts.view_apiclient"))
+    assert timeline(reader, merchant.client).more == ""
+
+
+def test_each_role_sees_the_lines_that_it_may_see(merchant: Merchant) -> None:
+    order = Order.objects.get(reference=buy_topup(merchant))
+    make_record(merchant.client, order_reference=order.reference)
+    assert order.fulfilment is not None
+    operator = timeline(of_role(StaffRole.OPERATOR), order.fulfilment)
+    finance = timeline(of_role(StaffRole.FINANCE), order)
+
+    assert {row.what for row in operator.rows} == {"Bought"}
+    assert operator.links == []
+    assert {row.what for row in finance.rows} == {"Bought", "Purchase", "Request answered"}
+    assert "Idempotency key" not in {kind for kind, _, _ in finance.links}
+
+
+def test_a_note_needs_the_page_and_a_text(merchant: Merchant) -> None:
+    account = merchant.client.account
+    assert account is not None
+    path = f"/admin/notes/accounts.account/{account.pk}/"
+    before = AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).count()
+    chief = signed_in()
+
+    stranger = signed_in(make_staff("orders.view_order"))
+    assert stranger.post(path, {"note": "x"}).status_code == 403
+    for other in ("accounts.account/0", "accounts.account/x", "auth.user/1", "x/1"):
+        assert chief.post(f"/admin/notes/{other}/", {"note": "x"}).status_code == 404, other
+    for note in ("", " ", "x" * 3000):
+        assert chief.post(path, {"note": note}).status_code == 302
+    assert chief.get(path).status_code == 405
+    assert AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).count() == before
+
+
+def test_the_record_of_a_taken_over_key_is_found(merchant: Merchant) -> None:
+    product = make_product(codes=1)
+    data = merchant.buy("late", product_id=product.pk, quantity=1).json()["data"]
+    order = Order.objects.get(reference=data["reference"])
+    record = IdempotencyRecord.objects.get(order_reference=order.reference)
+    assert find_idempotency_record(order) == record
+
+    execute("UPDATE idempotency_idempotencyrecord SET created_at = created_at - interval '1 hour'")
+    assert find_idempotency_record(order) is None
+    make_record(merchant.client, order_reference=order.reference, idempotency_key="late")
+    assert find_idempotency_record(order) == record
+
+
+def test_the_page_of_a_topup_order_shows_its_delivery(browser: Client, merchant: Merchant) -> None:
+    product = make_topup_product()
+    field = make_field(product, label="Server")
+    reference = buy_topup(merchant, product, player_id="0077", fields={str(field.number): "EU"})
+    order = Order.objects.get(reference=reference)
+    operator = make_operator(senior=True)
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    page = browser.get(url(order)).content.decode()
+    for part in ("player 0077: Processing", "Server: EU", f"Claimed by {operator.user}"):
+        assert part in page, part
+
+    move_now(reference=reference, move=Move.REJECT, operator=operator)
+    page = browser.get(url(order)).content.decode()
+    assert "fulfilment_failed" in page
+    assert "A refund is due." in page
