@@ -3,6 +3,7 @@
 from django.core.cache import cache
 
 from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
+from accounts.search import FINDERS
 from config.backoffice import (
     BackOffice,
     Component,
@@ -118,6 +119,7 @@ BACK_OFFICE = BackOffice(
             "accounts.apiclient": keys(ApiClient.objects.filter(account=pk))
         }
     },
+    finders=FINDERS,
     menu=[
         MenuEntry(Section.MERCHANTS, "Accounts", Account, "storefront"),
         MenuEntry(Section.MERCHANTS, "API clients", ApiClient, "key"),

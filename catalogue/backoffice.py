@@ -2,6 +2,7 @@
 
 from catalogue.codes import open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from catalogue.search import FINDERS
 from catalogue.trail import TRAIL, parts_of_account, parts_of_product
 from config.backoffice import (
     BackOffice,
@@ -115,6 +116,7 @@ BACK_OFFICE = BackOffice(
         "catalogue.product": parts_of_product,
         "accounts.account": parts_of_account,
     },
+    finders=FINDERS,
     menu=[
         MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),
         MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),

@@ -15,6 +15,7 @@ from django.db.models import Model
 from django.utils.module_loading import module_has_submodule
 
 from config.database.sealing import Context
+from config.finders import Finder
 from config.staff_roles import StaffRole as StaffRole  # noqa: PLC0414  others import it from here
 from config.trails import Objects, Trail
 
@@ -199,6 +200,7 @@ class BackOffice:
     gauges: what the exporter of metrics reads from the database.
     components: the lines of the System page.
     trails: the tables that the audit trail and the timelines read.
+    finders: what the search field finds, in the order in which it is shown.
     parts: the rows whose history belongs to the history of a row of another model, by that model's
         label, such as the clients of an account.
     """
@@ -217,6 +219,7 @@ class BackOffice:
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()
     trails: Sequence[Trail] = ()
+    finders: Sequence[Finder] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from operators.admin import passkeys, second_factor
 from operators.admin.audit_trail import export_trail, show_trail
 from operators.admin.desk_pages import entrance
 from operators.admin.password import change_password
+from operators.admin.search import search
 from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
 from operators.admin.timeline import add_note
@@ -37,6 +38,7 @@ urlpatterns = [
     path("admin/system/", admin.site.admin_view(show_system), name="system"),
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
     path("admin/notes/<str:label>/<str:pk>/", admin.site.admin_view(add_note), name="note"),
+    path("admin/search/", admin.site.admin_view(search), name="search"),
     path("admin/trail/", admin.site.admin_view(show_trail), name="audit_trail"),
     path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
     path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),

@@ -13,6 +13,7 @@ from config.backoffice import (
 )
 from config.trails import keys
 from merchants.models import Email, Invitation, Membership
+from merchants.search import FINDERS
 
 GAUGES = [
     Gauges(
@@ -95,6 +96,7 @@ BACK_OFFICE = BackOffice(
             "merchants.invitation": keys(Invitation.objects.filter(account=pk)),
         }
     },
+    finders=FINDERS,
     menu=[
         MenuEntry(Section.MERCHANTS, "People", Membership, "groups_2"),
         MenuEntry(Section.MERCHANTS, "Invitations", Invitation, "person_add"),

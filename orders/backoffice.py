@@ -16,6 +16,7 @@ from config.backoffice import (
 from config.database import sealing
 from orders.codes import has_codes
 from orders.models import Order
+from orders.search import FINDERS
 
 # Half of what one key may seal. The other half covers what the check does not count: imports that
 # rolled back, and interrupted runs of `reseal`.
@@ -291,5 +292,6 @@ BACK_OFFICE = BackOffice(
         "orders_order": Rights.APPEND,
     },
     permissions={StaffRole.FINANCE: ["orders.view_order"]},
+    finders=FINDERS,
     menu=[MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart")],
 )

@@ -16,6 +16,7 @@ from config.backoffice import (
     full_access,
 )
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.search import FINDERS
 from topups.trail import TRAILS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
@@ -219,6 +220,7 @@ BACK_OFFICE = BackOffice(
         StaffRole.PLATFORM_MANAGER: ["topups.view_topupproduct"],
     },
     trails=TRAILS,
+    finders=FINDERS,
     menu=[
         MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),
         MenuEntry(Section.TOP_UPS, "Top-up products", TopUpProduct, "diamond"),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.indexes import BrinIndex
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -277,6 +278,15 @@ class Fulfilment(models.Model):
                 name="topups_fulfilment_failed",
                 fields=["account", "id"],
                 condition=Q(status="failed"),
+            ),
+            # For searches, which are rare. A B-tree would cost each purchase an entry
+            # (docs/decisions/0056-search.md).
+            BrinIndex(
+                name="topups_fulfilment_player",
+                fields=["player_id"],
+                opclasses=["text_bloom_ops"],
+                pages_per_range=32,
+                autosummarize=True,
             ),
         ]
         constraints = [

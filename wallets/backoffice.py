@@ -3,6 +3,7 @@
 from config.backoffice import BackOffice, Check, MenuEntry, Proof, Rights, Section, StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import is_signed
+from wallets.search import FINDERS
 from wallets.trail import TRAIL
 
 CHECKS = [
@@ -132,6 +133,7 @@ BACK_OFFICE = BackOffice(
         ],
     },
     trails=[TRAIL],
+    finders=FINDERS,
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),

@@ -8,28 +8,53 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiClient
 from catalogue.models import ReferenceLink
+from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
 from merchants.views.paging import page_of
 from merchants.views.periods import PeriodForm
 from orders.account_orders import OrderList, find_account_order, list_account_orders
 from orders.models import Order, OrderStatus
+from orders.search import find_orders
 from topups.models import FulfilmentEvent
 from wallets.models import LedgerEntry
 
+MOST_FOUND = 50
+
 
 class OrderFilter(PeriodForm):
-    """Filters orders by day, status and client. Only clients of this account can be chosen."""
+    """Searches orders, and filters them by day, status and client of this account."""
 
+    q = forms.CharField(
+        required=False,
+        max_length=MAX_KEY_BYTES,
+        label="Reference, player ID or idempotency key",
+        widget=forms.TextInput(attrs={"type": "search"}),
+    )
     status = forms.ChoiceField(required=False, choices=[("", "All"), *OrderStatus.choices])
     client: Any = forms.ModelChoiceField(
         required=False, queryset=ApiClient.objects.none(), empty_label="All"
     )
 
+    field_order = ("q", "since", "until", "status", "client")
+
     def __init__(self, data: Any, *, account: Account) -> None:
         super().__init__(data)
         self.account = account
         self.fields["client"].queryset = account.clients.order_by("name", "pk")  # type: ignore[attr-defined]
+
+    def search(self) -> list[Order]:
+        """The account's newest orders with the reference, player id or idempotency key that was
+        typed, as far as they match the filter. Call it only on a valid form."""
+        wanted = self.cleaned_data
+        return [
+            order
+            for order in find_orders(wanted["q"], account=self.account, most=MOST_FOUND)
+            if wanted["client"] in (None, order.client)
+            and wanted["status"] in ("", order.status)
+            and (self.begins is None or order.created_at >= self.begins)
+            and (self.ends is None or order.created_at < self.ends)
+        ]
 
     def orders(self) -> OrderList:
         """The account's orders that match. Call it only on a valid form."""
@@ -50,7 +75,9 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
     filters = OrderFilter(request.GET, account=member.account)
     found: list[Order] = []
     page = None
-    if filters.is_valid():
+    if filters.is_valid() and filters.cleaned_data["q"]:
+        found = filters.search()
+    elif filters.is_valid():
         listed = filters.orders()
         page = page_of(listed.rows, query=request.GET, key=listed.key)
         found = listed.orders(page.rows)
@@ -63,6 +90,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         page=page,
         orders=found,
         filtered=bool(request.GET),
+        most=len(found) == MOST_FOUND and page is None and MOST_FOUND,
     )
 
 

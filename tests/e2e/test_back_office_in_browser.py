@@ -6,6 +6,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from accounts.models import SecondFactor
 from catalogue.models import Product, VoucherCode
+from orders.models import Order
 from tests.browsing import PASSWORD, sign_in
 from tests.live import LiveServer
 from tests.operators.back_office import World, list_url, make_staff, shown_models, url
@@ -67,6 +68,8 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("admin:index"),
         reverse("admin:topups_fulfilment_dashboard"),
         reverse("system"),
+        reverse("audit_trail"),
+        reverse("search"),
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
         url(code).replace("change/", "reveal/"),
         reverse("admin:password_change"),
@@ -77,15 +80,12 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     assert page.locator("img[alt^='QR code']").evaluate("image => image.naturalWidth") > 0
 
 
-def test_chart_search_autocomplete_and_dark_colours_work(page: Page) -> None:
+def test_chart_autocomplete_and_dark_colours_work(page: Page) -> None:
     visit(page, reverse("admin:topups_fulfilment_dashboard"))
     drawn = "Chart.getChart(document.querySelector('canvas.chart')).data.labels.length"
     assert page.evaluate(drawn) == 24
 
-    # The search through all sections, an autocomplete field, and the dark colours.
-    page.keyboard.press("Control+k")
-    page.get_by_placeholder("Type to search").press_sequentially("Orders")
-    expect(page.locator("#command-results")).to_contain_text("Orders")
+    # An autocomplete field, and the dark colours.
     visit(page, list_url(Product) + "add/")
     page.locator(".select2-selection").first.click()
     expect(page.locator(".select2-results")).to_contain_text("Category")
@@ -93,6 +93,53 @@ def test_chart_search_autocomplete_and_dark_colours_work(page: Page) -> None:
     visit(page, reverse("admin:index"))
     expect(page.locator("html")).to_have_class("dark")
     assert ERRORS == []
+
+
+def test_the_search_finds_while_typing_and_keeps_the_text_out_of_addresses(page: Page) -> None:
+    order = Order.objects.latest("pk")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    visit(page, reverse("admin:index"))
+    results = page.locator("#command-results")
+
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("searchbox", name="Search", exact=True)
+    expect(field).to_be_focused()
+    field.press_sequentially("Ledger")
+    expect(results).to_contain_text("Page Ledger Money")
+    field.fill(order.reference[-8:])
+    expect(results).to_contain_text(order.reference)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{url(order)}")
+    expect(page.locator("#timeline")).to_be_visible()
+
+    # Enter at once asks for a page of results, and one result leads to its page.
+    page.get_by_title("Search (Ctrl+K)").click()
+    page.get_by_role("searchbox", name="Search", exact=True).fill(order.reference)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{url(order)}")
+    assert not [address for address in asked if order.reference[-8:] in address]
+    assert ERRORS == []
+
+
+def test_a_note_is_added_to_a_timeline_and_is_in_the_audit_trail(page: Page) -> None:
+    order = Order.objects.latest("pk")
+    visit(page, url(order))
+
+    page.get_by_label("Note").fill("asked the merchant")
+    page.get_by_role("button", name="Add note").click()
+
+    expect(page.locator(".trail")).to_contain_text("asked the merchant")
+    visit(page, reverse("audit_trail", query={"about": order.reference}))
+    expect(page.locator(".trail")).to_contain_text("asked the merchant")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as CSV").click()
+    assert download.value.suggested_filename == "audit-trail.csv"
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in (url(order), reverse("audit_trail"), reverse("search")):
+        visit(page, address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
 
 
 def test_control_policy_violations_are_refused_and_recorded(page: Page) -> None:

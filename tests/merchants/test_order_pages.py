@@ -303,3 +303,36 @@ def test_an_order_from_a_products_own_shelf_names_the_product() -> None:
     buy(one, product)
 
     assert product.name in viewer_of(account).get(ORDERS).content.decode()
+
+
+def test_orders_are_found_by_reference_player_and_key() -> None:
+    account, one, other = two_clients()
+    product = make_product(codes=5)
+    bought = one.buy("key-1", product_id=product.pk, quantity=1).json()["data"]["reference"]
+    topups = [buy_topup(each, player_id="0077") for each in (one, other)]
+    stranger = Merchant(make_client(make_account()))
+    foreign = stranger.buy("key-1", product_id=product.pk, quantity=1).json()["data"]["reference"]
+    buy_topup(stranger, player_id="0077")
+    viewer = viewer_of(account)
+
+    def found(**query: str) -> list[str]:
+        return shown(viewer.get(ORDERS, query))
+
+    for text in (bought, bought.lower(), bought[:20], bought[-8:], "key-1", " key-1 "):
+        assert found(q=text) == [bought], text
+    assert found(q="0077") == topups[::-1]
+    assert found(q="0077", client=str(other.client.pk)) == topups[1:]
+    assert found(q="0077", status="completed") == []
+    assert found(q="0077", since="2199-01-01") == []
+    assert found(q=foreign) == found(q="nothing") == found(q="\x00") == []
+
+
+def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merchants.views.orders.MOST_FOUND", 2)
+    account, one, _ = two_clients()
+    topups = [buy_topup(one, player_id="0077") for _ in range(3)]
+
+    answer = viewer_of(account).get(ORDERS, {"q": "0077"})
+
+    assert shown(answer) == topups[:0:-1]
+    assert "the newest 2 orders" in answer.content.decode()

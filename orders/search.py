@@ -1,0 +1,91 @@
+"""What the search field finds in `orders`, for staff and for members of an account.
+
+An order is found by its reference or a part of it, its idempotency key, or its player id. Nothing
+here costs a purchase an index: docs/decisions/0056-search.md says what each look-up reads.
+"""
+
+import re
+from collections.abc import Iterable
+
+from django.db.models import Max, QuerySet
+
+from accounts.models import Account, ApiClient, RequestRecord
+from accounts.request_records import find_records
+from config.database.columns import ORDER_REFERENCE_LENGTH
+from config.finders import MOST, Finder, newest_first
+from idempotency.models import IdempotencyRecord
+from orders.models import Order
+from topups.models import Fulfilment
+from topups.search import with_player
+
+PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
+# Among how many of the newest orders any part of a reference is looked for. Older orders are found
+# by the beginning of their reference.
+NEWEST = 100_000
+# A reference begins with its time: so many characters leave a second. The orders of one account are
+# looked for among all of that second.
+OWN = 8
+
+
+def find_orders(text: str, *, account: Account | None = None, most: int = MOST) -> list[Order]:
+    """The newest orders that match, of all accounts or of one."""
+    orders = Order.objects.select_related(
+        "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
+    )
+    if account is not None:
+        orders = orders.filter(client__account=account)
+    by_value = {
+        *_bought_with_key(text, account, most),
+        *_for_player(text, account, most),
+    }
+    found = {order.pk: order for order in orders.filter(reference__in=by_value)}
+    part = text.upper()
+    if PART.fullmatch(part):
+        by_reference = (
+            _with_beginning(orders, part)[:most] if account is None or len(part) >= OWN else []
+        )
+        found |= {order.pk: order for order in by_reference or _among_newest(orders, part)[:most]}
+    return sorted(found.values(), key=lambda order: order.pk, reverse=True)[:most]
+
+
+def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
+    """All references have the same length, so those with one beginning are a range."""
+    first, last = part.ljust(ORDER_REFERENCE_LENGTH, "0"), part.ljust(ORDER_REFERENCE_LENGTH, "Z")
+    return orders.filter(reference__range=(first, last)).order_by("-reference")
+
+
+def _among_newest(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
+    newest = Order.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    some = orders.filter(pk__gt=newest - NEWEST, reference__contains=part)
+    return some.order_by("-pk")
+
+
+def _bought_with_key(key: str, account: Account | None, most: int) -> Iterable[str]:
+    """The references of orders that were bought with this idempotency key."""
+    clients = ApiClient.objects.all()
+    requests = RequestRecord.objects.exclude(order_reference=None)
+    if account is not None:
+        clients, requests = clients.filter(account=account), requests.filter(account=account)
+    # A record is unique by client and key: one look-up for each client.
+    records = IdempotencyRecord.objects.filter(client__in=clients, key=key)
+    kept = find_records(requests, key).order_by(newest_first())
+    for rows in (records.exclude(order_reference=None), kept):
+        yield from filter(None, rows.values_list("order_reference", flat=True)[:most])
+
+
+def _for_player(player_id: str, account: Account | None, most: int) -> Iterable[str]:
+    """The references of top-ups for this player id."""
+    rows = Fulfilment.objects.all()
+    if account is not None:
+        rows = rows.filter(account=account)
+    newest = with_player(rows, player_id).order_by(newest_first())
+    return newest.values_list("order_reference", flat=True)[:most]
+
+
+def _describe(order: Order) -> tuple[str, str]:
+    sold = order.shelf if order.fulfilment is None else order.fulfilment.product
+    owner = order.client.account or order.client
+    return order.reference, f"{sold}, {owner}, {order.status}"
+
+
+FINDERS = [Finder("Order", Order, find_orders, _describe)]

@@ -1,0 +1,274 @@
+"""One search field finds everything that a person may see, and keeps what is typed to itself."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.keys import prefix_of
+from config.backoffice import StaffRole
+from operators.search import find
+from orders import search as order_search
+from orders.models import Order
+from tests.concurrency.racing import execute, rows
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_product,
+    make_record,
+    make_topup_product,
+)
+from tests.merchants.people import make_member
+from tests.operators.back_office import make_staff, signed_in, url
+from topups.models import Fulfilment
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/admin/search/"
+
+
+def found(browser: Client, text: str) -> set[tuple[str, Any]]:
+    """The kinds and the rows that the search field shows."""
+    answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    return {(hit.kind, hit.row) for hit in answer.context["hits"]}
+
+
+@pytest.fixture
+def browser() -> Client:
+    return signed_in()
+
+
+@pytest.fixture
+def order(merchant: Merchant) -> Order:
+    product = make_product(codes=3)
+    answer = merchant.buy("shop-4712", product_id=product.pk, quantity=1)
+    return Order.objects.get(reference=answer.json()["data"]["reference"])
+
+
+def test_an_order_is_found_by_any_part_of_its_reference(browser: Client, order: Order) -> None:
+    for part in (order.reference, order.reference.lower(), order.reference[:12]):
+        assert ("Order", order) in found(browser, part), part
+    for part in (order.reference[8:16], order.reference[-6:]):
+        assert found(browser, f"  {part} ") == {("Order", order)}
+
+
+def test_only_the_beginning_finds_an_old_order(
+    browser: Client, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(order_search, "NEWEST", 0)
+
+    assert found(browser, order.reference[-6:]) == set()
+    assert found(browser, order.reference[:20]) == {("Order", order)}
+
+
+def test_an_order_is_found_by_its_idempotency_key_and_its_player(
+    browser: Client, order: Order, merchant: Merchant
+) -> None:
+    topup = Order.objects.get(reference=buy_topup(merchant, player_id="0077123"))
+
+    assert found(browser, "shop-4712") == {("Order", order)}
+    assert ("Order", topup) in found(browser, "0077123")
+    execute("SET LOCAL session_replication_role = replica")
+    Fulfilment.objects.update(player_id="deleted")
+    assert found(browser, "deleted") == set()
+
+
+def test_requests_are_found_by_their_id_and_key(browser: Client, merchant: Merchant) -> None:
+    record = make_record(merchant.client, idempotency_key="refused-1")
+
+    assert found(browser, str(record.request_id)) == {("Request", record)}
+    assert found(browser, "refused-1") == {("Request", record)}
+
+
+def test_a_kept_request_leads_to_an_order_whose_key_is_gone(browser: Client, order: Order) -> None:
+    execute("DELETE FROM idempotency_idempotencyrecord")
+    record = make_record(
+        order.client, order_reference=order.reference, idempotency_key="shop-4712", status=201
+    )
+
+    assert found(browser, "shop-4712") == {("Order", order), ("Request", record)}
+
+
+def test_people_accounts_clients_and_products_are_found(
+    browser: Client, merchant: Merchant
+) -> None:
+    account = merchant.client.account
+    assert account is not None
+    member = make_member(account, email="kim@shop.example")
+    clerk = make_staff()
+    product, topup = make_product(name="Moon card"), make_topup_product(name="Moon gems")
+
+    assert found(browser, "KIM@shop") == {("Member", member)}
+    assert ("Staff", clerk) in found(browser, clerk.username)
+    assert ("Account", account) in found(browser, account.name)
+    assert ("Client", merchant.client) in found(browser, merchant.client.name)
+    prefix = prefix_of(merchant.key)
+    assert found(browser, prefix) == {("Client", merchant.client)}
+    assert found(browser, f"vk_{prefix}_") == {("Client", merchant.client)}
+    assert found(browser, "moon") == {("Product", product), ("Top-up product", topup)}
+
+
+def test_a_code_is_found_by_its_digest_alone(browser: Client, merchant: Merchant) -> None:
+    product = make_product(codes=1)
+    row = product.shelves.get().codes.get()
+    code = merchant.buy(product_id=product.pk, quantity=1).json()["data"]["codes"][0]["code"]
+    typed = f" {code[:3]}-{code[3:]} "  # dashes and spaces do not matter
+
+    for text in (code, typed):
+        with CaptureQueriesContext(connection) as queries:
+            assert found(browser, text) == {("Voucher code", row)}
+        sent = " ".join(query["sql"] for query in queries)
+        assert code not in sent
+        assert text.strip() not in sent
+
+
+def test_the_secret_of_a_key_is_in_no_statement(browser: Client, merchant: Merchant) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert found(browser, merchant.key) == {("Client", merchant.client)}
+
+    assert merchant.key not in " ".join(query["sql"] for query in queries)
+
+
+def test_what_is_typed_is_in_no_log_or_address(
+    browser: Client, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = browser.post(PATH, {"text": "MY-SECRET-CODE"})
+
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    assert "MY-SECRET-CODE" not in answer.content.decode()
+    assert "MY-SECRET-CODE" not in caplog.text + "".join(capsys.readouterr())
+    assert browser.get(PATH, {"text": "staff"}).context["hits"] == []
+
+
+def test_one_hit_leads_straight_to_its_page(browser: Client, order: Order) -> None:
+    answer = browser.post(PATH, {"text": order.reference})
+
+    assert (answer.status_code, answer["Location"]) == (302, url(order))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\x00", "%_'; --\\", "9" * 40, "x" * 3000, "🙂", "--1"])
+def test_odd_texts_find_nothing_and_break_nothing(text: str, browser: Client) -> None:
+    assert found(browser, text) == set()
+
+
+# What each role finds of what the world below has.
+ROLES = {
+    StaffRole.OPERATOR: {"Top-up"},
+    StaffRole.SENIOR_OPERATOR: {"Top-up"},
+    StaffRole.FINANCE: {"Order", "Account", "Client", "Request", "Booking"},
+    StaffRole.CATALOGUE_MANAGER: {"Product", "Top-up product"},
+    StaffRole.PLATFORM_MANAGER: {"Account", "Request", "Member", "Top-up product"},
+}
+
+
+def test_the_table_names_every_role() -> None:
+    assert set(ROLES) == set(StaffRole)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_finds_only_what_it_may_see(role: StaffRole, merchant: Merchant) -> None:
+    account = merchant.client.account
+    assert account is not None
+    member = make_member(account, email="kim@shop.example")
+    product, topup = make_product(codes=1), make_topup_product()
+    code = merchant.buy("k-1", product_id=product.pk, quantity=1).json()["data"]
+    reference = buy_topup(merchant, topup)
+    record = make_record(merchant.client)
+    booking = rows("SELECT booking_reference FROM wallets_ledgerentry WHERE wallet_id = %s"
+                   " AND kind = 'deposit'", account.pk)[0][0]  # fmt: skip
+    texts = [reference, code["reference"], code["codes"][0]["code"], merchant.key, account.name,
+             product.name, topup.name, member.user.email, str(record.request_id), booking, "k-1",
+             make_staff().username]  # fmt: skip
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=role.value))
+    browser = signed_in(User.objects.get(pk=person.pk))
+
+    kinds = {kind for text in texts for kind, _ in found(browser, text)}
+    assert kinds == ROLES[role]
+
+
+def test_a_code_that_one_may_not_see_is_not_passed_on(merchant: Merchant) -> None:
+    product = make_product(codes=1)
+    code = merchant.buy(product_id=product.pk, quantity=1).json()["data"]["codes"][0]["code"]
+    make_product(name=f"Not {code}")
+    browser = signed_in(make_staff("catalogue.view_product"))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert found(browser, code) == set()
+    assert code not in " ".join(query["sql"] for query in queries)
+
+
+def test_nobody_else_can_search(merchant: Merchant) -> None:
+    account = merchant.client.account
+    assert account is not None
+    member = Client()
+    member.force_login(make_member(account).user, backend="accounts.sign_in.PasswordBackend")
+    for browser in (Client(), member):
+        assert browser.post(PATH, {"text": account.name}).status_code == 302
+    assert signed_in(csrf=True).post(PATH, {"text": "x"}).status_code == 403
+
+
+# Tables that grow with orders. No search may read one from its beginning to its end.
+LARGE = {"orders_order", "topups_fulfilment", "idempotency_idempotencyrecord",
+         "accounts_requestrecord", "catalogue_vouchercode", "wallets_ledgerentry"}  # fmt: skip
+
+
+def test_every_search_of_a_large_table_uses_an_index(merchant: Merchant, order: Order) -> None:
+    shelf = order.shelf_id
+    fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant))
+    execute("SET LOCAL session_replication_role = replica")
+    execute(
+        "INSERT INTO orders_order (reference, client_id, number, shelf_id, quantity,"
+        " units_per_sale, unit_price, total_price, currency, codes_mac)"
+        " SELECT '01AAAAAA' || lpad(n::text, 18, '0'), %s, n + 100, %s, 1, 1, 1, 1, 'USD', ''"
+        " FROM generate_series(1, 150000) n",
+        order.client_id, shelf,
+    )  # fmt: skip
+    execute(
+        "INSERT INTO topups_fulfilment SELECT (jsonb_populate_record(one, jsonb_build_object("
+        "'id', one.id + n, 'order_reference', 'F' || n, 'player_id', 'p' || n))).*"
+        " FROM topups_fulfilment one, generate_series(1, 40000) n WHERE one.id = %s",
+        fulfilment.pk,
+    )
+    execute(
+        "INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt,"
+        " created_at, started_at) SELECT %s, 'idem-' || n, '', 1, now(), now()"
+        " FROM generate_series(1, 40000) n",
+        order.client_id,
+    )
+    make_record(merchant.client)
+    execute(
+        "INSERT INTO accounts_requestrecord (at, request_id, client_id, account_id, method, path,"
+        " status, code, reason, idempotency_key, milliseconds) SELECT now(), gen_random_uuid(),"
+        " %s, %s, 'POST', '/x', 409, 'x', '', 'old-' || n, 1 FROM generate_series(1, 40000) n",
+        order.client_id, merchant.client.account_id,
+    )  # fmt: skip
+    execute("SELECT brin_summarize_new_values('accounts_request_found')")
+    execute("SELECT brin_summarize_new_values('topups_fulfilment_player')")
+    execute("ANALYZE")
+    account = merchant.client.account
+    texts = [order.reference, order.reference[:12], order.reference[-6:], "idem-77", "p77",
+             "7f7c5f4e-6a0e-4f0c-9d9a-0123456789ab", merchant.key, "CODE-123"]  # fmt: skip
+    with CaptureQueriesContext(connection) as queries:
+        for text in texts:
+            find(text, sees=lambda model: True)
+            order_search.find_orders(text, account=account)
+
+    for each in queries:
+        if not each["sql"].startswith("SELECT"):
+            continue
+        plan = rows(f"EXPLAIN (FORMAT JSON) {each['sql']}".replace("%", "%%"))[0][0]
+        assert scanned(plan[0]["Plan"]) == set(), json.dumps(plan)
+
+
+def scanned(plan: dict[str, Any]) -> set[str]:
+    found = {scan for child in plan.get("Plans", ()) for scan in scanned(child)}
+    if plan["Node Type"] == "Seq Scan":
+        found |= {plan["Relation Name"]} & LARGE
+    return found

@@ -1,0 +1,33 @@
+"""What the search field finds in `topups`: orders at the desk, and top-up products."""
+
+from django.db.models import Q, QuerySet
+
+from config.database.columns import ORDER_REFERENCE_LENGTH
+from config.finders import MOST, Finder, named, newest_first
+from topups.models import Fulfilment, TopUpProduct
+
+DELETED = "deleted"  # what retention leaves of a player id
+
+
+def with_player(rows: QuerySet[Fulfilment], player_id: str) -> QuerySet[Fulfilment]:
+    """The top-ups for this player id, as it is written."""
+    return rows.none() if player_id == DELETED else rows.filter(player_id=player_id)
+
+
+def _at_the_desk(text: str) -> list[Fulfilment]:
+    rows = Fulfilment.objects.select_related("product", "account")
+    found = list(with_player(rows, text).order_by(newest_first())[:MOST])
+    if len(text) == ORDER_REFERENCE_LENGTH:
+        found += rows.filter(Q(order_reference=text.upper()))
+    return found
+
+
+def _describe(fulfilment: Fulfilment) -> tuple[str, str]:
+    words = (fulfilment.product, fulfilment.account, fulfilment.get_status_display())
+    return fulfilment.order_reference, ", ".join(str(word) for word in words)
+
+
+FINDERS = [
+    Finder("Top-up", Fulfilment, _at_the_desk, _describe),
+    Finder("Top-up product", TopUpProduct, lambda text: named(TopUpProduct.objects.all(), text)),
+]
