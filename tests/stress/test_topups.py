@@ -28,7 +28,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.live import LiveServer, live_server
+from tests.live import API, LiveServer, live_server
 from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
 from topups.fulfilments import MoveRefused, Operator, RejectReason
@@ -194,7 +194,7 @@ def kill_and_replace(crew: Crew, broker: Broker, work: Callable[[], bool]) -> in
 
 def test_many_top_ups_with_random_moves_and_kills(broker: Broker, crew: Crew) -> None:
     print(f"STRESS_SEED={SEED} STRESS_TOPUPS={ORDERS}")  # noqa: T201  repeats this run
-    environment = {"CELERY_BROKER_URL": broker.url}
+    environment = {**API, "CELERY_BROKER_URL": broker.url}
     with live_server(environment, workers=2) as server:
         stress = open_shop(server)
         with ThreadPoolExecutor(16) as pool:
