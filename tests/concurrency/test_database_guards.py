@@ -215,8 +215,8 @@ def test_a_deposit_by_sql_moves_the_balance(world: World) -> None:
 
 
 def test_no_count_is_negative(db: None) -> None:
-    """Whatever writes it: the triggers that refuse most statements are off here. Tables that have no
-    rows in the back office of tests are left out."""
+    """Whatever writes it: the triggers that refuse most statements are off here. Tables that have
+    no rows in the back office of tests are left out."""
     BackOffice().grow(1)
     accepted = []
     for model in apps.get_models():
