@@ -5,6 +5,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from functools import cache
@@ -23,6 +24,8 @@ def old_commit() -> str:
 
 def has_history() -> bool:
     """Whether this is a clone that contains the old version. An unpacked archive is none."""
+    if not shutil.which("git"):
+        return False
     found = subprocess.run(
         ["git", "cat-file", "-e", f"{old_commit()}^{{commit}}"],
         cwd=PROJECT,
