@@ -58,7 +58,7 @@ soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
 	@exec $(EXEC) --fast -- $(RUN) -m tests.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-support-test: $(VENV)/dev.stamp ## test the other supported versions of PostgreSQL, Redis and Python
+support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support
 
 release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [VERSION=1.2.0 CHECK=.ci/run]
