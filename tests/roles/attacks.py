@@ -53,7 +53,7 @@ FORBIDDEN = {
     "hide a table": "CREATE TEMPORARY TABLE wallets_wallet (account_id bigint, balance numeric)",
     "create a view": "CREATE VIEW mine AS SELECT 1",
     "create a schema": "CREATE SCHEMA mine",
-    "create an extension": "CREATE EXTENSION dblink",
+    "create an extension": "CREATE EXTENSION {extension}",
     "create a rule": "CREATE RULE mine AS ON INSERT TO wallets_ledgerentry DO INSTEAD NOTHING",
     "add a column": "ALTER TABLE wallets_wallet ADD COLUMN mine int",
     "take a table": "ALTER TABLE wallets_ledgerentry OWNER TO CURRENT_USER",

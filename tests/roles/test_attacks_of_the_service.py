@@ -10,9 +10,21 @@ from tests.roles.attacks import FORBIDDEN, FORBIDDEN_OUTSIDE, REFUSED_BY_TRIGGER
 def attack(service: psycopg.Connection, statement: str) -> psycopg.Error:
     """The error with which PostgreSQL refuses the statement."""
     owner = connection.settings_dict["USER"]
+    statement = statement.replace("{owner}", owner)
+    if "{extension}" in statement:
+        statement = statement.replace("{extension}", some_extension(service))
     with pytest.raises(psycopg.Error) as refused:
-        service.execute(statement.replace("{owner}", owner).encode())
+        service.execute(statement.encode())
     return refused.value
+
+
+def some_extension(service: psycopg.Connection) -> str:
+    """An extension of this server. A trusted one if there is any: it needs the fewest rights."""
+    [[name]] = service.execute(
+        "SELECT name FROM pg_available_extension_versions WHERE NOT installed"
+        " ORDER BY trusted DESC, name LIMIT 1"
+    ).fetchall()
+    return str(name)
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
