@@ -1,12 +1,14 @@
 """Books deposits, payouts, adjustments and credits: a form, a confirmation, one booking.
 
-The form's POST leads to the confirmation, which is a page of its own: its query carries the form.
-The browser's Back after a booking opens that page again, and it leads on to the result.
+The form's POST leads to the confirmation, which is a page of its own: its query carries the form,
+signed for this person, so that nobody else's link asks for a booking. The browser's Back after a
+booking opens that page again, and it leads on to the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
@@ -14,8 +16,9 @@ from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
+from django.core import signing
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
@@ -39,6 +42,7 @@ from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
 
 MOVE_MONEY = "wallets.move_money"
+SIGNED_FOR = timedelta(days=1)
 SERVICES = {
     EntryKind.DEPOSIT: deposit,
     EntryKind.PAYOUT: pay_out,
@@ -241,9 +245,21 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     return HttpResponseRedirect(url_of(order))
 
 
-def _form_data(request: HttpRequest) -> QueryDict | None:
+def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
     """What was sent: by a POST, or in the query of the confirmation."""
-    return request.GET if request.method != "POST" and "form_id" in request.GET else posted(request)
+    if request.method == "POST" or "asked" not in request.GET:
+        return posted(request)
+    try:
+        asked: dict[str, str] = signing.loads(
+            request.GET["asked"], salt=_salt(request), max_age=SIGNED_FOR
+        )
+    except signing.BadSignature:  # of somebody else, of another page, or too old
+        return None
+    return asked
+
+
+def _salt(request: HttpRequest) -> str:
+    return f"operators.booking {staff_of(request).pk} {request.path}"
 
 
 def _elsewhere(
@@ -254,7 +270,9 @@ def _elsewhere(
     `entry` is what the booking's ledger entry would contain. None: ask for the confirmation.
     """
     if request.method == "POST":
-        return HttpResponseRedirect(f"{request.path}?{urlencode(form.cleaned_data)}")
+        sent = {name: str(value) for name, value in form.cleaned_data.items()}
+        asked = signing.dumps(sent, salt=_salt(request))
+        return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': asked})}")
     reference = form.booking_reference()
     if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
         messages.info(request, "This is booked.")

@@ -165,7 +165,8 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         super().save_related(request, form, formsets, change)
-        if not change and form.cleaned_data.get("price") is not None:
+        may_price = "price" in self.get_fields(request)
+        if not change and may_price and form.cleaned_data.get("price") is not None:
             shelf = form.instance.shelves.get(variation=None)
             shelf.price = form.cleaned_data["price"]
             shelf.save(update_fields=["price"])

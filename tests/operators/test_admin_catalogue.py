@@ -88,10 +88,15 @@ def test_a_new_product_takes_its_price_in_the_same_form(browser: Client) -> None
 def test_the_price_of_a_new_product_needs_the_permission_for_prices(db: None) -> None:
     staff = make_staff("catalogue.add_product", "catalogue.view_product", "catalogue.view_category")
 
-    form = signed_in(staff).get(NEW_PRODUCT).content.decode()
+    browser = signed_in(staff)
+    form = browser.get(NEW_PRODUCT).content.decode()
+    sent = {"name": "Card", "currency": "USD", "active": "on", "price": "1.00"}
+    rows = {"variations-TOTAL_FORMS": "0", "variations-INITIAL_FORMS": "0"}
+    browser.post(NEW_PRODUCT, {**sent, **rows})
 
     assert 'name="name"' in form
     assert 'name="price"' not in form
+    assert own_shelf(ours(Product).get()).price is None
 
 
 @pytest.mark.parametrize("page", ["product", "shelf"])

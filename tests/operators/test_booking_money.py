@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -69,6 +70,18 @@ def test_going_back_after_a_booking_shows_its_result(wallet: Wallet) -> None:
     assert back.redirect_chain == [(result, 302)]
     assert "This is booked." in " ".join(map(str, back.context["messages"]))
     assert balance(wallet) == Decimal("125.50")
+
+
+def test_a_link_of_somebody_else_asks_for_no_booking(wallet: Wallet) -> None:
+    anna, ben = (signed_in(make_staff(*MAY)) for _ in range(2))
+    [(question, _)] = send(anna, wallet, asked()).redirect_chain
+    plain = f"{question.partition('?')[0]}?{urlencode(asked())}"
+    other = Wallet.objects.get(account=make_account(balance="1.00"))
+    elsewhere = question.replace(f"/{wallet.pk}/", f"/{other.pk}/")
+
+    for browser, link in ((ben, question), (anna, plain), (anna, elsewhere)):
+        assert "Book a deposit, a payout" in browser.get(link).content.decode()
+        assert "Book this deposit" not in browser.get(link).content.decode()
 
 
 def test_the_same_form_sent_twice_is_booked_once(wallet: Wallet) -> None:
