@@ -9,12 +9,15 @@ code.
 import csv
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from tqdm import tqdm
@@ -32,8 +35,12 @@ MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
 ROWS_AT_ONCE = 1000
 IMPORT_LOCK = "hashtext('catalogue.code_import')"
+NO_CODES = "The file contains no codes."
 
 Row = tuple[int, Code]
+# Opens the rows of a file from its start. The argument says what for.
+Reader = Callable[[str], AbstractContextManager[Iterator[Row | str]]]
+Advance = Callable[[int], object]  # called with the number of bytes read since the last call
 
 IN_STOCK_OR_SOLD = "SELECT digest FROM catalogue_vouchercode WHERE digest = ANY (%s)"
 
@@ -45,6 +52,13 @@ class RepeatedCode(InputProblem):
         super().__init__("A code is repeated, or is already in stock or sold.")
 
 
+class ImportRunning(InputProblem):
+    """Another import of codes is running."""
+
+    def __init__(self) -> None:
+        super().__init__("Another import of codes is running. Start this one when it has ended.")
+
+
 def import_codes(
     *, product_id: int, path: Path, variation_id: int | None = None
 ) -> tuple[Shelf, int]:
@@ -53,19 +67,39 @@ def import_codes(
     Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
-    code_digester()  # stores the key of the digests, if it is missing, before the transaction
-    try:
-        with _read_rows(path, doing="Codes") as rows, transaction.atomic():
-            number = add_codes(shelf=shelf, rows=rows)
-            record_action(
-                actor=None, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
-            )
-    except RepeatedCode:
-        with _read_rows(path, doing="Looking for repeats") as rows:
-            _refuse_repeats(rows)
-        raise
+    number = import_rows(shelf=shelf, read=partial(_read_path, path), actor=None)
     shelf.refresh_from_db()
     return shelf, number
+
+
+def import_rows(*, shelf: Shelf, read: Reader, actor: User | None) -> int:
+    """Imports the rows of a file, all or none, with an audit entry; returns how many.
+
+    Raises InputProblem with the lines at fault, or sealing.CannotOpen.
+    """
+    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    try:
+        with read("Codes") as rows, transaction.atomic():
+            number = add_codes(shelf=shelf, rows=rows)
+            record_action(
+                actor=actor, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
+            )
+    except RepeatedCode:
+        check_rows(read=read)
+        raise
+    return number
+
+
+def check_rows(*, read: Reader) -> int:
+    """Reads the rows of a file and imports nothing; returns how many codes it holds.
+
+    Raises InputProblem with the lines at fault, as an import would, or sealing.CannotOpen.
+    """
+    with read("Looking for repeats") as rows:
+        number = _refuse_repeats(rows)
+    if not number:
+        raise InputProblem(NO_CODES)
+    return number
 
 
 def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
@@ -91,7 +125,7 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
         except IntegrityError:
             raise RepeatedCode from None
         if not number:
-            raise InputProblem("The file contains no codes.")
+            raise InputProblem(NO_CODES)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as the caller left them
         cursor.execute(
@@ -110,7 +144,7 @@ def _begin_import(cursor: CursorWrapper) -> None:
     cursor.execute("SET LOCAL statement_timeout = 0")
     cursor.execute(f"SELECT pg_try_advisory_xact_lock({IMPORT_LOCK})")
     if not cursor.fetchone()[0]:
-        raise InputProblem("Another import of codes is running. Start this one when it has ended.")
+        raise ImportRunning
     check_keys()  # again, under the lock: the key may have been retired since the process started
 
 
@@ -143,24 +177,31 @@ def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
     return number
 
 
-def _refuse_repeats(rows: Iterable[Row | str]) -> None:
-    """Raises InputProblem with the lines of repeated codes; nothing if there are none.
+def _refuse_repeats(rows: Iterable[Row | str]) -> int:
+    """Raises InputProblem with the lines of repeated codes; returns the number of codes if there
+    are none.
 
     SQLite holds the digests in a temporary file. The service's database role may not create a
     table, not even a temporary one (docs/decisions/0050-two-database-roles.md).
     """
     digest = code_digester()
     keyed = ((line, digest(code.code)) for line, code in _good_rows(rows))
-    number, shown = 0, list[str]()
+    codes, number, shown = 0, 0, list[str]()
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
         while batch := list(islice(keyed, ROWS_AT_ONCE)):
+            codes += len(batch)
             for problem in _repeats(batch, seen):
                 number += 1
                 if number <= SHOWN_PROBLEMS:
                     shown.append(problem)
     if number:
-        raise InputProblem(f"{number} repeated codes: {'; '.join(shown)}")
+        raise InputProblem(
+            f"{number} repeated codes: {'; '.join(shown)}",
+            problems=shown,
+            more=number - len(shown),
+        )
+    return codes
 
 
 def _repeats(batch: Sequence[tuple[int, bytes]], seen: sqlite3.Connection) -> Iterator[str]:
@@ -178,7 +219,7 @@ def _repeats(batch: Sequence[tuple[int, bytes]], seen: sqlite3.Connection) -> It
 
 
 @contextmanager
-def _read_rows(path: Path, *, doing: str) -> Iterator[Iterator[Row | str]]:
+def _read_path(path: Path, doing: str) -> Iterator[Iterator[Row | str]]:
     """The rows of a CSV file, with a progress bar on stderr if reading takes over a second.
 
     Raises InputProblem if the file cannot be read.
@@ -187,13 +228,19 @@ def _read_rows(path: Path, *, doing: str) -> Iterator[Iterator[Row | str]]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size or None
             with tqdm(total=size, unit="B", unit_scale=True, desc=doing, delay=1) as progress:
-                yield _parse_rows(file, progress)
+                yield _parse_rows(file, progress.update)
     except OSError as error:
         raise InputProblem(f"Cannot read {str(path)!r}: {error.strerror}.") from None
 
 
-def _parse_rows(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[Row | str]:
-    reader = csv.reader(_read_lines(file, progress), strict=True)
+@contextmanager
+def read_bytes(content: bytes, advance: Advance, doing: str) -> Iterator[Iterator[Row | str]]:
+    """The rows of a CSV file that is in memory. With the first two arguments, it is a Reader."""
+    yield _parse_rows(BytesIO(content), advance)
+
+
+def _parse_rows(file: BinaryIO, advance: Advance) -> Iterator[Row | str]:
+    reader = csv.reader(_read_lines(file, advance), strict=True)
     try:
         columns = _read_header(next(reader, []))
         for row in reader:
@@ -209,7 +256,7 @@ class _BadLine(Exception):
     pass
 
 
-def _read_lines(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[str]:
+def _read_lines(file: BinaryIO, advance: Advance) -> Iterator[str]:
     encoding = "utf-8-sig"
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
@@ -219,7 +266,7 @@ def _read_lines(file: BinaryIO, progress: "tqdm[Any]") -> Iterator[str]:
         except UnicodeDecodeError:
             raise _BadLine("not UTF-8") from None
         encoding = "utf-8"
-        progress.update(len(line))
+        advance(len(line))
 
 
 def _read_header(row: Sequence[str]) -> list[str]:

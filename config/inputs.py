@@ -1,7 +1,7 @@
 """Checks of what people type at a shell or provide in a file; a refusal is one line."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 from unicodedata import category
@@ -26,8 +26,14 @@ Row = TypeVar("Row", bound=Model)
 class InputProblem(ValueError):
     """The input cannot be used, and nothing was changed.
 
-    The message is one line for people and never contains a secret.
+    The message is one line for people and never contains a secret. `problems` are the first
+    problems of a file, each with its place there, and `more` counts the others.
     """
+
+    def __init__(self, message: str, *, problems: Sequence[str] = (), more: int = 0) -> None:
+        super().__init__(message)
+        self.problems = list(problems) or [message]
+        self.more = more
 
 
 def find_row(rows: QuerySet[Row], pk: int) -> Row:
@@ -74,7 +80,8 @@ def raise_problems(problems: Iterable[str]) -> None:
     shown = list(islice(remaining, SHOWN_PROBLEMS))
     more = sum(1 for _ in remaining)
     if shown:
-        raise InputProblem("; ".join(shown) + (f"; and {more} more" if more else ""))
+        sentence = "; ".join(shown) + (f"; and {more} more" if more else "")
+        raise InputProblem(sentence, problems=shown, more=more)
 
 
 def one_line(error: ValidationError) -> str:

@@ -10,15 +10,19 @@ from config.backoffice import (
     Gauges,
     MenuEntry,
     Rights,
+    Sealed,
     Section,
     StaffRole,
     Unit,
     full_access,
 )
+from config.database.sealing import Context
 from operators.gauge_reads import read_heartbeats, read_waiting_announcements
+from operators.imports.models import open_file, row_of_import
 from operators.models import (
     Announcement,
     AnnouncementRoute,
+    FileImport,
     Heartbeat,
     PlatformSettings,
     ReconcileRun,
@@ -218,12 +222,31 @@ BACK_OFFICE = BackOffice(
             old="finished_at < %(before)s",
             days="runs",
         ),
+        Expiring(
+            kind="file_imports",
+            table="operators_fileimport",
+            old="finished_at < %(before)s",
+            days="runs",
+        ),
+    ],
+    sealed=[
+        Sealed(
+            kind="file_imports",
+            table="operators_fileimport",
+            column="sealed",
+            context=Context.IMPORTED_FILE,
+            identity=["token"],
+            row=row_of_import,
+            check="every file to import opens",
+            read=open_file,
+        ),
     ],
     rights={
         "operators_announcement": Rights.KEEP,
         "operators_announcementchat": Rights.KEEP,
         "operators_announcementroute": Rights.CHANGE,
         "operators_companyidentity": Rights.CHANGE,
+        "operators_fileimport": Rights.CHANGE,
         "operators_heartbeat": Rights.CHANGE,
         "operators_platformsettings": Rights.KEEP,
         "operators_reconcilerun": Rights.CHANGE,
@@ -233,6 +256,11 @@ BACK_OFFICE = BackOffice(
     permissions={
         StaffRole.SENIOR_OPERATOR: ANNOUNCEMENTS,
         StaffRole.FINANCE: RUNS,
+        StaffRole.CATALOGUE_MANAGER: [
+            "operators.view_fileimport",
+            "operators.import_codes",
+            "operators.import_catalogue",
+        ],
         StaffRole.PLATFORM_MANAGER: [
             *ANNOUNCEMENTS,
             *RUNS,
@@ -245,6 +273,7 @@ BACK_OFFICE = BackOffice(
         ],
     },
     menu=[
+        MenuEntry(Section.CATALOGUE, "Imports", FileImport, "upload_file"),
         MenuEntry(Section.TELEGRAM, "Announcements", Announcement, "campaign"),
         MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),
         MenuEntry(Section.TELEGRAM, "Linked staff", TelegramLink, "contacts"),

@@ -1,5 +1,5 @@
-"""Telegram (platform settings, routes, linked accounts, announcements), heartbeats, and the nightly
-runs of `reconcile`."""
+"""Telegram (platform settings, routes, linked accounts, announcements), heartbeats, company
+accounts, and the nightly runs of `reconcile`. Imports are in operators/imports/models.py."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from catalogue.models import Category
 from config.database.columns import ACTOR_LENGTH
+from operators.imports.models import FileImport as FileImport  # noqa: PLC0414  one of our models
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1

@@ -8,6 +8,7 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
 from operators import heartbeats, nightly_reconcile, retention
+from operators.imports import jobs
 
 __all__ = ["heartbeats"]  # loaded with the tasks: it connects to Celery's signals
 
@@ -24,6 +25,22 @@ def show_order(fulfilment_id: int) -> None:
     from operators.telegram import announcement_sweep  # noqa: PLC0415
 
     announcement_sweep.show_order(fulfilment_id=fulfilment_id)
+
+
+@shared_task(
+    autoretry_for=(InterfaceError, OperationalError),  # the database is down or busy
+    max_retries=3,
+    retry_backoff=True,
+)
+def run_import(file_import_id: int) -> None:
+    """Checks or imports an uploaded file."""
+    jobs.run_import(pk=file_import_id)
+
+
+@shared_task
+def sweep_imports() -> dict[str, int]:
+    """Continues imports that a worker did not finish, and discards old files."""
+    return jobs.sweep_imports()
 
 
 @shared_task

@@ -34,6 +34,7 @@ class Context(Enum):
     ROOT = b"root"
     SECOND_FACTOR = b"second-factor"
     LOGGED_REQUEST = b"logged-request"
+    IMPORTED_FILE = b"imported-file"
 
 
 class BadKeys(ValueError):

@@ -30,7 +30,9 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
+from operators.admin.imports import may_import, upload_url
 from operators.code_reveal import Revealed, reveal_codes
+from operators.imports.models import ImportKind
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"
@@ -75,6 +77,7 @@ class VoucherCodeAdmin(RevealingAdmin):
     search_help_text = "ID of a code, or reference of the order that it was sold with"
     fields = ("id", "masked", "shelf", "state", "order", "imported_at", "trail")
     actions_detail = ("reveal",)
+    actions_list = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoucherCode]:
         taken_by = Order.objects.filter(pk=OuterRef("order_id")).values("reference")
@@ -114,6 +117,18 @@ class VoucherCodeAdmin(RevealingAdmin):
     def trail(self, code: VoucherCode) -> str:
         address = reverse("audit_trail", query={"about": f"code:{code.pk}"})
         return format_html('<a href="{}" class="text-link">See who revealed it</a>', address)
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.CODES)
+
+    @action(
+        description="Import codes",
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import",
+    )
+    def import_codes(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.CODES))
 
     @action(
         description="Reveal code",

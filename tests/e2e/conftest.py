@@ -1,9 +1,15 @@
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from embedded.commands import CELERY
+from embedded.environment import PROJECT
 from tests.e2e.durable import DurablePostgres, durable_postgres
+from tests.live import LiveServer, database_url, live_server
+from tests.quick_starts import QuickProcess
 
 
 @pytest.fixture(scope="module")
@@ -11,3 +17,33 @@ def durable(django_db_blocker: Any) -> Iterator[DurablePostgres]:
     """A durable database, shared by the tests of a module. Each test creates its own merchants."""
     with django_db_blocker.unblock(), durable_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def broker() -> str:
+    """The URL of a broker that no other test uses."""
+    number = 2 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 14
+    return os.environ["CELERY_BROKER_URL"].rpartition("/")[0] + f"/{number}"
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, broker: str) -> Iterator[LiveServer]:
+    with live_server({"CELERY_BROKER_URL": broker, "DESK_REFRESH_SECONDS": "1"}) as server:
+        yield server
+
+
+@pytest.fixture
+def worker(broker: str, tmp_path: Path) -> Iterator[None]:
+    """A real Celery worker on the test's database."""
+    environment = {**os.environ, "DATABASE_URL": database_url(), "CELERY_BROKER_URL": broker}
+    process = QuickProcess(
+        "worker",
+        [*CELERY, "worker", "--loglevel=info", "--concurrency=1", "--without-gossip"],
+        environment=environment,
+        folder=PROJECT,
+        log=tmp_path / "worker.log",
+    )
+    try:
+        yield
+    finally:
+        process.stop()

@@ -2,14 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from embedded.commands import CELERY
-from embedded.environment import PROJECT
 from tests.browsing import PASSWORD, sign_in
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
@@ -22,8 +19,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.live import LiveServer, database_url, live_server
-from tests.quick_starts import QuickProcess
+from tests.live import LiveServer
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
 from topups.transitions import Move
 
@@ -34,36 +30,6 @@ pytestmark = [
 ]
 
 QUEUE = "/admin/topups/fulfilment/"
-
-
-@pytest.fixture(scope="module")
-def broker() -> str:
-    """The URL of a broker that no other test uses."""
-    number = 2 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 14
-    return os.environ["CELERY_BROKER_URL"].rpartition("/")[0] + f"/{number}"
-
-
-@pytest.fixture(scope="module")
-def server(django_db_setup: None, broker: str) -> Iterator[LiveServer]:
-    with live_server({"CELERY_BROKER_URL": broker, "DESK_REFRESH_SECONDS": "1"}) as server:
-        yield server
-
-
-@pytest.fixture
-def worker(broker: str, tmp_path: Path) -> Iterator[None]:
-    """A real Celery worker on the test's database."""
-    environment = {**os.environ, "DATABASE_URL": database_url(), "CELERY_BROKER_URL": broker}
-    process = QuickProcess(
-        "worker",
-        [*CELERY, "worker", "--loglevel=info", "--concurrency=1", "--without-gossip"],
-        environment=environment,
-        folder=PROJECT,
-        log=tmp_path / "worker.log",
-    )
-    try:
-        yield
-    finally:
-        process.stop()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib import admin
@@ -26,6 +27,7 @@ from audit.services import record_action
 from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
+from operators.imports.models import FileImport, ImportKind, seal_file
 from operators.models import (
     Announcement,
     AnnouncementRoute,
@@ -96,6 +98,7 @@ class World:
                 finished_at=timezone.now(),
                 findings=[{"check": "a rule", "finding": "an exception"}],
             )
+            make_import()
             record_action(
                 actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)
             )
@@ -124,6 +127,19 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
             Permission.objects.get(content_type__app_label=app, codename=codename)
         )
     return user
+
+
+def make_import() -> FileImport:
+    """An uploaded catalogue that nobody has checked yet. It is empty."""
+    token = uuid4()
+    return FileImport.objects.create(
+        token=token,
+        kind=ImportKind.CATALOGUE,
+        file_name="catalogue.json",
+        size=2,
+        sealed=seal_file(b"{}", token),
+        created_by=make_staff(),
+    )
 
 
 def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:

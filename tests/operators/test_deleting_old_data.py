@@ -18,6 +18,7 @@ from catalogue.models import VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import Email, EmailKind, Invitation, MemberSession, Role
 from operators import retention
+from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.models import ReconcileRun, RunState, TelegramLinkCode
 from operators.reconcile import reconcile
 from operators.retention import EXPIRING, KINDS, delete_old_data
@@ -117,6 +118,17 @@ def make_run(merchant: Merchant, when: Any) -> None:
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
 
 
+def make_import(merchant: Merchant, when: Any) -> None:
+    FileImport.objects.create(
+        kind=ImportKind.CATALOGUE,
+        state=ImportState.DISCARDED,
+        file_name="old.json",
+        size=1,
+        created_by=make_operator().user,
+        finished_at=when or timezone.now(),
+    )
+
+
 # How to make a row of each kind that ended at a moment, or that may not go (None).
 MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "player_ids": make_player_id,
@@ -129,6 +141,7 @@ MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "read_audit_entries": make_entry,
     "telegram_link_codes": make_link_code,
     "reconcile_runs": make_run,
+    "file_imports": make_import,
 }
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -20,9 +21,11 @@ from accounts.models import ApiClient
 from catalogue.models import Category, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
+from operators.imports import jobs
 from operators.models import (
     Announcement,
     AnnouncementState,
+    FileImport,
     PlatformSettings,
 )
 from orders.models import Order
@@ -327,6 +330,20 @@ def deliver_on_the_page(browser: Client) -> None:
     browser.post(delivered, hidden(browser.get(url(row))))
 
 
+def upload_file(browser: Client) -> None:
+    file = SimpleUploadedFile("catalogue.json", b"{}")
+    address = reverse("admin:operators_fileimport_upload", args=["catalogue"])
+    answer = browser.post(address, {"file": file, "form": str(uuid4())})
+    assert answer.status_code == 302
+
+
+def confirm_import(browser: Client) -> None:
+    row = FileImport.objects.latest("pk")
+    jobs.run_import(pk=row.pk)
+    address = reverse("admin:operators_fileimport_step", args=[row.pk, "confirm"])
+    assert browser.post(address).status_code == 302
+
+
 # Every action of a list or a page, what carries it out, and the record it leaves.
 ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "auth.user remove_second_factor": (remove_factor, "audit"),
@@ -337,6 +354,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
     "operators.announcement announce_again_selected": (announce_again, "audit"),
+    "operators.fileimport step": (confirm_import, "audit"),
+    "operators.fileimport upload": (upload_file, "audit"),
     "orders.order credit": (credit, "ledger"),
     "orders.order reveal": (reveal_order, "audit"),
     "wallets.wallet book": (book, "ledger"),
@@ -357,6 +376,9 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 }
 # Pages that only read.
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
+READING |= {f"operators.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
+READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
+READING |= {"catalogue.product import_catalogue"}
 BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}
 
 

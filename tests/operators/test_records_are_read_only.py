@@ -17,7 +17,7 @@ from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
 from operators.admin.base import CappedPaginator
-from operators.models import Announcement, ReconcileRun
+from operators.models import Announcement, FileImport, ReconcileRun
 from orders.models import Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
@@ -33,6 +33,7 @@ NEWEST_FIRST: list[Any] = [
     Announcement,
     Membership,
     Email,
+    FileImport,
     ReconcileRun,
     RequestRecord,
 ]

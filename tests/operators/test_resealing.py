@@ -9,9 +9,11 @@ from pytest_django import Settings
 from accounts.models import SecondFactor
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
+from operators.imports.models import FileImport
 from operators.reconcile import reconcile
 from operators.reseal import reseal_all, retire_keys
 from tests.factories import Merchant, add_codes, make_operator, make_product, own_shelf
+from tests.operators.back_office import make_import
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -25,10 +27,12 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     bought = merchant.buy("one", product_id=product.pk, quantity=1)
     factor = SecondFactor.objects.create(user=make_operator().user)
     key = factor.key
+    file = make_import()
     settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
-    assert reseal_all() == {"second_factors": 1, "codes": 3, "replays": 1}
-    assert reseal_all() == {"second_factors": 0, "codes": 0, "replays": 0}
+    kinds = {"second_factors": 1, "codes": 3, "replays": 1, "file_imports": 1}
+    assert reseal_all() == kinds
+    assert reseal_all() == dict.fromkeys(kinds, 0)
     assert retire_keys() == [9]
 
     settings.CODE_ENCRYPTION_KEYS = settings.CODE_ENCRYPTION_KEYS[:1]
@@ -37,6 +41,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     for row in VoucherCode.objects.all():
         assert bytes(row.sealed)[0] == 9
     assert SecondFactor.objects.get().key == key
+    assert FileImport.objects.get(pk=file.pk).content() == b"{}"
     assert bytes(IdempotencyRecord.objects.get().response or b"")[0] == 9
     reference = bought.json()["data"]["reference"]
     assert merchant.get(f"/orders/{reference}").json()["data"] == bought.json()["data"]

@@ -117,7 +117,7 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: int) -> Process:
     main = proxy.folder / "nginx.conf"
     main.write_text(
         f"user root; daemon off; worker_processes 1; pid {proxy.folder}/nginx.pid;"
-        f" error_log {proxy.folder}/error.log; events {{}} http {{ {temporary}"
+        f" error_log {proxy.folder}/error.log warn; events {{}} http {{ {temporary}"
         f" include {proxy.folder}/voucher.conf; }}"
     )
     program = find_nginx()

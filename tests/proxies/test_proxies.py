@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nginx]
 
 PING, ORDERS = "/api/v1/ping", "/api/v1/orders"
 SIGN_IN, IMPORT = "/merchant/sign-in/", "/merchant/references/import/"
+UPLOAD = "/admin/operators/fileimport/upload/codes/"
 BEHIND_A_PROXY = {
     "DJANGO_HTTPS": "1",
     "TRUSTED_PROXIES": "127.0.0.1/32",
@@ -183,14 +184,16 @@ def test_the_proxy_refuses_larger_bodies(proxy: Proxy, in_chunks: bool) -> None:
     assert answer.headers["Content-Type"] == "application/json"
 
 
-def test_a_large_file_of_references_reaches_the_service(proxy: Proxy) -> None:
-    answer = proxy.ask("POST", IMPORT, {"Content-Type": "text/plain"}, b" " * 2100 * KIB)
+@pytest.mark.parametrize("path", [IMPORT, UPLOAD])
+def test_a_large_file_reaches_the_service_and_never_the_disk(proxy: Proxy, path: str) -> None:
+    answer = proxy.ask("POST", path, {"Content-Type": "text/plain"}, b" " * 2100 * KIB)
     assert answer.status == 413  # nobody has signed in, so the usual limit applies
     assert "131072 bytes" in answer.json()["message"]
+    assert "buffered to a temporary file" not in proxy.log  # a warning of nginx
 
 
 def test_too_large_forms_are_refused_in_plain_text(proxy: Proxy) -> None:
-    for path, size in ((IMPORT, 2300 * KIB), (SIGN_IN, 300 * KIB)):
+    for path, size in ((IMPORT, 2300 * KIB), (UPLOAD, 2300 * KIB), (SIGN_IN, 300 * KIB)):
         answer = proxy.ask("POST", path, {"Content-Type": "text/plain"}, b" " * size)
         assert answer.status == 413
         assert answer.body.strip() == b"The request body is too large."

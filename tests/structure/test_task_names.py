@@ -27,9 +27,10 @@ def names_queued() -> Iterator[str]:
                     yield str(ast.literal_eval(following))
 
 
-def test_three_tasks_are_queued_by_name() -> None:
+def test_four_tasks_are_queued_by_name() -> None:
     assert set(names_queued()) == {
         "merchants.tasks.send_email",
+        "operators.tasks.run_import",
         "operators.tasks.show_order",
         "topups.tasks.refund_fulfilment",
     }

@@ -25,12 +25,13 @@ for (const part of document.querySelectorAll("[data-live]")) {
         const made = new DOMParser().parseFromString(fresh, "text/html").body;
         tell(made.querySelector("[data-news]")?.dataset.news);
         draw(made.querySelector("[data-chart]")?.dataset.chart);
+        if (made.querySelector("[data-ended]")) clearInterval(timer); // nothing more will change
         if (part.contains(document.activeElement)) return;
         part.replaceChildren(...made.childNodes);
         shown = fresh;
     };
 
-    setInterval(renew, Number(part.dataset.seconds) * 1000);
+    const timer = setInterval(renew, Number(part.dataset.seconds) * 1000);
     document.addEventListener("visibilitychange", renew);
 }
 

@@ -1,0 +1,131 @@
+"""Files that staff import in the back office."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from catalogue.models import Shelf
+from config.database.sealing import Context, open_sealed, seal
+
+FILE_NAME_LENGTH = 200
+
+
+class ImportKind(models.TextChoices):
+    """What a file holds."""
+
+    CODES = "codes", "Voucher codes"
+    CATALOGUE = "catalogue", "Catalogue"
+
+
+class ImportState(models.TextChoices):
+    """The state of an import (operators/imports/jobs.py has the moves)."""
+
+    CHECKING = "checking", "Checking"
+    READY = "ready", "Ready to import"
+    REFUSED = "refused", "Has problems"
+    IMPORTING = "importing", "Importing"
+    IMPORTED = "imported", "Imported"
+    STOPPED = "stopped", "Stopped"
+    DISCARDED = "discarded", "Discarded"
+
+
+RUNNING = [ImportState.CHECKING, ImportState.IMPORTING]
+WAITING = [ImportState.READY, ImportState.STOPPED]  # for a person
+OPEN = [*RUNNING, *WAITING]
+
+
+class FileImport(models.Model):
+    """A file that somebody uploaded: its check, and its import, by a worker.
+
+    - `sealed`: the file, encrypted; null as soon as the import has ended.
+    - `done`: how many of the file's bytes the check has read.
+    - `result`: what the check or the import counted, and the prices that change.
+    - `problems`: why it was refused, each with its place in the file; `more_problems` counts those
+      that are not listed.
+    - `attempts`: how many times a worker has begun the present step; `touched_at`: when one last
+      did something.
+    """
+
+    token = models.UUIDField(unique=True, default=uuid4, editable=False)
+    kind = models.CharField(max_length=16, choices=ImportKind)
+    state = models.CharField(max_length=16, choices=ImportState, default=ImportState.CHECKING)
+    file_name = models.CharField(max_length=FILE_NAME_LENGTH)
+    size = models.PositiveIntegerField(help_text="In bytes.")
+    shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, null=True, related_name="+")
+    sealed = models.BinaryField(null=True)
+    done = models.PositiveIntegerField(default=0)
+    result = models.JSONField(default=dict)
+    problems = models.JSONField(default=list)
+    more_problems = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    touched_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "import"
+        permissions = [
+            ("import_codes", "Can import voucher codes"),
+            ("import_catalogue", "Can import the catalogue"),
+        ]
+        indexes = [
+            models.Index(
+                name="operators_import_open", fields=["touched_at"], condition=Q(state__in=OPEN)
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="operators_import_kind_is_known", condition=Q(kind__in=ImportKind.values)
+            ),
+            models.CheckConstraint(
+                name="operators_import_state_is_known", condition=Q(state__in=ImportState.values)
+            ),
+            models.CheckConstraint(
+                name="operators_import_of_codes_has_a_shelf",
+                condition=Q(kind=ImportKind.CODES, shelf__isnull=False)
+                | (~Q(kind=ImportKind.CODES) & Q(shelf=None)),
+            ),
+            models.CheckConstraint(
+                name="operators_import_keeps_its_file_while_open",
+                condition=Q(state__in=OPEN, sealed__isnull=False, finished_at=None)
+                | (~Q(state__in=OPEN) & Q(sealed=None, finished_at__isnull=False)),
+            ),
+            models.CheckConstraint(
+                name="operators_import_is_confirmed",
+                condition=~Q(state__in=[ImportState.IMPORTING, ImportState.IMPORTED])
+                | Q(confirmed_by__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.file_name
+
+    def content(self) -> bytes:
+        """The uploaded file. Raises sealing.CannotOpen; also if it was deleted."""
+        return open_file(self.sealed or b"", row_of_import(self.token))
+
+
+def row_of_import(token: UUID) -> bytes:
+    """The row that a sealed file is bound to."""
+    return token.bytes
+
+
+def seal_file(content: bytes, token: UUID) -> bytes:
+    """The file, encrypted for the import with this token."""
+    return seal(content, Context.IMPORTED_FILE, row_of_import(token))
+
+
+def open_file(sealed: bytes | memoryview, row: bytes) -> bytes:
+    """The file of the import that `row` names. Raises sealing.CannotOpen."""
+    return open_sealed(sealed, Context.IMPORTED_FILE, row)

@@ -1,0 +1,75 @@
+"""Staff import voucher codes in a real browser: upload, check, problems, progress, result."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, Page, expect
+
+from catalogue.models import Shelf, VoucherCode
+from operators.imports import jobs
+from operators.imports.models import FileImport
+from tests.browsing import PASSWORD, sign_in
+from tests.factories import make_product, own_shelf
+from tests.live import LiveServer
+from tests.operators.back_office import make_staff, url
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("alone"),
+]
+
+
+@pytest.fixture
+def shelf(transactional_db: None) -> Shelf:
+    return own_shelf(make_product())
+
+
+@pytest.fixture
+def page(server: LiveServer, chromium: Browser, shelf: Shelf) -> Page:
+    staff = make_staff(superuser=True)
+    staff.set_password(PASSWORD)
+    staff.save()
+    page = chromium.new_page(base_url=server.base_url)
+    sign_in(page, staff.username)
+    return page
+
+
+def codes(*lines: str) -> FilePayload:
+    content = "\n".join(["code", *lines, ""]).encode()
+    return {"name": "delivery.csv", "mimeType": "text/csv", "buffer": content}
+
+
+def upload(page: Page, shelf: Shelf, file: FilePayload) -> None:
+    page.goto(url(shelf))
+    page.get_by_role("link", name="Import codes").first.click()
+    page.set_input_files("[name=file]", file)
+    page.get_by_role("button", name="Upload and check").click()
+
+
+@pytest.mark.usefixtures("worker")
+def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
+    upload(page, shelf, codes("A-1", "A-2", "A-1"))
+    expect(page.get_by_text("Nothing was imported.")).to_be_visible()
+    expect(page.get_by_text("line 4 repeats line 2")).to_be_visible()
+
+    page.get_by_role("link", name="Upload another file").click()
+    page.set_input_files("[name=file]", codes(*(f"B-{number}" for number in range(1200))))
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Import 1,200 codes").click()
+    expect(page.get_by_text(re.compile("1,200 codes were added to"))).to_be_visible()
+
+    assert VoucherCode.objects.filter(shelf=shelf).count() == 1200
+    assert Shelf.objects.get(pk=shelf.pk).available_stock == 1200
+    assert not FileImport.objects.exclude(sealed=None).exists()
+
+
+def test_the_page_follows_the_progress(page: Page, shelf: Shelf) -> None:
+    upload(page, shelf, codes("A-1"))
+    expect(page.get_by_text("Checking the file.")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+
+    jobs.run_import(pk=FileImport.objects.get().pk)
+
+    expect(page.get_by_role("button", name="Import 1 code")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_count(0)

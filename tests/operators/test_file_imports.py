@@ -1,0 +1,385 @@
+"""Staff import codes and the catalogue in the browser: a check first, then all or nothing, once."""
+
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from audit.models import AuditAction, AuditEntry
+from catalogue.code_import import add_codes
+from catalogue.codes import Code
+from catalogue.models import PriceChange, Product, Shelf, VoucherCode
+from config.backoffice import StaffRole
+from operators.imports import jobs
+from operators.imports.models import FileImport, ImportKind, ImportState
+from tests.factories import make_product, make_topup_product, make_variation, own_shelf
+from tests.neighbour import ours
+from tests.operators.back_office import list_url, make_staff, signed_in, url
+
+pytestmark = pytest.mark.django_db
+
+CODES = b"code,pin_code\nSECRET-1,0012\nSECRET-2,\n"
+
+
+@pytest.fixture
+def staff() -> User:
+    return make_staff(superuser=True)
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return own_shelf(make_product())
+
+
+def upload(staff: User, content: bytes, shelf: Shelf | None) -> FileImport:
+    """An import of this file, checked."""
+    kind = ImportKind.CODES if shelf else ImportKind.CATALOGUE
+    row = jobs.upload_file(
+        kind=kind, content=content, file_name="new.csv", shelf=shelf, actor=staff, token=uuid4()
+    )
+    return now(row, run=True)
+
+
+def now(row: FileImport, *, run: bool = False) -> FileImport:
+    if run:
+        jobs.run_import(pk=row.pk)
+    return FileImport.objects.get(pk=row.pk)
+
+
+def confirmed(staff: User, content: bytes, shelf: Shelf | None) -> FileImport:
+    row = upload(staff, content, shelf)
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    return now(row)
+
+
+def catalogue(**product: Any) -> bytes:
+    row = {"id": 900_001, "name": "Game card", "currency": "USD", "price": "10", **product}
+    return orjson.dumps({"products": [row]})
+
+
+# --- Codes ---------------------------------------------------------------------------------------
+
+
+def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Shelf) -> None:
+    row = upload(staff, CODES, shelf)
+    assert (row.state, row.result, row.problems) == (ImportState.READY, {"codes": 2}, [])
+    assert not ours(VoucherCode).exists()
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    row = now(row, run=True)
+
+    assert (row.state, row.result) == (ImportState.IMPORTED, {"codes": 2})
+    shelf.refresh_from_db()
+    assert shelf.available_stock == ours(VoucherCode).filter(shelf=shelf).count() == 2
+    entry = AuditEntry.objects.get(action=AuditAction.CODES_IMPORTED)
+    assert (entry.actor, entry.object_id, entry.note) == (staff, str(shelf.pk), "Codes: 2")
+
+
+@pytest.mark.parametrize(
+    ("content", "problems", "more"),
+    [
+        (b"code,pin_code\nA,1\nB\n,3\n", ["line 3: 1 columns instead of 2", "line 4: the code"], 0),
+        (b"code\nNEW\nSTORED\nNEW\n", ["line 3 is already in stock", "line 4 repeats line 2"], 0),
+        (b"code\n" + b"A\n" * 40, [f"line {line} repeats line 2" for line in range(3, 23)], 19),
+        (b"code\n", ["The file contains no codes."], 0),
+        (b"codes\nA\n", ["The first line names the columns"], 0),
+    ],
+)
+def test_problems_are_named_by_line(
+    content: bytes, problems: list[str], more: int, staff: User, shelf: Shelf
+) -> None:
+    add_codes(shelf=shelf, rows=[(2, Code("STORED"))])
+
+    row = upload(staff, content, shelf)
+
+    assert row.state == ImportState.REFUSED
+    assert len(row.problems) == len(problems)
+    for found, expected in zip(row.problems, problems, strict=True):
+        assert found.startswith(expected)
+    assert row.more_problems == more
+    assert row.sealed is None
+    assert ours(VoucherCode).count() == 1
+
+
+def test_a_code_that_came_in_meanwhile_is_named(staff: User, shelf: Shelf) -> None:
+    first, second = (confirmed(staff, CODES, shelf) for _ in range(2))
+
+    assert now(first, run=True).state == ImportState.IMPORTED
+    second = now(second, run=True)
+
+    assert second.state == ImportState.REFUSED
+    assert second.problems[0] == "line 2 is already in stock or sold"
+    assert ours(VoucherCode).count() == 2
+
+
+def test_a_repeated_message_imports_once(staff: User, shelf: Shelf) -> None:
+    row = confirmed(staff, CODES, shelf)
+
+    for _ in range(3):
+        jobs.run_import(pk=row.pk)
+
+    assert now(row).state == ImportState.IMPORTED
+    assert ours(VoucherCode).count() == 2
+    assert AuditEntry.objects.filter(action=AuditAction.CODES_IMPORTED).count() == 1
+
+
+def test_a_form_that_is_sent_twice_uploads_once(staff: User, shelf: Shelf) -> None:
+    sent = {"kind": ImportKind.CODES, "content": CODES, "file_name": "a", "shelf": shelf}
+    token = uuid4()
+
+    rows = [jobs.upload_file(**sent, actor=staff, token=token) for _ in range(2)]  # type: ignore[arg-type]
+
+    assert rows[0] == rows[1]
+    assert FileImport.objects.count() == 1
+
+
+# --- Secrets -------------------------------------------------------------------------------------
+
+
+def test_the_file_is_stored_sealed_and_deleted_at_the_end(staff: User, shelf: Shelf) -> None:
+    row = confirmed(staff, CODES, shelf)
+    assert row.content() == CODES
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT row::text FROM operators_fileimport AS row")
+        (stored,) = cursor.fetchone()
+    assert b"SECRET".hex() not in stored
+
+    assert now(row, run=True).sealed is None
+
+
+@pytest.mark.parametrize("end", ["refused", "discarded", "old"])
+def test_no_end_keeps_the_file(end: str, staff: User, shelf: Shelf) -> None:
+    row = upload(staff, b"code\n\n" if end == "refused" else CODES, shelf)
+    if end == "discarded":
+        assert jobs.discard_import(pk=row.pk, actor=staff)
+    if end == "old":
+        FileImport.objects.update(touched_at=timezone.now() - timedelta(days=1, minutes=1))
+        assert jobs.sweep_imports()["discarded"] == 1
+
+    row = now(row)
+    assert row.sealed is None
+    assert row.finished_at is not None
+    assert not ours(VoucherCode).exists()
+
+
+def test_messages_and_pages_show_no_code(staff: User, shelf: Shelf) -> None:
+    row = upload(staff, b"code\nSECRET-1\nSECRET-1\nSECRET-1,x\n", shelf)
+
+    page = signed_in(staff).get(url(row)).content.decode()
+
+    assert "line 4: 2 columns instead of 1" in page
+    assert "SECRET" not in page + str(row.problems)
+
+
+def test_a_file_that_cannot_be_opened_is_refused(staff: User, shelf: Shelf) -> None:
+    row, other = (
+        jobs.upload_file(
+            kind=ImportKind.CODES,
+            content=CODES,
+            file_name="a.csv",
+            shelf=shelf,
+            actor=staff,
+            token=uuid4(),
+        )
+        for _ in range(2)
+    )
+    FileImport.objects.filter(pk=row.pk).update(sealed=other.sealed)
+
+    row = now(row, run=True)
+
+    assert (row.state, row.problems) == (ImportState.REFUSED, [jobs.LOST_FILE])
+
+
+# --- Work that breaks off ------------------------------------------------------------------------
+
+
+def test_lost_work_is_tried_again_then_stopped_then_retried(
+    staff: User, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[int] = []
+    monkeypatch.setattr(jobs, "_queue", queued.append)
+    monkeypatch.setattr(jobs, "_import", broken)
+    row = confirmed(staff, CODES, shelf)
+    queued.clear()
+    for _ in range(jobs.ATTEMPTS):
+        with pytest.raises(ZeroDivisionError):
+            jobs.run_import(pk=row.pk)
+        assert jobs.sweep_imports()["again"] == 0  # it may still run
+        FileImport.objects.update(touched_at=timezone.now() - timedelta(minutes=2))
+        if len(queued) + 1 < jobs.ATTEMPTS:
+            assert jobs.sweep_imports() == {"stopped": 0, "again": 1, "discarded": 0}
+    assert queued == [row.pk] * (jobs.ATTEMPTS - 1)
+
+    assert jobs.sweep_imports() == {"stopped": 1, "again": 0, "discarded": 0}
+    assert now(row).state == ImportState.STOPPED
+    assert not ours(VoucherCode).exists()
+
+    monkeypatch.undo()
+    assert jobs.retry_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.READY
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.IMPORTED
+
+
+def broken(row: FileImport) -> None:
+    raise ZeroDivisionError
+
+
+# --- Catalogue -----------------------------------------------------------------------------------
+
+
+def test_a_catalogue_shows_what_would_change(staff: User) -> None:
+    product = make_product(price="10")
+    make_topup_product(price="4")
+    jobs_before = PriceChange.objects.count()
+    file = catalogue(id=product.pk, name=product.name, price="5")
+
+    row = upload(staff, file, None)
+
+    assert row.state == ImportState.READY
+    assert row.result["counts"]["products"] == {"created": 0, "updated": 1, "unchanged": 0}
+    (price,) = row.result["prices"]
+    assert price == {
+        "name": product.name,
+        "currency": "USD",
+        "before": "10.0000",
+        "after": "5.0000",
+        "percent": -50.0,
+    }
+    assert own_shelf(product).price == 10
+    assert PriceChange.objects.count() == jobs_before
+    page = signed_in(staff).get(url(row)).content.decode()
+    assert "10.00 USD" in page
+    assert "-50.0 %" in page
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.IMPORTED
+    assert own_shelf(product).price == 5
+    assert PriceChange.objects.latest("pk").changed_by == f"admin:{staff.get_username()}"
+    assert AuditEntry.objects.get(action=AuditAction.PRODUCTS_IMPORTED).actor == staff
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"products": [{"id": 1}]}', "products[0].name: This field is required."),
+        (b"{", "new.csv is not JSON"),
+        (b"\xff", "new.csv is not UTF-8."),
+        (catalogue(price="-1"), "products[0].price: "),
+        (catalogue(category=900_009), "products[0].category: there is no category 900009"),
+    ],
+)
+def test_problems_of_a_catalogue_are_named_by_place(
+    content: bytes, problem: str, staff: User
+) -> None:
+    row = upload(staff, content, None)
+
+    assert row.state == ImportState.REFUSED
+    assert any(one.startswith(problem) for one in row.problems), row.problems
+    assert not Product.objects.filter(pk=900_001).exists()
+
+
+# --- Pages ---------------------------------------------------------------------------------------
+
+
+def send(browser: Client, kind: str, content: bytes, **fields: Any) -> Any:
+    file = BytesIO(content)
+    file.name = "from-the-browser.csv"
+    address = reverse("admin:operators_fileimport_upload", args=[kind])
+    return browser.post(address, {"file": file, "form": str(uuid4()), **fields}, follow=True)
+
+
+def step(row: FileImport, name: str) -> str:
+    return reverse("admin:operators_fileimport_step", args=[row.pk, name])
+
+
+def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    page = send(browser, "codes", CODES, shelf=shelf.pk).content.decode()
+    row = FileImport.objects.get()
+    assert (row.file_name, row.created_by) == ("from-the-browser.csv", staff)
+    assert "Checking the file" in page
+    live = reverse("admin:operators_fileimport_progress", args=[row.pk])
+    assert f'data-live="{live}"' in page
+    assert "data-ended" not in browser.get(live).content.decode()
+
+    jobs.run_import(pk=row.pk)
+    ready = browser.get(live).content.decode()
+    assert "data-ended" in ready
+    assert "Import 2 codes" in ready
+
+    importing = browser.post(step(row, "confirm"), follow=True).content.decode()
+    assert "Importing." in importing
+    jobs.run_import(pk=row.pk)
+    assert "2 codes were added to" in browser.get(url(row)).content.decode()
+    assert browser.post(step(row, "discard"), follow=True).content.decode().count("moved on") == 1
+
+
+def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:
+    row = upload(staff, CODES, shelf)
+
+    for name in ("confirm", "retry", "discard"):
+        assert signed_in(staff).get(step(row, name)).status_code == 302
+
+    assert now(row).state == ImportState.READY
+    assert signed_in(staff).post(step(row, "explode")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "The submitted file is empty."), (b"x" * (jobs.MAX_FILE_BYTES + 1), "larger than 2 MB")],
+)
+def test_a_file_of_the_wrong_size_is_refused(
+    content: bytes, problem: str, staff: User, shelf: Shelf
+) -> None:
+    page = send(signed_in(staff), "codes", content, shelf=shelf.pk)
+
+    assert problem in page.content.decode()
+    assert not FileImport.objects.exists()
+
+
+def test_the_shelf_of_the_page_is_chosen(staff: User) -> None:
+    shelf = make_variation(make_product()).shelf
+    browser = signed_in(staff)
+
+    page = browser.get(url(shelf).replace("change/", "import-codes/"), follow=True)
+
+    assert f'<option value="{shelf.pk}" selected>{shelf}' in page.content.decode()
+
+
+@pytest.mark.parametrize("kind", ImportKind.values)
+def test_a_catalogue_manager_imports_and_others_do_not(kind: str, shelf: Shelf) -> None:
+    manager, reader = make_staff(), make_staff("operators.view_fileimport")
+    manager.groups.add(Group.objects.get(name=StaffRole.CATALOGUE_MANAGER.value))
+    address = reverse("admin:operators_fileimport_upload", args=[kind])
+    row = upload(manager, CODES, shelf)
+
+    assert signed_in(manager).get(address).status_code == 200
+    assert signed_in(reader).get(address).status_code == 403
+    assert "Import 2 codes" in signed_in(manager).get(url(row)).content.decode()
+    assert "Import 2 codes" not in signed_in(reader).get(url(row)).content.decode()
+    assert signed_in(reader).post(step(row, "confirm")).status_code == 403
+    assert signed_in(make_staff()).get(url(row)).status_code == 403
+    assert now(row).state == ImportState.READY
+
+
+@pytest.mark.parametrize(
+    ("page", "word"),
+    [(list_url(VoucherCode), "codes"), (list_url(Product), "catalogue")],
+    ids=["codes", "products"],
+)
+def test_lists_lead_to_the_upload(page: str, word: str, staff: User) -> None:
+    browser = signed_in(staff)
+    assert f"{page}import/" in browser.get(page).content.decode()
+
+    answer = browser.get(f"{page}import/")
+
+    assert answer["Location"] == reverse("admin:operators_fileimport_upload", args=[word])

@@ -1,0 +1,61 @@
+"""A real worker imports an uploaded file once, even if it is killed in the middle."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from catalogue.models import Shelf, VoucherCode
+from operators.imports import jobs
+from operators.imports.models import FileImport, ImportKind, ImportState
+from operators.reconcile import reconcile
+from tests.concurrency.racing import holding_locks, wait_for_waiting
+from tests.factories import make_product, own_shelf
+from tests.operators.back_office import make_staff
+from tests.tasks.running import Broker, Crew, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+NUMBER = 3000
+
+
+def state(row: FileImport) -> str:
+    return FileImport.objects.values_list("state", flat=True).get(pk=row.pk)
+
+
+def test_a_worker_that_is_killed_in_the_middle_imports_nothing_and_the_next_one_everything(
+    broker: Broker, crew: Crew
+) -> None:
+    first, staff = crew.worker(), make_staff()
+    shelf = own_shelf(make_product())
+    content = "code\n" + "".join(f"SECRET-{number}\n" for number in range(NUMBER))
+    row = jobs.upload_file(
+        kind=ImportKind.CODES,
+        content=content.encode(),
+        file_name="codes.csv",
+        shelf=shelf,
+        actor=staff,
+        token=uuid4(),
+    )
+    wait_until(lambda: state(row) == ImportState.READY, "the file is checked")
+
+    # The import updates its shelf last: every code is in the table, and nothing is committed.
+    with holding_locks("SELECT id FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE", shelf.pk):
+        assert jobs.confirm_import(pk=row.pk, actor=staff)
+        wait_for_waiting(1)
+        first.kill()
+    assert not VoucherCode.objects.exists()
+    assert state(row) == ImportState.IMPORTING
+
+    FileImport.objects.update(touched_at=timezone.now() - timedelta(minutes=2))
+    crew.worker()
+    assert jobs.sweep_imports()["again"] == 1
+    wait_until(lambda: state(row) == ImportState.IMPORTED, "the file is imported")
+
+    assert VoucherCode.objects.count() == NUMBER
+    assert Shelf.objects.get(pk=shelf.pk).available_stock == NUMBER
+    assert reconcile()["findings"] == []
+    with broker.client() as client:
+        kept = b"".join(client.dump(key) or b"" for key in client.scan_iter())
+    assert b"SECRET" not in kept + crew.logs.encode()
