@@ -49,6 +49,16 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
             "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
             "options": _EXPIRES,
         },
+        "count-sales": {
+            "task": "orders.tasks.count_sales",
+            "schedule": 30,
+            "options": _EXPIRES,
+        },
+        "sweep-imports": {
+            "task": "operators.tasks.sweep_imports",
+            "schedule": 30,
+            "options": _EXPIRES,
+        },
         "sweep-refunds": {
             "task": "topups.tasks.sweep_refunds",
             "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),

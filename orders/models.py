@@ -7,7 +7,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Mod, Now
 from django.db.models.lookups import Exact
 
-from accounts.models import ApiClient
+from accounts.models import Account, ApiClient
 from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
 from config.database.columns import (
     CURRENCY_LENGTH,
@@ -15,7 +15,7 @@ from config.database.columns import (
     MONEY_DIGITS,
     ORDER_REFERENCE_LENGTH,
 )
-from topups.models import Fulfilment, FulfilmentStatus
+from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
 
 
 class OrderStatus(models.TextChoices):
@@ -137,3 +137,54 @@ class ClientCounter(models.Model):
 
     def __str__(self) -> str:
         return f"orders of client {self.pk}"
+
+
+class DailySales(models.Model):
+    """What an account bought of one thing on one day (UTC), in the account's currency.
+
+    Counted from orders after they were made, off the purchase path (orders/sales.py). Refunds and
+    credits are not subtracted. `quantity` counts codes.
+    """
+
+    day = models.DateField()
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, db_index=False, related_name="daily_sales"
+    )
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, null=True, related_name="daily_sales"
+    )
+    topup_product = models.ForeignKey(
+        TopUpProduct, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    orders = models.PositiveIntegerField()
+    quantity = models.PositiveBigIntegerField()
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        verbose_name_plural = "daily sales"
+        indexes = [models.Index(name="orders_daily_sales_account", fields=["account", "day"])]
+        constraints = [
+            models.UniqueConstraint(
+                name="orders_daily_sales_once",
+                fields=["day", "account", "shelf", "topup_product"],
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="orders_daily_sales_of_one_thing",
+                condition=Q(shelf__isnull=False, topup_product=None)
+                | Q(shelf=None, topup_product__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"sales of {self.day}"
+
+
+class CountedSales(models.Model):
+    """How many orders of a client are in DailySales: those numbered 1 to `orders`."""
+
+    client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
+    orders = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"counted orders of client {self.pk}"

@@ -6,12 +6,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from audit.models import AuditAction
 from catalogue.models import (
@@ -29,13 +30,15 @@ from operators.admin.base import (
     link_to,
     link_to_list,
     save_changed,
+    staff_of,
     url_of,
 )
 from operators.admin.form_fields import PriceField, PriceForm, QuantityStepField
+from operators.admin.imports import may_import, upload_url
 from operators.admin.timeline import TimelinePage
+from operators.imports.models import ImportKind
+from operators.stock_levels import LOW_STOCK, shelves_to_fill
 from orders.models import Order
-
-LOW_STOCK = 10
 
 
 @admin.register(Category)
@@ -115,6 +118,19 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
     actions = None
+    actions_list = ("import_catalogue",)
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.CATALOGUE)
+
+    @action(
+        description="Import the catalogue",
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import",
+    )
+    def import_catalogue(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
 
     def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
         return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves
@@ -222,17 +238,18 @@ class StockFilter(DropdownFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("none", "Sold out"),
-            ("low", f"Fewer than {LOW_STOCK} codes"),
+            ("none", "On sale and sold out"),
+            ("low", f"On sale with fewer than {LOW_STOCK} codes"),
             ("some", "In stock"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Shelf]) -> QuerySet[Shelf]:
         match self.value():
             case "none":
-                return queryset.filter(available_stock=0)
+                return queryset.filter(pk__in=shelves_to_fill(), available_stock=0)
             case "low":
-                return queryset.filter(available_stock__lt=LOW_STOCK)
+                low = queryset.filter(available_stock__gt=0, available_stock__lt=LOW_STOCK)
+                return low.filter(pk__in=shelves_to_fill())
             case "some":
                 return queryset.filter(available_stock__gt=0)
         return queryset
@@ -261,13 +278,28 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     ordering = ("available_stock",)
     fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
     readonly_fields = ("product_link", "variation", "available_stock", "codes")
+    actions_detail = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
-        return shelves.select_related("product", "variation__product")
+        to_fill = Exists(shelves_to_fill().filter(pk=OuterRef("pk")))
+        return shelves.select_related("product", "variation__product").annotate(to_fill=to_fill)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def has_import_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return may_import(staff_of(request), ImportKind.CODES)
+
+    @action(
+        description="Import codes",
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import-codes",
+    )
+    def import_codes(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        shelf = self.get_object(request, unquote(object_id))
+        return HttpResponseRedirect(upload_url(ImportKind.CODES, shelf))
 
     @admin.display(description="sold as", ordering="product__name")
     def sold_as(self, shelf: Shelf) -> str:
@@ -284,6 +316,8 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     )
     def stock(self, shelf: Shelf) -> tuple[str, str]:
         left = shelf.available_stock
+        if left == 0 and not getattr(shelf, "to_fill", True):
+            return "", "0"  # nobody misses these codes
         level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
         return level, f"{left:,}"
 

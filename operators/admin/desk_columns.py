@@ -40,6 +40,7 @@ class WorkFilter(DropdownFilter):
             ("mine", "My claims"),
             ("open", "Open"),
             *states,
+            ("refund_due", "Refund due"),
             ("all", "All, including ended"),
         ]
 
@@ -51,6 +52,8 @@ class WorkFilter(DropdownFilter):
                 return queryset
             case "mine":
                 return queryset.filter(claimed_by=staff_of(request))
+            case "refund_due":
+                return queryset.filter(refund_due_at__isnull=False, refunded_at=None)
             case state if state in STATES:
                 return queryset.filter(status=state)
             case None if request.GET.get(SEARCH_VAR):

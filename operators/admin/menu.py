@@ -7,17 +7,15 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db.models import Count, Model, Q
+from django.db.models import Model
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
-from catalogue.models import Shelf
-from catalogue.selectors import shelves_on_sale
 from config.backoffice import MenuEntry, Section
 from config.version import VERSION
 from operators.admin.base import staff_of
-from operators.admin.catalogue import LOW_STOCK
+from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import may_open
 from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
@@ -88,22 +86,14 @@ def _unnamed(model: type[Model]) -> MenuEntry:
 
 
 def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Adds to the context of the first page: version, sections, the desk and low stock."""
+    """Adds to the context of the first page: version, sections, the desk, sales and stock."""
     context["version"] = VERSION
     context["sections"] = [
         {"title": section["title"], "links": section["items"]} for section in navigation(request)
     ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))
-    shelf_admin = admin.site._registry.get(Shelf)
-    if shelf_admin and shelf_admin.has_view_or_change_permission(request):
-        on_sale = shelves_on_sale().filter(price__isnull=False)
-        context["stock"] = on_sale.aggregate(
-            none=Count("pk", filter=Q(available_stock=0)),
-            low=Count("pk", filter=Q(available_stock__gt=0, available_stock__lt=LOW_STOCK)),
-        )
-        context["stock_url"] = _list_url(Shelf)
-        context["low_stock"] = LOW_STOCK
+    context |= show_figures(request, staff_of(request))
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):
         context["reconcile"] = describe_problem()

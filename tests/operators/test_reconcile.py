@@ -94,6 +94,14 @@ DAMAGE = {
         "SELECT setval('orders_order_id_seq', 2147483648)"
     ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
+    "the daily sales add up to the counted orders": (
+        "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
+        " SELECT now(), account.id, shelf.id, 1, 1, 1"
+        " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
+    ),
+    "no client has more counted orders than orders": (
+        "INSERT INTO orders_countedsales SELECT client_id, orders + 1 FROM orders_clientcounter"
+    ),
     "a stamped record names an order of its client": (
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X', bought_at = now()"
     ),

@@ -1,0 +1,146 @@
+"""The overview's figures: sales by period, product and account, stock, and refunds due."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.models import Account
+from config.database.functions import StatementTimeout
+from operators.admin.base import amount, url_of
+from operators.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
+from orders.sales import PERIODS, Figures, Kind, Line, sales_by_period, sales_by_thing, today
+from topups.refunds import refunds_due
+
+SEES_SALES = "orders.view_dailysales"
+SEES_STOCK = "catalogue.view_shelf"
+SEES_REFUNDS = "topups.view_fulfilment"
+LINES = 8  # of a table; the others are added up
+PERIOD_NAMES = {1: "Today", 7: "7 days", 30: "30 days"}
+BEFORE_NAMES = {1: "yesterday", 7: "the 7 days before", 30: "the 30 days before"}
+PAGES = {
+    Kind.PRODUCT: "admin:catalogue_product_change",
+    Kind.TOP_UP: "admin:topups_topupproduct_change",
+    Kind.ACCOUNT: "admin:accounts_account_change",
+}
+
+
+def show_figures(request: HttpRequest, user: User) -> dict[str, Any]:
+    """What this person may see of sales, stock and refunds, for the template of the first page."""
+    shown: dict[str, Any] = {}
+    if user.has_perm(SEES_SALES):
+        shown["sales"] = _show_sales(_chosen_days(request))
+    if user.has_perm(SEES_STOCK):
+        shown["stock"] = {
+            **count_low_shelves(),
+            "limit": LOW_STOCK,
+            "url": reverse("admin:catalogue_shelf_changelist"),
+            "levels": [_show_level(one) for one in first_to_run_out(datetime.now(UTC))],
+        }
+    if user.has_perm(SEES_REFUNDS):
+        shown["refunds"] = {
+            "due": refunds_due().order_by().count(),
+            "url": reverse("admin:topups_fulfilment_changelist", query={"work": "refund_due"}),
+        }
+    return shown
+
+
+def show_periods(account: Account | None = None) -> list[dict[str, Any]]:
+    """A card for each period and currency: what was sold, and the change since the period before.
+
+    Raises StatementTimeout.
+    """
+    return [
+        {
+            "days": days,
+            "name": PERIOD_NAMES[days],
+            "before": BEFORE_NAMES[days],
+            "currency": currency,
+            **_show(figures, currency),
+        }
+        for currency, periods in sorted(sales_by_period(day=today(), account=account).items())
+        for days, figures in periods.items()
+    ]
+
+
+def _show_sales(days: int) -> dict[str, Any]:
+    try:
+        periods = show_periods()
+        lines = sales_by_thing(day=today(), days=days)
+    except StatementTimeout:
+        return {"late": True}
+    return {
+        "days": days,
+        "name": PERIOD_NAMES[days],
+        "before": BEFORE_NAMES[days],
+        "periods": periods,
+        "tables": [
+            ("By product", "Product", _table(lines, {Kind.PRODUCT, Kind.TOP_UP})),
+            ("By account", "Account", _table(lines, {Kind.ACCOUNT})),
+        ],
+    }
+
+
+def _table(lines: list[Line], kinds: set[Kind]) -> list[dict[str, Any]]:
+    """The largest lines of these kinds in each currency, and one line for its others."""
+    rows = []
+    of_kinds = [line for line in lines if line.kind in kinds]
+    in_order = sorted(of_kinds, key=lambda line: line.currency)  # stable: the largest stay first
+    for currency, found in groupby(in_order, key=lambda line: line.currency):
+        all_ = list(found)
+        rows += [
+            {"name": line.name, "url": reverse(PAGES[line.kind], args=[line.pk])}
+            | _show(line.figures, currency)
+            for line in all_[:LINES]
+        ]
+        others = all_[LINES:]
+        if others:
+            total = sum((line.figures for line in others), Figures())
+            rows.append({"name": f"{len(others)} others", "url": ""} | _show(total, currency))
+    return rows
+
+
+def _show(figures: Figures, currency: str) -> dict[str, Any]:
+    return {
+        "orders": figures.orders,
+        "amount": amount(figures.amount, currency),
+        "amount_before": amount(figures.amount_before, currency),
+        **_change(figures),
+    }
+
+
+def _change(figures: Figures) -> dict[str, str]:
+    """The change since the period before, in whole percent, and its colour."""
+    if not figures.amount_before:
+        return {"change": "new" if figures.amount else "", "colour": "info"}
+    percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before
+    return {"change": f"{percent:+.0f} %", "colour": "success" if percent >= 0 else "warning"}
+
+
+def _show_level(level: StockLevel) -> dict[str, Any]:
+    if not level.stock:
+        words, colour = "sold out", "danger"
+    elif level.days_left is None:
+        words, colour = "not sold lately", "info"
+    else:
+        days = int(level.days_left)
+        words = "less than a day" if days < 1 else "1 day" if days == 1 else f"{days} days"
+        colour = "danger" if days < 1 else "warning" if days < 3 else "success"
+    return {
+        "name": str(level.shelf),
+        "url": url_of(level.shelf),
+        "stock": level.stock,
+        "sold": level.sold,
+        "left": words,
+        "colour": colour,
+    }
+
+
+def _chosen_days(request: HttpRequest) -> int:
+    asked = request.GET.get("days", "")
+    return next((days for days in PERIODS if str(days) == asked), PERIODS[0])

@@ -1,0 +1,165 @@
+"""The overview shows sales, stock and due refunds, each to those who may see it."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from catalogue.models import Shelf
+from config.backoffice import StaffRole
+from orders.sales import count_sales
+from tests.factories import (
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+    make_variation,
+    move_now,
+    own_shelf,
+)
+from tests.operators.back_office import list_url, make_staff, signed_in
+from topups.transitions import Move
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+INDEX = reverse("admin:index")
+
+
+def of_role(role: StaffRole) -> Client:
+    staff = make_staff()
+    staff.groups.add(Group.objects.get(name=role.value))
+    return signed_in(staff)
+
+
+def text_of(browser: Client, address: str = INDEX) -> str:
+    """What the page says, with single spaces."""
+    page = browser.get(address).content.decode()
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+def test_sales_are_shown_with_the_period_before() -> None:
+    merchant = make_merchant(balance="1000")
+    product = make_product(price="1250.50", codes=1, name="Large card")
+    merchant.buy(product_id=product.pk, quantity=1)
+    merchant = make_merchant(balance="5000")
+    assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    browser = signed_in()
+    assert "Nothing was sold in the last 60 days." in text_of(browser)
+    count_sales()
+
+    page = text_of(browser)
+
+    assert "Today 1,250.50 USD 1 order" in page
+    assert "0.00 USD yesterday" in page
+    assert "By product, today" in page
+    assert "Large card 1 1,250.50 USD 0.00 USD new" in page
+    assert f"{merchant.client.account} 1 1,250.50 USD" in page
+
+
+@pytest.mark.parametrize("days", ["7", "30"])
+def test_a_card_leads_to_the_tables_of_its_period(days: str) -> None:
+    merchant = make_merchant()
+    merchant.buy(product_id=make_product(codes=1).pk, quantity=1)
+    count_sales()
+
+    assert f"By account, {days} days" in text_of(signed_in(), f"{INDEX}?days={days}")
+    assert "By account, today" in text_of(signed_in(), f"{INDEX}?days=9%00")
+
+
+def test_small_products_are_added_up() -> None:
+    merchant = make_merchant(balance="1000")
+    for number in range(10):
+        product = make_product(price=str(number + 1), codes=1)
+        merchant.buy(product_id=product.pk, quantity=1)
+    count_sales()
+
+    assert "2 others 2 3.00 USD" in text_of(signed_in())
+
+
+@pytest.mark.parametrize(
+    ("role", "sales", "stock", "refunds"),
+    [
+        (StaffRole.FINANCE, True, False, True),
+        (StaffRole.CATALOGUE_MANAGER, False, True, False),
+        (StaffRole.PLATFORM_MANAGER, False, False, False),
+    ],
+)
+def test_each_role_sees_its_figures(
+    role: StaffRole, sales: bool, stock: bool, refunds: bool
+) -> None:
+    merchant = make_merchant()
+    merchant.buy(product_id=make_product(price="7.77", codes=1).pk, quantity=1)
+    rejected(merchant)
+    count_sales()
+
+    page = text_of(of_role(role))
+
+    assert ("7.77 USD" in page) is sales
+    assert ("sold out" in page) is stock
+    assert ("1 refund due" in page) is refunds
+
+
+def rejected(merchant: object) -> str:
+    reference = buy_topup(make_merchant(), make_topup_product())
+    move_now(reference=reference, move=Move.REJECT, operator=make_operator())
+    return reference
+
+
+def test_refunds_due_lead_to_their_list() -> None:
+    reference = rejected(make_merchant())
+    other = buy_topup(make_merchant())
+    browser = signed_in()
+    (address,) = re.findall(r'href="([^"]*)">1 refund due', browser.get(INDEX).content.decode())
+
+    shown = browser.get(address).content.decode()
+
+    assert reference in shown
+    assert other not in shown
+
+
+def test_a_product_sold_by_its_variations_is_not_sold_out() -> None:
+    product = make_product(price="5", name="Only by variations")
+    make_variation(product, price="6", codes=20)
+    browser = signed_in()
+    sold_out = list_url(Shelf, stock="none")
+
+    assert "sold out" not in text_of(browser)
+    assert "Only by variations" not in browser.get(sold_out).content.decode()
+
+
+def test_a_product_that_sold_codes_itself_is_sold_out() -> None:
+    product = make_product(price="5", codes=1, name="Sold both ways")
+    make_variation(product, price="6", codes=20)
+    make_merchant().buy(product_id=product.pk, quantity=1)
+    count_sales()
+    browser = signed_in()
+
+    assert "1 on sale and sold out" in text_of(browser)
+    assert "Sold both ways" in browser.get(list_url(Shelf, stock="none")).content.decode()
+
+
+def test_a_shelf_without_a_price_or_switched_off_is_not_sold_out() -> None:
+    make_product(price=None)
+    make_product(price="5", active=False)
+
+    assert "sold out" not in text_of(signed_in())
+
+
+def test_days_left_are_counted_from_the_week() -> None:
+    product = make_product(price="1", codes=30, name="Runs out")
+    quiet = make_product(price="1", codes=30, name="Sells nothing")
+    merchant = make_merchant(balance="1000")
+    for _ in range(14):
+        merchant.buy(product_id=product.pk, quantity=1)
+    count_sales()
+
+    page = text_of(signed_in())
+
+    # 16 codes are left, and 14 were sold in a little more than seven days.
+    found = re.search(r"Runs out 16 14 (8|9) days", page)
+    assert found, page[:5000]
+    assert "Sells nothing" not in page
+    assert own_shelf(quiet).available_stock == 30
