@@ -1,4 +1,4 @@
-"""Create and change clients, and switch accounts off and on, from the command line.
+"""Create and change clients from the command line, and switch accounts off and on.
 
 `create_account` is in wallets/provisioning.py, because it opens a wallet.
 """
@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
@@ -70,9 +71,12 @@ def change_client(
 
 
 @transaction.atomic
-def change_account(*, account_id: int, enabled: bool | None = None) -> Account:
+def change_account(
+    *, account_id: int, enabled: bool | None = None, actor: User | None = None, note: str = ""
+) -> Account:
     """Switches an account with all its clients on or off; None changes nothing.
 
+    The audit entry keeps `note`, the reason, and names `actor`, or for None who runs the command.
     Raises InputProblem.
     """
     account = find_row(Account.objects.select_for_update(), account_id)
@@ -80,9 +84,11 @@ def change_account(*, account_id: int, enabled: bool | None = None) -> Account:
         account.enabled = enabled
         account.save(update_fields=["enabled"])
         record_action(
-            actor=None,
+            actor=actor,
             action=AuditAction.ACCOUNT_CHANGED,
             on=account,
+            reference=account.name,
+            note=note,
             changes={"enabled": (not enabled, enabled)},
         )
     return account

@@ -170,6 +170,7 @@ class Email(models.Model):
                 fields=["due_at"],
                 condition=Q(sent_at=None, given_up_at=None),
             ),
+            models.Index(name="merchants_email_address", fields=["to", "id"]),
             models.Index(  # anybody may ask for these, so each request counts the recent ones
                 name="merchants_email_asked_for",
                 fields=["to", "created_at"],

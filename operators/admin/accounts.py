@@ -12,22 +12,20 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, reverse
-from django.utils.html import format_html
-from unfold.admin import TabularInline
+from django.urls import path
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
     UnfoldAdminTextareaWidget,
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.form_fields import FormIdField, NetworksField, posted
-from accounts.keys import MAX_OVERLAP_HOURS, AlreadyIssued, issue_key, revoke_key, rotate_key
-from accounts.models import Account, ApiClient, ApiClientQuerySet, ApiKey, KeyState
+from accounts.form_fields import NetworksField, posted
+from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
+from accounts.models import Account, ApiClient, ApiClientQuerySet
 from audit.models import AuditAction
+from operators.admin.account_hub import show_hub, show_prices, switch_account
 from operators.admin.base import (
     ConfirmForm,
     KeptAdmin,
@@ -37,19 +35,14 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
+from operators.admin.booking import MOVE_MONEY, book
+from operators.admin.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
 from operators.admin.timeline import TimelinePage
 from orders.models import Order
-from wallets.models import LedgerEntry
+from wallets.models import Wallet
 from wallets.services import open_wallet
 
 ISSUE = "accounts.add_apikey"
-REVOKE = "accounts.change_apikey"
-STATE_COLOURS = {
-    KeyState.LIVE: "success",
-    KeyState.ENDING: "warning",
-    KeyState.EXPIRED: "danger",
-    KeyState.REVOKED: "danger",
-}
 
 
 class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -75,7 +68,9 @@ class AccountAdmin(TimelinePage, KeptAdmin):
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
     ordering = ("name",)
-    readonly_fields = ("balance", "clients", "movements", "created_at")
+    readonly_fields = ("created_at",)
+    change_form_outer_before_template = "admin/account_hub.html"
+    actions_detail = ("book", "switch_off", "switch_on")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
         accounts: QuerySet[Account] = super().get_queryset(request)
@@ -84,8 +79,9 @@ class AccountAdmin(TimelinePage, KeptAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Account | None = None
     ) -> tuple[str, ...]:
-        # The wallet's balance is in this currency. The database refuses a change.
-        return (*self.readonly_fields, "currency") if obj else self.readonly_fields
+        # The wallet's balance is in this currency: the database refuses a change. `switch` asks for
+        # a reason.
+        return (*self.readonly_fields, "currency", "enabled") if obj else self.readonly_fields
 
     def get_fieldsets(self, request: HttpRequest, obj: Account | None = None) -> Any:
         main = ["name", "currency", "enabled"]
@@ -93,8 +89,79 @@ class AccountAdmin(TimelinePage, KeptAdmin):
             main.append("open_wallet")
         if obj is None:
             return [(None, {"fields": main})]
-        facts = ["balance", "movements", "clients", "created_at"]
-        return [(None, {"fields": main}), ("Related", {"fields": facts})]
+        return [("Account", {"fields": [*main, "created_at"]})]
+
+    def get_urls(self) -> list[Any]:
+        prices = path(
+            "<int:account_id>/prices/",
+            self.admin_site.admin_view(self.prices),
+            name="accounts_account_prices",
+        )
+        return [prices, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        account = self.get_object(request, unquote(object_id))
+        hub = show_hub(request, account) if isinstance(account, Account) else None
+        context = {"hub": hub, **(extra_context or {})}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(MOVE_MONEY)
+
+    def has_switch_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(self.has_change_permission(request))
+
+    @action(description="Book money", icon="payments", permissions=["book"], url_path="book")
+    def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        wallet = Wallet.objects.filter(pk=self._account(request, object_id).pk).first()
+        if wallet is None:
+            raise Http404
+        return book(self, request, wallet, shown_on=wallet.account)
+
+    @action(
+        description="Switch off",
+        icon="power_settings_new",
+        permissions=["switch"],
+        url_path="switch-off",
+        variant=ActionVariant.WARNING,
+    )
+    def switch_off(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return switch_account(self, request, self._account(request, object_id), on=False)
+
+    @action(
+        description="Switch on",
+        icon="power_settings_new",
+        permissions=["switch"],
+        url_path="switch-on",
+    )
+    def switch_on(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return switch_account(self, request, self._account(request, object_id), on=True)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves out `book` without a wallet, and the switch that would change nothing."""
+        account = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(account, Account):
+            return []
+        offered = {
+            "book": hasattr(account, "wallet"),
+            "switch_off": account.enabled,
+            "switch_on": not account.enabled,
+        }
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered.get(one.method.original_function_name, True)]
+
+    def prices(self, request: HttpRequest, account_id: int) -> HttpResponse:
+        """What the account pays for each product."""
+        return show_prices(request, self._account(request, str(account_id)))
+
+    def _account(self, request: HttpRequest, object_id: str) -> Account:
+        account = self.get_object(request, unquote(object_id))
+        if not isinstance(account, Account):
+            raise Http404
+        return account
 
     def save_model(self, request: HttpRequest, obj: Account, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)
@@ -111,48 +178,9 @@ class AccountAdmin(TimelinePage, KeptAdmin):
         count = getattr(account, "client_count", 0)
         return link_to_list(ApiClient, f"{count} clients", account__id__exact=account.pk)
 
-    @admin.display(description="ledger")
-    def movements(self, account: Account) -> str:
-        return link_to_list(LedgerEntry, "Ledger entries", wallet__account__exact=account.pk)
-
 
 def _may_open_wallet(request: HttpRequest, account: Account | None) -> bool:
     return not hasattr(account, "wallet") and staff_of(request).has_perm("wallets.add_wallet")
-
-
-class KeyInline(TabularInline):
-    """The keys of a client. The secret is not stored, and the digest is not loaded."""
-
-    model = ApiKey
-    verbose_name_plural = "keys"
-    fields = readonly_fields = ("prefix", "state", "created_at", "expires_at", "revoked_at", "end")
-    ordering = ("-id",)
-    extra = max_num = 0
-    per_page = 20
-    can_delete = False
-    hide_title = True
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
-        self.may_revoke = staff_of(request).has_perm(REVOKE)
-        keys: QuerySet[ApiKey] = super().get_queryset(request)
-        return keys.defer("digest")
-
-    @display(description="state", label=STATE_COLOURS)
-    def state(self, key: ApiKey) -> str:
-        return key.state
-
-    @admin.display(description="")
-    def end(self, key: ApiKey) -> str:
-        if not self.may_revoke or not key.is_live:
-            return ""
-        url = reverse("admin:accounts_apiclient_revoke_key", args=[key.client_id, key.pk])
-        return format_html('<a href="{}" class="text-link">Revoke…</a>', url)
 
 
 class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -163,21 +191,6 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiClient
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
-
-
-class IssueForm(ConfirmForm):
-    form = FormIdField()
-
-
-class RotateForm(IssueForm):
-    overlap_hours = forms.IntegerField(
-        min_value=0,
-        max_value=MAX_OVERLAP_HOURS,
-        initial=24,
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How long the other keys keep working. 0 ends them at once.",
-    )
-    field_order = ["overlap_hours", "note"]
 
 
 @admin.register(ApiClient)

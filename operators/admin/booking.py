@@ -26,6 +26,7 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import posted
+from accounts.models import Account
 from config.api.errors import OrderRefused
 from config.database.columns import (
     ACTOR_LENGTH,
@@ -133,8 +134,13 @@ class CreditForm(MoneyForm):
         return value
 
 
-def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
-    """Shows the form, then a confirmation with the balance before and after, then books."""
+def book(
+    admin: Any, request: HttpRequest, wallet: Wallet, *, shown_on: Account | Wallet
+) -> HttpResponse:
+    """Shows the form, then a confirmation with the balance before and after, then books.
+
+    Leads back to the page of `shown_on`.
+    """
     form = BookingForm(_form_data(request))
     currency = wallet.account.currency
     balance = amount(wallet.balance, currency)
@@ -143,23 +149,23 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
             admin,
             request,
             "admin/confirm.html",
-            obj=wallet,
+            obj=shown_on,
             title="Book money",
             form=form,
             question=f"Book a deposit, a payout or an adjustment for {wallet.account}.",
             facts=[f"The balance is {balance}."],
             button="Continue",
-            back=url_of(wallet),
+            back=url_of(shown_on),
         )
     asked = form.cleaned_data
     if "confirmed" not in request.POST:
-        if answer := _elsewhere(request, form, wallet, wallet=wallet, amount=form.change()):
+        if answer := _elsewhere(request, form, shown_on, wallet=wallet, amount=form.change()):
             return answer
         return page(
             admin,
             request,
             "admin/book_confirm.html",
-            obj=wallet,
+            obj=shown_on,
             title="Book money",
             asked=asked,
             question=f"Book this {EntryKind(asked['kind']).label.lower()} for {wallet.account}?",
@@ -172,7 +178,7 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
             ],
             button="Book",
             danger=form.change() < 0,
-            back=url_of(wallet),
+            back=url_of(shown_on),
         )
     _book_and_report(
         request,
@@ -185,7 +191,7 @@ def book(admin: Any, request: HttpRequest, wallet: Wallet) -> HttpResponse:
         ),
         currency=currency,
     )
-    return HttpResponseRedirect(url_of(wallet))
+    return HttpResponseRedirect(url_of(shown_on))
 
 
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:

@@ -52,14 +52,25 @@ STATE_COLOURS = {
     ImportState.STOPPED.label: "danger",
     ImportState.DISCARDED.label: "info",
 }
+KINDS = {
+    "categories": "Categories",
+    "products": "Products",
+    "variations": "Variations",
+    "topup_products": "Top-up products",
+}
 STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
 SIZE = f"At most {MAX_FILE_BYTES // 1024**2} MB."
+# The browser refuses a larger file before it sends it.
+CHECK_SIZE = (
+    f"$el.setCustomValidity($el.files[0]?.size > {MAX_FILE_BYTES}"
+    f" ? 'This file is too large. {SIZE}' : '')"
+)
 
 
 class UploadForm(forms.Form):
     """A file. `form` identifies the form, so that sending it twice uploads once."""
 
-    file = forms.FileField(widget=UnfoldAdminFileFieldWidget)
+    file = forms.FileField(widget=UnfoldAdminFileFieldWidget(attrs={"x-on:change": CHECK_SIZE}))
     form = FormIdField()
 
 
@@ -106,7 +117,7 @@ class FileImportAdmin(RecordAdmin):
     list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
     search_fields = ("file_name",)
     search_help_text = "Name of the file"
-    fields = ("kind", "target", "size", "created_by", "created_at", "confirmed_by", "finished_at")
+    fields = ("kind", "target", "created_by", "created_at", "confirmed_by", "finished_at")
     actions_list = ("new_codes", "new_catalogue")
     change_form_outer_before_template = "admin/import_page.html"
 
@@ -244,6 +255,11 @@ def _shown(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "is_codes": row.kind == ImportKind.CODES,
         "may_import": may_import(staff_of(request), row.kind),
         "shelf_url": url_of(row.shelf) if row.shelf else "",
+        "counts": [
+            (name, row.result["counts"][kind])
+            for kind, name in KINDS.items()
+            if kind in row.result.get("counts", {})
+        ],
         "prices": [_shown_price(one) for one in row.result.get("prices", [])],
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),

@@ -52,7 +52,7 @@ class WalletAdmin(RecordAdmin):
         wallet = self.get_object(request, unquote(object_id))
         if not isinstance(wallet, Wallet):
             raise Http404
-        return book(self, request, wallet)
+        return book(self, request, wallet, shown_on=wallet)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
         wallets: QuerySet[Wallet] = super().get_queryset(request)

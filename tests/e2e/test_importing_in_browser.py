@@ -54,6 +54,9 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     expect(page.get_by_text("line 4 repeats line 2")).to_be_visible()
 
     page.get_by_role("link", name="Upload another file").click()
+    page.set_input_files("[name=file]", codes("A" * jobs.MAX_FILE_BYTES))
+    said = page.locator("[name=file]").evaluate("field => field.validationMessage")
+    assert said == "This file is too large. At most 2 MB."
     page.set_input_files("[name=file]", codes(*(f"B-{number}" for number in range(1200))))
     page.get_by_role("button", name="Upload and check").click()
     page.get_by_role("button", name="Import 1,200 codes").click()

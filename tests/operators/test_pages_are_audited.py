@@ -17,7 +17,7 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from accounts.models import ApiClient
+from accounts.models import Account, ApiClient
 from catalogue.models import Category, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
@@ -253,6 +253,21 @@ def book(browser: Client) -> None:
     browser.post(url(wallet, "book"), {**form, "confirmed": "1"})
 
 
+def book_for_an_account(browser: Client) -> None:
+    form = {"kind": "deposit", "amount": "5", "reason": "x", "form_id": str(uuid4())}
+    browser.post(url(make_account(balance="1"), "book"), {**form, "confirmed": "1"})
+
+
+def switch_off(browser: Client) -> None:
+    browser.post(url(make_account(), "switch_off"), {"reason": "x"})
+
+
+def switch_on(browser: Client) -> None:
+    account = make_account()
+    Account.objects.filter(pk=account.pk).update(enabled=False)
+    browser.post(url(account, "switch_on"), {"reason": "x"})
+
+
 def credit(browser: Client) -> None:
     order = Order.objects.get(reference=failed_order())
     form = {"amount": "1", "note": "x", "form_id": str(uuid4()), "confirmed": "1"}
@@ -347,6 +362,9 @@ def confirm_import(browser: Client) -> None:
 # Every action of a list or a page, what carries it out, and the record it leaves.
 ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "auth.user remove_second_factor": (remove_factor, "audit"),
+    "accounts.account book": (book_for_an_account, "ledger"),
+    "accounts.account switch_off": (switch_off, "audit"),
+    "accounts.account switch_on": (switch_on, "audit"),
     "accounts.apiclient issue": (key_page("issue"), "audit"),
     "accounts.apiclient rotate": (key_page("rotate"), "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
@@ -378,7 +396,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
 READING |= {f"operators.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
-READING |= {"catalogue.product import_catalogue"}
+READING |= {"catalogue.product import_catalogue", "accounts.account prices"}
 BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}
 
 

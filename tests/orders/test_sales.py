@@ -81,9 +81,9 @@ def test_orders_of_a_day_are_one_row_for_each_account_and_thing(merchant: Mercha
     rows = DailySales.objects.order_by("account", "shelf")
     mine, theirs = account_of(merchant).pk, account_of(other).pk
     assert [(row.account_id, row.orders, row.quantity, row.amount) for row in rows] == [
-        (mine, 2, 2, 2),
-        (mine, 1, 2, 6),
-        (theirs, 1, 1, 1),
+        (mine, 2, 2, Decimal(2)),
+        (mine, 1, 2, Decimal(6)),
+        (theirs, 1, 1, Decimal(1)),
     ]
     assert {row.day for row in rows} == {today()}
 
