@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -33,10 +33,11 @@ from operators.admin.base import (
     url_of,
 )
 from operators.imports.jobs import (
-    MAX_FILE_BYTES,
+    MAX_BYTES,
     confirm_import,
     discard_import,
     retry_import,
+    size_in_words,
     upload_file,
 )
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
@@ -59,29 +60,39 @@ KINDS = {
     "topup_products": "Top-up products",
 }
 STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
-SIZE = f"At most {MAX_FILE_BYTES // 1024**2} MB."
-# The browser refuses a larger file before it sends it.
-CHECK_SIZE = (
-    f"$el.setCustomValidity($el.files[0]?.size > {MAX_FILE_BYTES}"
-    f" ? 'This file is too large. {SIZE}' : '')"
-)
 
 
 class UploadForm(forms.Form):
     """A file. `form` identifies the form, so that sending it twice uploads once."""
 
-    file = forms.FileField(widget=UnfoldAdminFileFieldWidget(attrs={"x-on:change": CHECK_SIZE}))
+    kind: ClassVar[ImportKind]
+    file = forms.FileField(widget=UnfoldAdminFileFieldWidget)
     form = FormIdField()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        size = size_in_words(self.kind)
+        file = self.fields["file"]
+        file.help_text = f"{file.help_text} At most {size}."
+        # The browser refuses a larger file before it sends it.
+        file.widget.attrs["x-on:change"] = (
+            f"$el.setCustomValidity($el.files[0]?.size > {MAX_BYTES[self.kind]}"
+            f" ? 'This file is too large. At most {size}.' : '')"
+        )
 
 
 class CatalogueForm(UploadForm):
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.fields["file"].label = "JSON file"
-        self.fields["file"].help_text = f"As for the command import_catalogue. {SIZE}"
+    kind = ImportKind.CATALOGUE
+    file = forms.FileField(
+        label="JSON file",
+        widget=UnfoldAdminFileFieldWidget,
+        help_text="As for the command import_catalogue. Purchases of the products in the file wait"
+        " for a moment while it is checked and imported.",
+    )
 
 
 class CodesForm(UploadForm):
+    kind = ImportKind.CODES
     shelf = forms.ModelChoiceField(
         Shelf.objects.select_related("product", "variation__product"),
         label="Put the codes on",
@@ -92,15 +103,13 @@ class CodesForm(UploadForm):
         ),
         help_text="A product, or one of its variations.",
     )
+    file = forms.FileField(
+        label="CSV file",
+        widget=UnfoldAdminFileFieldWidget,
+        help_text="UTF-8. The first line names the columns, separated by commas: code, and"
+        " optionally serial_number and pin_code.",
+    )
     field_order = ("shelf", "file")
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.fields["file"].label = "CSV file"
-        self.fields["file"].help_text = (
-            "UTF-8. The first line names the columns, separated by commas: code, and optionally"
-            f" serial_number and pin_code. {SIZE} That is about 80,000 codes: split a larger file."
-        )
 
 
 def may_import(user: User, kind: str) -> bool:
@@ -173,7 +182,7 @@ class FileImportAdmin(RecordAdmin):
         shown = _shown(request, row) if isinstance(row, FileImport) else {}
         return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
 
-    @accepts_bodies_up_to(MAX_FILE_BYTES + settings.MAX_BODY_BYTES)
+    @accepts_bodies_up_to(max(MAX_BYTES.values()) + settings.MAX_BODY_BYTES)
     def upload(self, request: HttpRequest, kind: str) -> HttpResponse:
         """The form of a file; then the page of its import."""
         if kind not in ImportKind.values:
@@ -236,7 +245,7 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
     asked = form.cleaned_data
     return upload_file(
         kind=kind,
-        content=asked["file"].read(MAX_FILE_BYTES + 1),
+        content=asked["file"].read(MAX_BYTES[kind] + 1),
         file_name=asked["file"].name,
         shelf=asked.get("shelf"),
         actor=staff_of(request),

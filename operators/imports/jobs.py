@@ -49,7 +49,9 @@ from operators.imports.models import (
 
 logger = structlog.get_logger(__name__)
 
-MAX_FILE_BYTES = 2 * 1024 * 1024
+# About 80,000 codes, and about 3,000 products. A worker is done with a file in seconds, and the
+# shelves of a catalogue are locked for as long.
+MAX_BYTES = {ImportKind.CODES: 2 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
 ATTEMPTS = 5
 STUCK_AFTER = timedelta(seconds=60)  # longer than a task may take
 KEPT_FOR = timedelta(days=1)
@@ -73,9 +75,9 @@ def upload_file(
 
     `shelf` is where codes go; None for a catalogue.
     """
-    if len(content) > MAX_FILE_BYTES:
+    if len(content) > MAX_BYTES[kind]:
         raise InputProblem(
-            f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB. Split it into smaller files."
+            f"The file is larger than {size_in_words(kind)}. Split it into smaller files."
         )
     if not content:
         raise InputProblem("The file is empty.")
@@ -97,6 +99,12 @@ def upload_file(
     if created:
         _queue(row.pk)
     return row
+
+
+def size_in_words(kind: ImportKind) -> str:
+    """How large a file of this kind may be."""
+    kibibytes = MAX_BYTES[kind] // 1024
+    return f"{kibibytes // 1024} MB" if kibibytes >= 1024 else f"{kibibytes} KB"
 
 
 def confirm_import(*, pk: int, actor: User) -> bool:

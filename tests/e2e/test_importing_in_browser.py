@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from catalogue.models import Shelf, VoucherCode
 from operators.imports import jobs
-from operators.imports.models import FileImport
+from operators.imports.models import FileImport, ImportKind
 from tests.browsing import PASSWORD, sign_in
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
@@ -54,7 +54,7 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     expect(page.get_by_text("line 4 repeats line 2")).to_be_visible()
 
     page.get_by_role("link", name="Upload another file").click()
-    page.set_input_files("[name=file]", codes("A" * jobs.MAX_FILE_BYTES))
+    page.set_input_files("[name=file]", codes("A" * jobs.MAX_BYTES[ImportKind.CODES]))
     said = page.locator("[name=file]").evaluate("field => field.validationMessage")
     assert said == "This file is too large. At most 2 MB."
     page.set_input_files("[name=file]", codes(*(f"B-{number}" for number in range(1200))))

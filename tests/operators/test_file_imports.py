@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -198,6 +198,32 @@ def test_a_file_that_cannot_be_opened_is_refused(staff: User, shelf: Shelf) -> N
     assert (row.state, row.problems) == (ImportState.REFUSED, [jobs.LOST_FILE])
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "kind = 'other'",
+        "state = 'other'",
+        "shelf_id = NULL",
+        "kind = 'catalogue'",
+        "sealed = NULL",
+        "finished_at = now()",
+        "state = 'refused'",
+        "state = 'discarded', sealed = NULL",
+        "state = 'importing'",
+        "state = 'imported', sealed = NULL, finished_at = now()",
+        "token = (SELECT token FROM operators_fileimport ORDER BY id LIMIT 1)",
+    ],
+)
+def test_the_database_refuses_a_state_that_cannot_be(
+    change: str, staff: User, shelf: Shelf
+) -> None:
+    upload(staff, CODES, shelf)
+    row = upload(staff, CODES, shelf)
+
+    with pytest.raises(IntegrityError), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE operators_fileimport SET {change} WHERE id = {row.pk}")
+
+
 # --- Work that breaks off ------------------------------------------------------------------------
 
 
@@ -227,6 +253,20 @@ def test_lost_work_is_tried_again_then_stopped_then_retried(
     assert now(row, run=True).state == ImportState.READY
     assert jobs.confirm_import(pk=row.pk, actor=staff)
     assert now(row, run=True).state == ImportState.IMPORTED
+
+
+def test_codes_and_their_new_state_are_one_transaction(
+    staff: User, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = confirmed(staff, CODES, shelf)
+    monkeypatch.setattr(jobs, "_end", lambda row, state, **values: broken(row))
+    with pytest.raises(ZeroDivisionError):
+        jobs.run_import(pk=row.pk)
+    assert not ours(VoucherCode).exists()
+
+    monkeypatch.undo()
+    assert now(row, run=True).state == ImportState.IMPORTED
+    assert ours(VoucherCode).count() == 2
 
 
 def broken(row: FileImport) -> None:
@@ -323,6 +363,12 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     assert browser.post(step(row, "discard"), follow=True).content.decode().count("moved on") == 1
 
 
+def test_a_large_catalogue_is_refused(staff: User) -> None:
+    page = send(signed_in(staff), "catalogue", b" " * (256 * 1024 + 1))
+
+    assert "larger than 256 KB. Split it" in page.content.decode()
+
+
 def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:
     row = upload(staff, CODES, shelf)
 
@@ -335,7 +381,10 @@ def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"", "The submitted file is empty."), (b"x" * (jobs.MAX_FILE_BYTES + 1), "larger than 2 MB")],
+    [
+        (b"", "The submitted file is empty."),
+        (b"x" * (jobs.MAX_BYTES[ImportKind.CODES] + 1), "larger than 2 MB"),
+    ],
 )
 def test_a_file_of_the_wrong_size_is_refused(
     content: bytes, problem: str, staff: User, shelf: Shelf
