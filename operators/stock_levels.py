@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from catalogue.models import Shelf
 from catalogue.selectors import shelves_on_sale
@@ -20,10 +18,9 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class StockLevel:
-    """A shelf with its codes in stock. `days_left` is None if nothing was sold lately."""
+    """A shelf, and how many codes it sold. `days_left` is None if it sold nothing lately."""
 
     shelf: Shelf
-    stock: int
     sold: int
     days_left: float | None
 
@@ -45,40 +42,34 @@ def shelves_to_fill() -> QuerySet[Shelf]:
 
 def count_low_shelves() -> dict[str, int]:
     """How many of these shelves are sold out (`none`), and how many nearly (`low`)."""
-    shelves = shelves_to_fill()
-    return {
-        "none": shelves.filter(available_stock=0).count(),
-        "low": shelves.filter(available_stock__gt=0, available_stock__lt=LOW_STOCK).count(),
-    }
+    low = shelves_to_fill().filter(available_stock__lt=LOW_STOCK)
+    return low.aggregate(
+        none=Count("pk", filter=Q(available_stock=0)),
+        low=Count("pk", filter=Q(available_stock__gt=0)),
+    )
 
 
 def first_to_run_out(now: datetime) -> list[StockLevel]:
-    """The shelves that will be sold out first, at the pace of today and the seven days before it.
-
-    Reads the daily sales of a week. Those without stock come first, the others by days left.
-    """
+    """The shelves that will be sold out first, at the pace of today and the seven days before it;
+    then those with few codes that sold nothing. Reads the daily sales of these days."""
     since = now.date() - timedelta(days=PACE_DAYS)
-    elapsed = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
+    days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
     sold = dict(
         DailySales.objects.filter(day__gte=since, shelf__isnull=False)
         .values_list("shelf")
-        .annotate(sold=Coalesce(Sum("quantity"), 0))
+        .annotate(sold=Sum("quantity"))
         .order_by()
     )
-    shelves = shelves_to_fill().filter(Q(pk__in=list(sold)) | Q(available_stock__lt=LOW_STOCK))
-    levels = [
-        _level(shelf, sold.get(shelf.pk, 0), elapsed)
-        for shelf in shelves.select_related("product", "variation__product")
-    ]
-    return sorted(levels, key=_urgency)[:SHOWN]
-
-
-def _level(shelf: Shelf, sold: int, elapsed: float) -> StockLevel:
-    days_left = shelf.available_stock * elapsed / sold if sold else None
-    return StockLevel(shelf, shelf.available_stock, sold, days_left)
-
-
-def _urgency(level: StockLevel) -> tuple[Any, ...]:
-    never = float("inf")
-    days = never if level.days_left is None else level.days_left
-    return (level.stock > 0, -level.sold if not level.stock else 0, days, level.stock)
+    stock = dict(shelves_to_fill().filter(pk__in=list(sold)).values_list("pk", "available_stock"))
+    left = {pk: stock[pk] * days / sold[pk] for pk in stock}
+    first = sorted(stock, key=lambda pk: (left[pk], -sold[pk], pk))[:SHOWN]
+    quiet = (
+        shelves_to_fill()
+        .filter(available_stock__lt=LOW_STOCK)
+        .exclude(pk__in=list(sold))
+        .order_by("available_stock", "pk")
+        .values_list("pk", flat=True)
+    )
+    first += quiet[: SHOWN - len(first)]
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(first)
+    return [StockLevel(shelves[pk], sold.get(pk, 0), left.get(pk)) for pk in first]

@@ -21,12 +21,12 @@ from accounts.services import change_account
 from catalogue.selectors import list_products
 from config.api.pagination import Page
 from config.database.columns import NOTE_LENGTH
-from config.database.functions import StatementTimeout
+from config.database.functions import StatementTimeout, statement_timeout
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.admin.base import amount, page, site_page, staff_of, url_of
-from operators.admin.sales_overview import SEES_SALES, show_periods
+from operators.admin.sales_overview import READ_SECONDS, SEES_SALES, show_periods
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
 from topups.models import Fulfilment
@@ -167,7 +167,8 @@ def _money(account: Account) -> dict[str, Any]:
 
 def _sales(account: Account) -> dict[str, Any]:
     try:
-        return {"periods": show_periods(account)}
+        with statement_timeout(READ_SECONDS):
+            return {"periods": show_periods(account)}
     except StatementTimeout:
         return {"late": True}
 

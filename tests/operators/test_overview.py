@@ -41,9 +41,7 @@ def text_of(browser: Client, address: str = INDEX) -> str:
 
 
 def test_sales_are_shown_with_the_period_before() -> None:
-    merchant = make_merchant(balance="1000")
     product = make_product(price="1250.50", codes=1, name="Large card")
-    merchant.buy(product_id=product.pk, quantity=1)
     merchant = make_merchant(balance="5000")
     assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
     browser = signed_in()

@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from accounts.models import Account
 from catalogue.models import Product
@@ -207,3 +207,20 @@ def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:
     assert count_sales() == 1
 
     assert DailySales.objects.get().day == date(2026, 3, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
+        " SELECT day, account_id, shelf_id, 1, 1, 1 FROM orders_dailysales",
+        "UPDATE orders_dailysales SET shelf_id = NULL",
+        "UPDATE orders_dailysales SET topup_product_id = 1",
+    ],
+)
+def test_the_database_refuses_sales_of_nothing_or_twice(change: str, merchant: Merchant) -> None:
+    buy(merchant, make_product(price="1", codes=1))
+    count_sales()
+
+    with pytest.raises(IntegrityError), connection.cursor() as cursor:
+        cursor.execute(change)
