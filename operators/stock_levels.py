@@ -13,7 +13,7 @@ from orders.models import DailySales
 
 LOW_STOCK = 10
 PACE_DAYS = 7
-SHOWN = 8
+SHOWN, QUIET = 8, 3
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,11 @@ def count_low_shelves() -> dict[str, int]:
 
 
 def first_to_run_out(now: datetime) -> list[StockLevel]:
-    """The shelves that will be sold out first, at the pace of today and the seven days before it;
-    then those with few codes that sold nothing. Reads the daily sales of these days."""
+    """The shelves that are sold out, then those that will be first, at the pace of today and the
+    seven days before it. Reads the daily sales of these days.
+
+    Of those with few codes that sold nothing, it names three.
+    """
     since = now.date() - timedelta(days=PACE_DAYS)
     days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
     sold = dict(
@@ -61,15 +64,12 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
         .order_by()
     )
     stock = dict(shelves_to_fill().filter(pk__in=list(sold)).values_list("pk", "available_stock"))
-    left = {pk: stock[pk] * days / sold[pk] for pk in stock}
-    first = sorted(stock, key=lambda pk: (left[pk], -sold[pk], pk))[:SHOWN]
-    quiet = (
-        shelves_to_fill()
-        .filter(available_stock__lt=LOW_STOCK)
-        .exclude(pk__in=list(sold))
-        .order_by("available_stock", "pk")
-        .values_list("pk", flat=True)
-    )
-    first += quiet[: SHOWN - len(first)]
+    # Nothing is sold from a shelf that has been sold out for long.
+    quiet = shelves_to_fill().filter(available_stock__lt=LOW_STOCK).exclude(pk__in=list(sold))
+    stock |= quiet.order_by("available_stock", "pk").values_list("pk", "available_stock")[:QUIET]
+    left = {pk: stock[pk] * days / sold[pk] for pk in stock if pk in sold}
+    first = sorted(
+        stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
+    )[:SHOWN]
     shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(first)
     return [StockLevel(shelves[pk], sold.get(pk, 0), left.get(pk)) for pk in first]

@@ -149,6 +149,7 @@ def test_a_shelf_without_a_price_or_switched_off_is_not_sold_out() -> None:
 def test_days_left_are_counted_from_the_week() -> None:
     product = make_product(price="1", codes=30, name="Runs out")
     quiet = make_product(price="1", codes=30, name="Sells nothing")
+    make_product(price="1", name="Sold out for long")
     merchant = make_merchant(balance="1000")
     for _ in range(14):
         merchant.buy(product_id=product.pk, quantity=1)
@@ -160,4 +161,5 @@ def test_days_left_are_counted_from_the_week() -> None:
     found = re.search(r"Runs out 16 14 (8|9) days", page)
     assert found, page[:5000]
     assert "Sells nothing" not in page
+    assert page.index("Sold out for long 0 0 sold out") < page.index("Runs out 16")
     assert own_shelf(quiet).available_stock == 30
