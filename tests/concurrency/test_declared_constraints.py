@@ -40,6 +40,8 @@ UNTRIED = {
     "operators_heartbeat",
     "operators_platformsettings",
     "operators_telegramlinkcode",
+    "orders_countedsales",  # this and the next: tests/orders/test_sales.py
+    "orders_dailysales",
     "orders_lostpurchase",
     "wallets_earlierentries",
     "wallets_rootleaf",
