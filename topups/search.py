@@ -1,15 +1,19 @@
 """What the search field finds in `topups`: orders at the desk, and top-up products."""
 
+from typing import TypeVar
+
 from django.db.models import Q, QuerySet
 
 from config.database.columns import ORDER_REFERENCE_LENGTH
 from config.finders import MOST, Finder, named, newest_first
 from topups.models import Fulfilment, TopUpProduct
 
+Row = TypeVar("Row")
+
 DELETED = "deleted"  # what retention leaves of a player id
 
 
-def with_player(rows: QuerySet[Fulfilment], player_id: str) -> QuerySet[Fulfilment]:
+def with_player(rows: QuerySet[Fulfilment, Row], player_id: str) -> QuerySet[Fulfilment, Row]:
     """The top-ups for this player id, as it is written."""
     return rows.none() if player_id == DELETED else rows.filter(player_id=player_id)
 

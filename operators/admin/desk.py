@@ -21,6 +21,7 @@ from operators.admin.order_timeline import order_timeline
 from operators.admin.timeline import Timeline, TimelinePage, timeline_of
 from orders.models import Order
 from topups.models import Fulfilment
+from topups.search import with_player
 from topups.transitions import FULFIL, OPEN
 
 
@@ -57,11 +58,18 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         return self.has_view_permission(request)
 
     def search(self, queryset: Any, term: str, request: HttpRequest) -> tuple[Any, bool]:
-        """Finds open orders by a part of the reference or player ID, ended ones by the whole."""
+        """Finds open orders by a part of the reference or player ID, ended ones by the whole.
+
+        Three queries in one: PostgreSQL would read every order for an OR of their conditions.
+        """
+        if not term:
+            return queryset, False
+        rows = Fulfilment.objects.order_by().values("pk")
         part = Q(order_reference__icontains=term) | Q(player_id__icontains=term)
-        whole = Q(order_reference=term) | Q(player_id=term)
-        found = queryset.filter((Q(status__in=OPEN) & part) | whole) if term else queryset
-        return found, False
+        found = rows.filter(part, status__in=OPEN).union(
+            rows.filter(order_reference=term.upper()), with_player(rows, term), all=True
+        )
+        return queryset.filter(pk__in=found), False
 
     def timeline(self, request: HttpRequest, obj: Fulfilment) -> Timeline:
         rows = Order.objects.select_related("client__account", "fulfilment__product")
