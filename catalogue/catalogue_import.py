@@ -153,7 +153,7 @@ def save_catalogue(
 
 
 def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
-    """Creates or updates rows by id, and moves the id sequence past the ids of the file.
+    """Creates or updates rows by id. Afterwards call `advance_ids`, unless all is rolled back.
 
     The audit trail gets an entry for each updated row. Prices are in the price history.
     """
@@ -177,7 +177,6 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
             updated, [name.removesuffix("_id") for name in fields], batch_size=BATCH
         )
     record_changes(told)
-    _advance_ids(model)
     return Saved({row.pk for row in created}, {row.pk for row in updated}, len(rows))
 
 
@@ -286,8 +285,11 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
     return changed
 
 
-def _advance_ids(model: type[Model]) -> None:
-    """Moves the id sequence on, so that the back office does not create an id of the file again."""
+def advance_ids(model: type[Model]) -> None:
+    """Moves the id sequence on, so that the back office does not create an id of the file again.
+
+    A rollback does not move the sequence back.
+    """
     table = model._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table])

@@ -18,14 +18,16 @@ from catalogue.catalogue_import import (
     CategoryRow,
     FileRow,
     ProductRow,
+    advance_ids,
     name_problems,
     save_catalogue,
 )
+from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
-from catalogue.models import Product
 from config.database.functions import name_actor
 from config.inputs import InputProblem, raise_problems
 from topups.models import PriceChange as TopUpPriceChange
+from topups.models import TopUpProduct
 from topups.topup_product_import import TopUpProductRow, save_topup_products
 
 Counts = dict[str, dict[str, int]]
@@ -77,6 +79,8 @@ def import_rows(content: Any, *, actor: str, user: User | None = None) -> Counts
     The audit entry names `user`, or for None who runs the command.
     """
     counts = _save(content, actor=actor)
+    for model in (Category, Product, Variation, TopUpProduct):
+        advance_ids(model)
     # The price history holds the old and new prices.
     record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=f"{counts}")
     return counts

@@ -1,0 +1,69 @@
+"""A catalogue file that staff check and import in the browser, and odd uploads."""
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.urls import reverse
+
+from catalogue.models import Product
+from operators.imports import jobs
+from operators.imports.models import FileImport, ImportKind, ImportState
+from tests.factories import make_product, own_shelf
+from tests.operators.back_office import make_staff, signed_in
+
+pytestmark = pytest.mark.django_db
+
+CODES = b"code\nSECRET-1\n"
+
+
+@pytest.fixture
+def staff() -> User:
+    return make_staff(superuser=True)
+
+
+def checked(staff: User, content: bytes) -> FileImport:
+    """An import of this catalogue file, after its check."""
+    row = jobs.upload_file(
+        kind=ImportKind.CATALOGUE,
+        content=content,
+        file_name="new.json",
+        shelf=None,
+        actor=staff,
+        token=uuid4(),
+    )
+    return after_a_worker(row)
+
+
+def after_a_worker(row: FileImport) -> FileImport:
+    jobs.run_import(pk=row.pk)
+    return FileImport.objects.get(pk=row.pk)
+
+
+def catalogue(**product: Any) -> bytes:
+    row = {"id": 900_001, "name": "Game card", "currency": "USD", "price": "10", **product}
+    return orjson.dumps({"products": [row]})
+
+
+def last_product_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT last_value FROM catalogue_product_id_seq")
+        (last,) = cursor.fetchone()
+    return int(last)
+
+
+def test_a_check_leaves_the_ids_of_new_products_alone(staff: User) -> None:
+    before = last_product_id()
+
+    row = checked(staff, catalogue(id=before + 500))
+
+    assert row.state == ImportState.READY
+    assert last_product_id() == before
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert after_a_worker(row).state == ImportState.IMPORTED
+    assert Product.objects.filter(pk=before + 500).exists()
+    assert last_product_id() == before + 500
