@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any, ClassVar
+from uuid import uuid4
 
 from django import forms
 from django.conf import settings
@@ -249,7 +250,7 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
         file_name=asked["file"].name,
         shelf=asked.get("shelf"),
         actor=staff_of(request),
-        token=asked["form"],
+        token=asked["form"] or uuid4(),
     )
 
 

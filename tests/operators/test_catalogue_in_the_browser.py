@@ -67,3 +67,16 @@ def test_a_check_leaves_the_ids_of_new_products_alone(staff: User) -> None:
     assert after_a_worker(row).state == ImportState.IMPORTED
     assert Product.objects.filter(pk=before + 500).exists()
     assert last_product_id() == before + 500
+
+
+def test_a_form_without_its_id_uploads(staff: User) -> None:
+    shelf = own_shelf(make_product())
+    file = SimpleUploadedFile("new.csv", CODES)
+
+    answer = signed_in(staff).post(
+        reverse("admin:operators_fileimport_upload", args=["codes"]),
+        {"file": file, "shelf": shelf.pk},
+    )
+
+    assert answer.status_code == 302
+    assert FileImport.objects.get().content() == CODES
