@@ -27,13 +27,20 @@ class InputProblem(ValueError):
     """The input cannot be used, and nothing was changed.
 
     The message is one line for people and never contains a secret. `problems` are the first
-    problems of a file, each with its place there, and `more` counts the others.
+    problems of a file, each with its place there, and `more` counts the others. Characters that
+    cannot be printed are escaped: the database stores neither NUL nor lone surrogates.
     """
 
     def __init__(self, message: str, *, problems: Sequence[str] = (), more: int = 0) -> None:
-        super().__init__(message)
-        self.problems = list(problems) or [message]
+        super().__init__(_printable(message))
+        self.problems = [_printable(one) for one in problems or [message]]
         self.more = more
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def find_row(rows: QuerySet[Row], pk: int) -> Row:

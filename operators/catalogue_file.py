@@ -162,7 +162,7 @@ def parse_catalogue(content: bytes, *, name: str) -> Any:
         raise InputProblem(f"{name} is nested too deeply.") from None
     except InputProblem:
         raise
-    except ValueError:  # a number has thousands of digits
+    except (ValueError, ArithmeticError):  # a number has thousands of digits, or a huge exponent
         raise InputProblem("Cannot read the file or a number in it.") from None
 
 

@@ -80,3 +80,24 @@ def test_a_form_without_its_id_uploads(staff: User) -> None:
 
     assert answer.status_code == 302
     assert FileImport.objects.get().content() == CODES
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (catalogue(type="\0ab"), 'products[0].type: "\\x00ab" is not a valid choice.'),
+        (
+            catalogue(type="X").replace(b'"X"', b'"\\ud800"'),
+            'products[0].type: "\\ud800" is not a valid choice.',
+        ),
+        (
+            catalogue(price=1).replace(b'"price":1', b'"price":1e999999999999999999999'),
+            "Cannot read the file or a number in it.",
+        ),
+    ],
+    ids=["NUL", "surrogate", "exponent"],
+)
+def test_values_that_cannot_be_stored_are_named(content: bytes, problem: str, staff: User) -> None:
+    row = checked(staff, content)
+
+    assert (row.state, row.problems) == (ImportState.REFUSED, [problem])
