@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import structlog
 from django.contrib.auth.models import User
@@ -71,7 +72,7 @@ def upload_file(
     token: UUID,
 ) -> FileImport:
     """Stores a file, sealed, and has a worker check it. `token` identifies the form: sending it
-    again returns the same import. Raises InputProblem.
+    again with the same file returns the same import. Raises InputProblem.
 
     `shelf` is where codes go; None for a catalogue.
     """
@@ -82,6 +83,10 @@ def upload_file(
     if not content:
         raise InputProblem("The file is empty.")
     check_keys()
+    # The browser's Back leads to the same form. Another file in it is another import. The form's
+    # token is random and not stored, so nobody can guess a code by its digest.
+    about = f"{kind} {shelf and shelf.pk} {actor.pk} {sha256(content).hexdigest()}"
+    token = uuid5(token, about)
     with transaction.atomic():
         row, created = FileImport.objects.get_or_create(
             token=token,

@@ -101,3 +101,22 @@ def test_values_that_cannot_be_stored_are_named(content: bytes, problem: str, st
     row = checked(staff, content)
 
     assert (row.state, row.problems) == (ImportState.REFUSED, [problem])
+
+
+@pytest.mark.parametrize("other", ["content", "shelf", "actor"])
+def test_another_file_in_the_same_form_is_another_import(other: str, staff: User) -> None:
+    token = uuid4()
+    sent: dict[str, Any] = {"content": CODES, "shelf": own_shelf(make_product()), "actor": staff}
+    changed = {
+        "content": CODES + b"SECRET-2\n",
+        "shelf": own_shelf(make_product()),
+        "actor": make_staff(),
+    }
+
+    rows = [
+        jobs.upload_file(kind=ImportKind.CODES, file_name="a.csv", token=token, **values)
+        for values in (sent, sent, {**sent, other: changed[other]})
+    ]
+
+    assert rows[0] == rows[1] != rows[2]
+    assert rows[2].content() == (changed if other == "content" else sent)["content"]
