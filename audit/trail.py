@@ -16,10 +16,12 @@ def _line(entry: AuditEntry) -> Line:
         on=(entry.object_type, entry.object_id),
         name=entry.reference,
         who=entry.actor.get_username() if entry.actor else who or SERVICE,
-        where=entry.address or where,
+        where=where,
         note=entry.note,
         changes=entry.changes,
         request_id=entry.request_id,
+        address=entry.address or "",
+        by_member=entry.actor is not None and not entry.actor.is_staff,
     )
 
 

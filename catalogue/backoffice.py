@@ -1,5 +1,6 @@
 """What `catalogue` declares for the back office (config/backoffice.py)."""
 
+from audit.models import AuditAction
 from catalogue.codes import open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
 from catalogue.search import FINDERS
@@ -115,6 +116,10 @@ BACK_OFFICE = BackOffice(
     parts={
         "catalogue.product": parts_of_product,
         "accounts.account": parts_of_account,
+    },
+    seen_with={
+        AuditAction.REFERENCE_LINKED: ReferenceLink,
+        AuditAction.REFERENCE_UNLINKED: ReferenceLink,
     },
     finders=FINDERS,
     menu=[

@@ -203,6 +203,8 @@ class BackOffice:
     finders: what the search field finds, in the order in which it is shown.
     parts: the rows whose history belongs to the history of a row of another model, by that model's
         label, such as the clients of an account.
+    seen_with: audit entries of these actions are on a timeline only for staff who may view this
+        model. All others are there for whoever may view their object.
     """
 
     checks: Sequence[Check] = ()
@@ -221,6 +223,7 @@ class BackOffice:
     trails: Sequence[Trail] = ()
     finders: Sequence[Finder] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
+    seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
 
 
 def full_access(*models: type[Model]) -> list[str]:

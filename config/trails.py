@@ -45,6 +45,8 @@ class Line:
     changes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     request_id: str = ""
     colour: str = ""  # of the theme: success, warning, danger or info
+    address: str = ""  # the network address, for readers of the whole audit trail
+    by_member: bool = False  # `who` is the email address of a merchant's member
     is_price: bool = False  # a row of a price history
 
 

@@ -1,5 +1,6 @@
 """What `merchants` declares for the back office (config/backoffice.py)."""
 
+from audit.models import AuditAction
 from config.backoffice import (
     BackOffice,
     Component,
@@ -14,6 +15,7 @@ from config.backoffice import (
 from config.trails import keys
 from merchants.models import Email, Invitation, Membership
 from merchants.search import FINDERS
+from wallets.models import Wallet
 
 GAUGES = [
     Gauges(
@@ -95,6 +97,11 @@ BACK_OFFICE = BackOffice(
             "merchants.membership": keys(Membership.objects.filter(account=pk)),
             "merchants.invitation": keys(Invitation.objects.filter(account=pk)),
         }
+    },
+    seen_with={
+        # On an account, but they say a person's email address, and an amount of the wallet.
+        AuditAction.MEMBER_JOINED: Membership,
+        AuditAction.ALERT_CHANGED: Wallet,
     },
     finders=FINDERS,
     menu=[

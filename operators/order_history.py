@@ -5,11 +5,9 @@ Each table is read by an index, and an order has few rows in each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-
-from django.db.models import Model
 
 from accounts.models import RequestRecord
 from accounts.request_records import find_records
@@ -18,7 +16,7 @@ from catalogue.models import VoucherCode
 from config.trails import Line
 from idempotency.models import IdempotencyRecord
 from operators.models import Announcement
-from operators.trails import Wanted, read_trail
+from operators.trails import Sees, Wanted, hidden_kinds, is_seen, read_trail
 from orders.models import Order
 from topups.models import FulfilmentEvent
 from topups.trail import event_line
@@ -31,8 +29,6 @@ SHOWN = "••••••••"
 # A record is made just before its purchase, unless a retry took the key over.
 BEFORE_PURCHASE = timedelta(minutes=1)
 
-Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
-
 
 def order_lines(order: Order, *, sees: Sees) -> list[Line]:
     """The lines of the order's timeline that the reader may see. `order` is read with its client
@@ -42,7 +38,7 @@ def order_lines(order: Order, *, sees: Sees) -> list[Line]:
         *money[1:],
         *_moves(order),
         *_announcements(order),
-        *_entries(order),
+        *_entries(order, sees),
         *(_requests(order) if sees(RequestRecord) else ()),
     ]
     # The first entry is the debit. It has nearly the same time as the order and its codes.
@@ -118,17 +114,23 @@ def _announcements(order: Order) -> Iterator[Line]:
             )
 
 
-def _entries(order: Order) -> Iterator[Line]:
-    """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it."""
+def _entries(order: Order, sees: Sees) -> Iterator[Line]:
+    """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it,
+    and about what belongs to it, as far as the reader may view these."""
     objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
     if order.fulfilment_id is not None:
         objects["topups.fulfilment"] = [str(order.fulfilment_id)]
         rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
         objects["operators.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
+    hidden = hidden_kinds(sees)
     found = {
         one.place: one.line
-        for wanted in (Wanted(objects=objects), Wanted(called=order.reference))
+        for wanted in (
+            Wanted(objects=objects, without=hidden),
+            Wanted(called=order.reference, without=hidden),
+        )
         for one in read_trail(wanted, trails=[ACTIONS], limit=MOST_ENTRIES)
+        if is_seen(one.line.on[0], sees)
     }
     yield from (found[place] for place in sorted(found))
 

@@ -7,7 +7,7 @@ costs the same however long the history is, and no fact is stored a second time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,8 +15,9 @@ from heapq import merge
 from itertools import islice, product
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from config.trails import Line, Objects, Person, Trail
 from operators.declarations import BACK_OFFICES
@@ -26,6 +27,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 OF_ONE_FORM = timedelta(seconds=5)  # between the price that a form saves, and its audit entry
 MOST_DIGITS = 18  # every number of 18 digits fits into a bigint
+
+Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
 
 
 @dataclass(frozen=True, order=True)
@@ -56,12 +59,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to read. `kind` is the title of a trail or one of its kinds; empty texts are ignored."""
+    """What to read. `kind` is the title of a trail or one of its kinds; empty texts are ignored.
+    Rows of the kinds in `without` are left out."""
 
     person: Person | None = None
     objects: Objects = field(default_factory=dict)
     called: str = ""
     kind: str = ""
+    without: Collection[str] = ()
     since: datetime | None = None
     until: datetime | None = None
 
@@ -115,6 +120,23 @@ def with_parts(label: str, pk: str) -> Objects:
     return {part: pks for part, pks in objects.items() if pks}
 
 
+def hidden_kinds(sees: Sees) -> list[str]:
+    """The actions whose audit entries a timeline hides from this reader, whatever they are about:
+    they need another permission (BackOffice.seen_with)."""
+    return [
+        kind for app in BACK_OFFICES for kind, model in app.seen_with.items() if not sees(model)
+    ]
+
+
+def is_seen(label: str, sees: Sees) -> bool:
+    """Whether the reader may view objects of this label. Entries outlive models, so a label may
+    name none: nobody sees those on a timeline."""
+    try:
+        return sees(apps.get_model(label))
+    except LookupError:
+        return False
+
+
 def without_repeats(lines: Sequence[Line]) -> list[Line]:
     """Leaves out a new price that an audit entry shows as well.
 
@@ -156,6 +178,9 @@ def _restrictions(trail: Trail, wanted: Wanted) -> list[Q]:
     if wanted.called:
         groups.append(trail.called(wanted.called))
     of_kind = trail.of_kind(wanted.kind) if wanted.kind in trail.kinds else Q()
+    for kind in wanted.without:
+        if kind in trail.kinds:
+            of_kind &= ~trail.of_kind(kind)
     found = []
     for together in product(*groups):
         condition = of_kind

@@ -200,7 +200,7 @@ def _cells(line: Line) -> list[Any]:
     named = f"{kind_of(label)} {pk}".rstrip()
     time_ = line.at.isoformat().replace("+00:00", "Z")
     return [
-        *(time_, line.what, line.who, line.where, named),
+        *(time_, line.what, line.who, line.address or line.where, named),
         *(line.name, line.note, changes, line.request_id),
     ]
 

@@ -24,7 +24,14 @@ from audit.trail import TRAIL
 from config.database.columns import NOTE_LENGTH
 from operators.admin.base import ID_DIGITS, staff_of, url_of
 from operators.admin.trail_lines import Row, may_view, rows, trails_for
-from operators.trails import Wanted, read_trail, with_parts, without_repeats
+from operators.trails import (
+    Wanted,
+    hidden_kinds,
+    is_seen,
+    read_trail,
+    with_parts,
+    without_repeats,
+)
 
 SHOWN = 30  # the newest lines of an object that is no order
 
@@ -81,11 +88,18 @@ class TimelinePage(ModelAdmin):
 def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     """The newest lines about an object and its parts, for somebody who may see its page.
 
-    They see its entries in the audit trail, and the lines of other tables that they may read.
+    They see audit entries about what they may view, and the lines of other tables that they may
+    read.
     """
+
+    def sees(model: type[Model]) -> bool:
+        return may_view(request, model)
+
     own = (obj._meta.label_lower, str(obj.pk))
     trails = [TRAIL, *(trail for trail in trails_for(request) if trail is not TRAIL)]
-    found = read_trail(Wanted(objects=with_parts(*own)), trails=trails, limit=SHOWN + 1)
+    objects = {label: pks for label, pks in with_parts(*own).items() if is_seen(label, sees)}
+    wanted = Wanted(objects=objects, without=hidden_kinds(sees))
+    found = read_trail(wanted, trails=trails, limit=SHOWN + 1) if objects else []
     about = f"{obj._meta.model_name}:{obj.pk}"
     there_is_more = len(found) > SHOWN and may_view(request, AuditEntry)
     return Timeline(

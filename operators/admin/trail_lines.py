@@ -15,7 +15,9 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 
+from audit.models import AuditEntry
 from config.trails import Line, Trail
+from merchants.models import Membership
 from operators.admin.base import EMPTY, amount
 from operators.trails import TRAILS
 
@@ -29,6 +31,7 @@ NAMES = {
     "topups.topupproduct": "top-up product",
     "wallets.ledgerentry": "ledger entry",
 }
+MEMBER = "a member"  # for readers who may not view members
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,13 @@ class Row:
 def rows(
     request: HttpRequest, lines: Iterable[Line], *, own: Collection[tuple[str, str]] = ()
 ) -> list[Row]:
-    """The lines for this reader; `own` are the labels and keys of what the page is about."""
+    """The lines for this reader; `own` are the labels and keys of what the page is about.
+
+    Network addresses are for those who may view the audit trail. So are the email addresses with
+    which members sign in, and for those who may view members.
+    """
+    sees_all = may_view(request, AuditEntry)
+    names_members = sees_all or may_view(request, Membership)
     return [
         Row(
             at=line.at,
@@ -58,8 +67,8 @@ def rows(
             colour=line.colour or "info",
             on="" if line.on in own else object_name(line),
             url="" if line.on in own else url_for(request, *line.on),
-            who=line.who,
-            where=line.where,
+            who=MEMBER if line.by_member and not names_members else line.who,
+            where=(line.address if sees_all else "") or line.where,
             note=line.note,
             changes=shown_changes(line),
             request_id=line.request_id,

@@ -3,13 +3,17 @@
 from decimal import Decimal
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
+from django.db.models import Model
 from django.test import Client
 
 from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from config.backoffice import StaffRole
 from idempotency.models import IdempotencyRecord
+from merchants.models import Role
+from merchants.money.balance_alerts import set_balance_alert
+from merchants.people.invitations import invite_person
 from operators.admin.timeline import Timeline
 from operators.order_history import find_idempotency_record
 from orders.credits import credit_order
@@ -19,6 +23,8 @@ from tests.factories import (
     Merchant,
     buy_topup,
     deposit,
+    link,
+    make_client,
     make_field,
     make_operator,
     make_product,
@@ -28,10 +34,19 @@ from tests.factories import (
     new_booking_reference,
     own_shelf,
 )
+from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff, signed_in, url
 from topups.models import Channel, Fulfilment
 from topups.refunds import carry_out_refund
 from topups.transitions import Move
+
+ADDRESS = "203.0.113.9"
+# What the timeline of an account shows nobody in these roles: email addresses, and what is of
+# clients, reference links and wallets.
+ACCOUNT_READERS = {
+    StaffRole.FINANCE: ("@", "Member", "Reference linked", "sku-51", "By file"),
+    StaffRole.PLATFORM_MANAGER: ("alert", "31.25", "Key issued", "sku-51", "By file"),
+}
 
 pytestmark = pytest.mark.django_db
 
@@ -180,6 +195,79 @@ def test_each_role_sees_the_lines_that_it_may_see(merchant: Merchant) -> None:
     assert operator.links == []
     assert {row.what for row in finance.rows} == {"Bought", "Purchase", "Request answered"}
     assert "Idempotency key" not in {kind for kind, _, _ in finance.links}
+
+
+def note(
+    on: Model, text: str, action: str = AuditAction.NOTE_ADDED, actor: User | None = None
+) -> None:
+    """An audit entry about this row, from a network address."""
+    AuditEntry.objects.create(
+        actor=actor or make_staff(),
+        action=action,
+        object_type=on._meta.label_lower,
+        object_id=str(on.pk),
+        reference=str(on)[:64],
+        note=text,
+        address=ADDRESS,
+    )
+
+
+def texts(page: Timeline) -> str:
+    """All that the timeline says."""
+    return "\n".join(str(row) for row in page.rows)
+
+
+def test_an_account_hides_what_the_role_may_not_view() -> None:
+    owner = make_member()
+    account, client = owner.account, make_client(owner.account)
+    anna = make_staff()
+    invite_person(account=account, email="new@example.com", role=Role.VIEWER, invited_by=anna)
+    set_balance_alert(account=account, level=Decimal("31.25"), actor=owner.user)
+    prefix = prefix_of(issue_key(client=client, actor=owner.user))
+    linked = link(account, "sku-51", own_shelf(make_product()))
+    note(linked, "sku-51", AuditAction.REFERENCE_LINKED, owner.user)
+    note(account, "By file: 3 set", AuditAction.REFERENCE_LINKED, owner.user)
+    note(account, "joined@example.com", AuditAction.MEMBER_JOINED, owner.user)
+    note(account, "late payer")
+
+    said = {role: texts(timeline(of_role(role), account)) for role in ACCOUNT_READERS}
+    for role, hidden in ACCOUNT_READERS.items():
+        assert "late payer" in said[role], role
+        for text in (*hidden, ADDRESS):
+            assert text not in said[role], (role, text)
+    assert {"Key issued", "Balance alert changed"} <= {
+        row.what for row in timeline(of_role(StaffRole.FINANCE), account).rows
+    }
+    assert "new@example.com" in said[StaffRole.PLATFORM_MANAGER]
+    everything = texts(timeline(signed_in(), account))
+    for text in (
+        "new@example.com",
+        "joined@example.com",
+        "31.25",
+        prefix,
+        "sku-51",
+        ADDRESS,
+        owner.user.username,
+    ):
+        assert text in everything, text
+
+
+def test_the_desk_hides_notes_on_orders_and_network_addresses(merchant: Merchant) -> None:
+    order = Order.objects.get(reference=buy_topup(merchant))
+    fulfilment = order.fulfilment
+    assert fulfilment is not None
+    note(order, "for finance")
+    note(fulfilment, "wrong id")
+
+    desk = texts(timeline(of_role(StaffRole.OPERATOR), fulfilment))
+    assert "wrong id" in desk
+    assert "for finance" not in desk
+    assert ADDRESS not in desk
+    finance = texts(timeline(of_role(StaffRole.FINANCE), order))
+    assert "wrong id" in finance
+    assert "for finance" in finance
+    assert ADDRESS not in finance
+    assert texts(timeline(signed_in(), order)).count(ADDRESS) == 2
 
 
 def test_a_note_needs_the_page_and_a_text(merchant: Merchant) -> None:
