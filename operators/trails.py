@@ -28,6 +28,8 @@ MICROSECOND = timedelta(microseconds=1)
 OF_ONE_FORM = timedelta(seconds=5)  # between the price that a form saves, and its audit entry
 MOST_DIGITS = 18  # every number of 18 digits fits into a bigint
 
+# An object, or None for a row of a form, which is named by its kind and id; a name; a value.
+Price = tuple[tuple[str, str] | None, str, Decimal | None]
 Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
 
 
@@ -142,7 +144,7 @@ def without_repeats(lines: Sequence[Line]) -> list[Line]:
 
     A trigger keeps each price, and a form of the back office keeps all that it changed.
     """
-    told = [(line.who, line.at, set(_new_prices(line))) for line in lines if not line.is_price]
+    told = [(line.who, line.at, _prices_of_form(line)) for line in lines if not line.is_price]
     return [
         line
         for line in lines
@@ -150,20 +152,36 @@ def without_repeats(lines: Sequence[Line]) -> list[Line]:
         or not any(
             who == line.who
             and timedelta(0) <= at - line.at < OF_ONE_FORM
-            and prices.issuperset(_new_prices(line))
+            and not prices.isdisjoint(_names_of_price(line))
             for who, at, prices in told
         )
     ]
 
 
-def _new_prices(line: Line) -> Iterator[Decimal | None]:
-    """The prices that a line says were set. None is no price."""
-    for name, (_, new) in line.changes.items():
-        if name.rpartition(" ")[2] == "price":
-            try:
-                yield None if new is None else Decimal(str(new))
-            except ArithmeticError:
-                continue
+def _names_of_price(line: Line) -> set[Price]:
+    """How an audit entry may name this new price: on the page of its object, or as a row of the
+    page of another, such as a shelf on the page of its product."""
+    label, pk = line.on
+    price = _price(line.changes["price"][1])
+    kind = apps.get_model(label)._meta.verbose_name
+    return {(line.on, "price", price), (None, f"{kind} {pk}: price", price)}
+
+
+def _prices_of_form(line: Line) -> set[Price]:
+    """The new prices that an audit entry tells, by object, or by the name of a row of a form."""
+    return {
+        (line.on if name == "price" else None, name, _price(new))
+        for name, (_, new) in line.changes.items()
+        if name == "price" or name.endswith(": price")
+    }
+
+
+def _price(value: Any) -> Decimal | None:
+    """A price as a number, because 1.5 and 1.50 are one; None is no price."""
+    try:
+        return None if value is None else Decimal(str(value))
+    except ArithmeticError:
+        return None
 
 
 def _restrictions(trail: Trail, wanted: Wanted) -> list[Q]:

@@ -117,6 +117,23 @@ def test_a_price_that_a_form_changed_is_shown_once(browser: Client) -> None:
     assert shelf.price_changes.exists()
 
 
+def test_a_price_of_another_object_is_no_repeat(browser: Client) -> None:
+    first, second = (own_shelf(make_product(price=price)) for price in ("1.50", "1.70"))
+    who = browser_user(browser)
+    execute("SELECT set_config('voucher.actor', %s, true)", f"admin:{who}")
+    Shelf.objects.filter(pk=second.pk).update(price=Decimal("1.60"))
+    browser.post(url(first), {**form_of(browser, url(first)), "price": "1.60"})
+    page = url(second.product)
+    browser.post(page, {**form_of(browser, page), "shelves-0-price": "1.80"})
+
+    changes = [(row.what, row.on, row.changes[0][2]) for row in shown(browser, who=who)[:3]]
+    assert sorted(changes) == [
+        ("Changed", f"product {second.product}", "1.80"),
+        ("Changed", f"shelf {first}", "1.60"),
+        ("Price changed", f"shelf {second}", "1.60"),
+    ]
+
+
 def test_the_list_is_filtered_by_person(browser: Client, merchant: Merchant) -> None:
     account, anna = merchant.client.account, make_staff()
     assert account is not None
