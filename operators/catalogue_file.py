@@ -1,15 +1,19 @@
 """Reads the file of `import_catalogue` and passes each app its part, in one transaction."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic
 from typing import Any, NoReturn
 from uuid import uuid4
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Max
+from psycopg.errors import QueryCanceled
 from rest_framework import serializers
 
 from audit.models import AuditAction
@@ -31,6 +35,12 @@ from topups.models import TopUpProduct
 from topups.topup_product_import import TopUpProductRow, save_topup_products
 
 Counts = dict[str, dict[str, int]]
+
+CHECK_SECONDS = 3.0  # purchases of the products in the file wait for as long
+TOO_SLOW = (
+    "The check took too long, and purchases of these products were waiting for it. Split the file"
+    " into smaller ones, or have a server administrator run the command import_catalogue."
+)
 
 
 class CatalogueFile(FileRow):
@@ -78,7 +88,7 @@ def import_rows(content: Any, *, actor: str, user: User | None = None) -> Counts
 
     The audit entry names `user`, or for None who runs the command.
     """
-    counts = _save(content, actor=actor)
+    counts = _save(_validated(content), actor=actor)
     for model in (Category, Product, Variation, TopUpProduct):
         advance_ids(model)
     # The price history holds the old and new prices.
@@ -89,13 +99,14 @@ def import_rows(content: Any, *, actor: str, user: User | None = None) -> Counts
 def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
     """What `import_rows` would do now: the counts, and the prices that would change.
 
-    It imports everything and rolls back, so it holds the same locks for the same time. Raises
-    InputProblem as `import_rows` does.
+    It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
+    `import_rows` does, and if it takes longer than CHECK_SECONDS.
     """
-    with transaction.atomic():
+    rows = _validated(content)
+    with transaction.atomic(), _for_at_most(CHECK_SECONDS):
         newest = [_newest(ShelfPriceChange), _newest(TopUpPriceChange)]
         actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
-        counts = _save(content, actor=actor)
+        counts = _save(rows, actor=actor)
         prices = _price_moves(actor, *newest)
         transaction.set_rollback(True)
     return counts, prices
@@ -105,11 +116,39 @@ def _newest(model: type[ShelfPriceChange | TopUpPriceChange]) -> int:
     return model._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
 
 
-def _save(content: Any, *, actor: str) -> Counts:
+@contextmanager
+def _for_at_most(seconds: float) -> Iterator[None]:
+    """Ends the transaction around the block after this time. Raises InputProblem then.
+
+    No statement begins later, and none takes longer.
+    """
+    end = monotonic() + seconds
+
+    def in_time(execute: Callable[..., Any], *statement: Any) -> Any:
+        if monotonic() > end:
+            raise InputProblem(TOO_SLOW)
+        return execute(*statement)
+
+    with connection.cursor() as cursor:
+        limit = f"{seconds * 1000:.0f}"
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
+    try:
+        with connection.execute_wrapper(in_time):
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise InputProblem(TOO_SLOW) from None
+        raise
+
+
+def _validated(content: Any) -> dict[str, Any]:
     file = CatalogueFile(data=content)
     if not file.is_valid():
         raise_problems(name_problems(file.errors))
-    rows = file.validated_data
+    return dict(file.validated_data)
+
+
+def _save(rows: dict[str, Any], *, actor: str) -> Counts:
     with transaction.atomic():
         name_actor(actor)
         return {

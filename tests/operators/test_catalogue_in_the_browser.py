@@ -11,8 +11,10 @@ from django.db import connection
 from django.urls import reverse
 
 from catalogue.models import Product
+from operators import catalogue_file
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
+from tests.concurrency.racing import holding_locks
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in
 
@@ -120,3 +122,19 @@ def test_another_file_in_the_same_form_is_another_import(other: str, staff: User
 
     assert rows[0] == rows[1] != rows[2]
     assert rows[2].content() == (changed if other == "content" else sent)["content"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("slow", ["one statement", "many statements"])
+def test_a_check_that_keeps_purchases_waiting_ends(
+    slow: str, staff: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = make_product(price="10")
+    monkeypatch.setattr(catalogue_file, "CHECK_SECONDS", 0.3 if slow == "one statement" else 0)
+    locked = product.pk if slow == "one statement" else 0
+
+    with holding_locks("SELECT FROM catalogue_shelf WHERE product_id = %s FOR UPDATE", locked):
+        row = checked(staff, catalogue(id=product.pk, price="5"))
+
+    assert (row.state, row.problems) == (ImportState.REFUSED, [catalogue_file.TOO_SLOW])
+    assert own_shelf(product).price == 10
