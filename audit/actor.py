@@ -17,6 +17,7 @@ class _Handled:
 
 
 _handled: ContextVar[_Handled | None] = ContextVar("audit_handled", default=None)
+_asked_by: ContextVar[User | None] = ContextVar("audit_asked_by", default=None)
 
 
 @contextmanager
@@ -31,8 +32,21 @@ def handling(request: HttpRequest, *, address_of: Callable[[HttpRequest], str]) 
         _handled.reset(token)
 
 
+@contextmanager
+def asked_by(user: User) -> Iterator[None]:
+    """Within the block, a worker does what this person asked for, and `current_actor` is that
+    person."""
+    token = _asked_by.set(user)
+    try:
+        yield
+    finally:
+        _asked_by.reset(token)
+
+
 def current_actor() -> User | None:
-    """The signed-in user of the current request; None outside a request."""
+    """The signed-in user of the current request, or who asked a worker for its work; or None."""
+    if asking := _asked_by.get():
+        return asking
     handled = _handled.get()
     user = getattr(handled.request, "user", None) if handled else None
     return user if isinstance(user, User) else None

@@ -27,6 +27,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from audit.actor import asked_by
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import ImportRunning, check_rows, import_rows, read_bytes
@@ -197,11 +198,12 @@ def _import(row: FileImport) -> None:
             codes = import_rows(shelf=locked.shelf, read=read, actor=actor)
             result: dict[str, Any] = {"codes": codes}
         else:
-            counts = catalogue_file.import_rows(
-                parse_catalogue(content, name=locked.file_name),
-                actor=f"admin:{actor.get_username()}",
-                user=actor,
-            )
+            with asked_by(actor):
+                counts = catalogue_file.import_rows(
+                    parse_catalogue(content, name=locked.file_name),
+                    actor=f"admin:{actor.get_username()}",
+                    user=actor,
+                )
             result = {**locked.result, "counts": counts}
         _end(locked, ImportState.IMPORTED, result=result)
 

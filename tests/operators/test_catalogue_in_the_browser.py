@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.urls import reverse
 
+from audit.models import AuditAction, AuditEntry
 from catalogue.models import Product
 from operators import catalogue_file
 from operators.imports import jobs
@@ -138,3 +139,16 @@ def test_a_check_that_keeps_purchases_waiting_ends(
 
     assert (row.state, row.problems) == (ImportState.REFUSED, [catalogue_file.TOO_SLOW])
     assert own_shelf(product).price == 10
+
+
+def test_the_entry_of_each_imported_change_names_who_confirmed(staff: User) -> None:
+    product = make_product(price="10")
+    row = checked(staff, catalogue(id=product.pk, name="Another name"))
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    after_a_worker(row)
+
+    entry = AuditEntry.objects.get(
+        action=AuditAction.CHANGED, object_type="catalogue.product", object_id=product.pk
+    )
+    assert (entry.actor, entry.changes["name"][1]) == (staff, "Another name")
