@@ -67,6 +67,14 @@ class PriceMove:
         return 100 * (self.after - self.before) / self.before
 
 
+class PricesMoved(Exception):
+    """An import would change other prices than somebody confirmed. Nothing was changed."""
+
+    def __init__(self, counts: Counts, prices: list[PriceMove]) -> None:
+        super().__init__("Other prices would change.")
+        self.counts, self.prices = counts, prices
+
+
 def import_catalogue(*, path: Path, actor: str) -> Counts:
     """Creates or updates everything in the file by id, or nothing. Returns counts by kind.
 
@@ -83,12 +91,23 @@ def import_catalogue(*, path: Path, actor: str) -> Counts:
 
 
 @transaction.atomic
-def import_rows(content: Any, *, actor: str, user: User | None = None) -> Counts:
+def import_rows(
+    content: Any,
+    *,
+    actor: str,
+    user: User | None = None,
+    accepts: Callable[[list[PriceMove]], bool] | None = None,
+) -> Counts:
     """Imports the parsed content of a catalogue file, like `import_catalogue`.
 
-    The audit entry names `user`, or for None who runs the command.
+    The audit entry names `user`, or for None who runs the command. Raises PricesMoved if `accepts`
+    is False for the prices that change.
     """
-    counts = _save(_validated(content), actor=actor)
+    rows = _validated(content)
+    newest = _newest_changes()
+    counts = _save(rows, actor=actor)
+    if accepts and not accepts(prices := _price_moves(actor, *newest)):
+        raise PricesMoved(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
         advance_ids(model)
     # The price history holds the old and new prices.
@@ -104,12 +123,16 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
     """
     rows = _validated(content)
     with transaction.atomic(), _for_at_most(CHECK_SECONDS):
-        newest = [_newest(ShelfPriceChange), _newest(TopUpPriceChange)]
+        newest = _newest_changes()
         actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
         counts = _save(rows, actor=actor)
         prices = _price_moves(actor, *newest)
         transaction.set_rollback(True)
     return counts, prices
+
+
+def _newest_changes() -> tuple[int, int]:
+    return _newest(ShelfPriceChange), _newest(TopUpPriceChange)
 
 
 def _newest(model: type[ShelfPriceChange | TopUpPriceChange]) -> int:

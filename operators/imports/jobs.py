@@ -3,6 +3,8 @@
     checking → ready → importing → imported
         ↘ refused ↗ (a file with problems ends; a corrected file is another import)
 
+If other prices would change than the check showed, an import changes nothing and is ready again.
+
 A worker checks and imports; the message to it holds only an id. What a worker did not finish, the
 next one does: the check changes nothing, and an import is one transaction with its state, so it
 happens once. After five attempts the import is stopped, and staff may try again.
@@ -37,7 +39,7 @@ from config.database.sealing import CannotOpen
 from config.inputs import InputProblem
 from config.queue import enqueue
 from operators import catalogue_file
-from operators.catalogue_file import PriceMove, parse_catalogue, preview_rows
+from operators.catalogue_file import PriceMove, PricesMoved, parse_catalogue, preview_rows
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -179,9 +181,7 @@ def _check(row: FileImport) -> None:
     else:
         counts, prices = preview_rows(parse_catalogue(content, name=row.file_name))
         result = {"counts": counts, **_shown_prices(prices)}
-    FileImport.objects.filter(pk=row.pk, state=ImportState.CHECKING).update(
-        state=ImportState.READY, result=result, done=row.size, touched_at=timezone.now()
-    )
+    _ask_to_confirm(row, result)
 
 
 def _import(row: FileImport) -> None:
@@ -198,14 +198,33 @@ def _import(row: FileImport) -> None:
             codes = import_rows(shelf=locked.shelf, read=read, actor=actor)
             result: dict[str, Any] = {"codes": codes}
         else:
-            with asked_by(actor):
-                counts = catalogue_file.import_rows(
-                    parse_catalogue(content, name=locked.file_name),
-                    actor=f"admin:{actor.get_username()}",
-                    user=actor,
-                )
+            try:
+                with asked_by(actor):
+                    counts = catalogue_file.import_rows(
+                        parse_catalogue(content, name=locked.file_name),
+                        actor=f"admin:{actor.get_username()}",
+                        user=actor,
+                        accepts=lambda prices: (
+                            _digest(prices) == locked.result.get("digest_of_prices")
+                        ),
+                    )
+            except PricesMoved as moved:
+                found = {"counts": moved.counts, **_shown_prices(moved.prices), "moved": True}
+                _ask_to_confirm(locked, found)
+                return
             result = {**locked.result, "counts": counts}
         _end(locked, ImportState.IMPORTED, result=result)
+
+
+def _ask_to_confirm(row: FileImport, result: dict[str, Any]) -> None:
+    """Ends a step with what would change, for somebody to read."""
+    FileImport.objects.filter(pk=row.pk, state=row.state).update(
+        state=ImportState.READY,
+        result=result,
+        done=row.size,
+        confirmed_by=None,
+        touched_at=timezone.now(),
+    )
 
 
 def _end(row: FileImport, state: ImportState, **values: Any) -> None:
@@ -275,7 +294,14 @@ def _shown_prices(prices: list[PriceMove]) -> dict[str, Any]:
             for one in largest[:SHOWN_PRICES]
         ],
         "more_prices": max(0, len(prices) - SHOWN_PRICES),
+        "digest_of_prices": _digest(prices),
     }
+
+
+def _digest(prices: list[PriceMove]) -> str:
+    """Differs if any price differs, also one that is not shown."""
+    lines = sorted(f"{one.name!r} {one.currency} {one.before} {one.after}" for one in prices)
+    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _shown_name(file_name: str) -> str:

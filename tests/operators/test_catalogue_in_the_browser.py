@@ -11,13 +11,13 @@ from django.db import connection
 from django.urls import reverse
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.models import Product
+from catalogue.models import Product, Shelf
 from operators import catalogue_file
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from tests.concurrency.racing import holding_locks
 from tests.factories import make_product, own_shelf
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
 
@@ -152,3 +152,25 @@ def test_the_entry_of_each_imported_change_names_who_confirmed(staff: User) -> N
         action=AuditAction.CHANGED, object_type="catalogue.product", object_id=product.pk
     )
     assert (entry.actor, entry.changes["name"][1]) == (staff, "Another name")
+
+
+def test_prices_that_differ_from_the_check_are_confirmed_again(staff: User) -> None:
+    product = make_product(price="10")
+    row = checked(staff, catalogue(id=product.pk, price="5"))
+    Shelf.objects.filter(product=product).update(price="8")
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    row = after_a_worker(row)
+
+    assert (row.state, row.confirmed_by) == (ImportState.READY, None)
+    assert own_shelf(product).price == 8
+    assert row.result["prices"][0]["before"] == "8.0000"
+    page = signed_in(staff).get(url(row)).content.decode()
+    assert "Prices have changed since" in page
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    row = after_a_worker(row)
+
+    assert row.state == ImportState.IMPORTED
+    assert own_shelf(product).price == 5
+    assert "Prices have changed since" not in signed_in(staff).get(url(row)).content.decode()
