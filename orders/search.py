@@ -7,14 +7,14 @@ here costs a purchase an index: docs/decisions/0056-search.md says what each loo
 import re
 from collections.abc import Iterable
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from config.database.columns import ORDER_REFERENCE_LENGTH
 from config.finders import MOST, Finder, newest_first
 from idempotency.models import IdempotencyRecord
-from orders.models import Order
+from orders.models import ClientCounter, Order
 from topups.models import Fulfilment
 from topups.search import with_player
 
@@ -22,6 +22,8 @@ PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
 # Among how many of the newest orders any part of a reference is looked for. Older orders are found
 # by the beginning of their reference.
 NEWEST = 100_000
+# The same for a member: among so many of the newest orders of the account, shared by its clients.
+NEWEST_OF_ACCOUNT = 10_000
 # A reference begins with its time: so many characters leave a second. The orders of one account are
 # looked for among all of that second.
 OWN = 8
@@ -41,10 +43,14 @@ def find_orders(text: str, *, account: Account | None = None, most: int = MOST) 
     found = {order.pk: order for order in orders.filter(reference__in=by_value)}
     part = text.upper()
     if PART.fullmatch(part):
-        by_reference = (
-            _with_beginning(orders, part)[:most] if account is None or len(part) >= OWN else []
-        )
-        found |= {order.pk: order for order in by_reference or _among_newest(orders, part)[:most]}
+        by_reference: list[Order] = []
+        if account is None or len(part) >= OWN:
+            by_reference = list(_with_beginning(orders, part)[:most])
+        if not by_reference:
+            recent = _newest() if account is None else _newest_of(account)
+            containing = orders.filter(recent, reference__contains=part)
+            by_reference = list(containing.order_by(newest_first())[:most])
+        found |= {order.pk: order for order in by_reference}
     return sorted(found.values(), key=lambda order: order.pk, reverse=True)[:most]
 
 
@@ -54,10 +60,19 @@ def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
     return orders.filter(reference__range=(first, last)).order_by("-reference")
 
 
-def _among_newest(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
+def _newest() -> Q:
     newest = Order.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    some = orders.filter(pk__gt=newest - NEWEST, reference__contains=part)
-    return some.order_by("-pk")
+    return Q(pk__gt=newest - NEWEST)
+
+
+def _newest_of(account: Account) -> Q:
+    """The newest orders of each client of the account: ranges of an index, by number."""
+    counters = ClientCounter.objects.filter(client__account=account)
+    made = list(counters.values_list("client", "orders"))
+    ranges = Q(pk=None)  # nothing, if no client has an order
+    for client, orders in made:
+        ranges |= Q(client=client, number__gt=orders - NEWEST_OF_ACCOUNT // len(made))
+    return ranges
 
 
 def _bought_with_key(key: str, account: Account | None, most: int) -> Iterable[str]:

@@ -14,6 +14,7 @@ from catalogue.models import VoucherCode
 from merchants.models import Role
 from orders.account_orders import list_account_orders
 from orders.models import Order, OrderStatus
+from orders.search import find_orders
 from tests.answers import without_request_id
 from tests.factories import (
     Merchant,
@@ -325,6 +326,24 @@ def test_orders_are_found_by_reference_player_and_key() -> None:
     assert found(q="0077", status="completed") == []
     assert found(q="0077", since="2199-01-01") == []
     assert found(q=foreign) == found(q="nothing") == found(q="\x00") == []
+
+
+def test_the_end_of_a_reference_is_looked_for_among_the_accounts_own_newest_orders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    account, one, other = two_clients()
+    product = make_product(codes=4)
+    old, new, third = (buy(client, product) for client in (one, one, other))
+    buy(Merchant(make_client(make_account())), product)
+    monkeypatch.setattr("orders.search.NEWEST", 0)  # other accounts bought so much since
+
+    for reference in (old, new, third):
+        assert [o.reference for o in find_orders(reference[-8:], account=account)] == [reference]
+    monkeypatch.setattr("orders.search.NEWEST_OF_ACCOUNT", 2)  # one of each client
+    for reference, wanted in ((old, []), (new, [new]), (third, [third])):
+        assert [o.reference for o in find_orders(reference[-8:], account=account)] == wanted
+    assert [o.reference for o in find_orders(old[:20], account=account)] == [old]
+    assert find_orders(old[-8:], account=make_account()) == []
 
 
 def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
