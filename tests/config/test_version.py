@@ -38,4 +38,4 @@ def test_the_log_names_the_version_and_no_response_of_the_api_does(live: LiveSer
 def test_the_first_page_of_the_back_office_names_the_version() -> None:
     page = signed_in(make_staff(superuser=True)).get("/admin/")
 
-    assert f"Version {VERSION}</footer>" in page.content.decode()
+    assert f"Version {VERSION}</p>" in page.content.decode()

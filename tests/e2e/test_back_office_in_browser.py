@@ -1,8 +1,11 @@
 """A real browser opens every back office page without an error or a policy violation."""
 
+from typing import Literal
+
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect
 
 from accounts.models import SecondFactor
 from catalogue.models import Product, VoucherCode
@@ -15,6 +18,10 @@ from topups.models import Fulfilment, TopUpProduct
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 SECTIONS = shown_models()
+DESKTOP: ViewportSize = {"width": 1280, "height": 720}
+PHONE: ViewportSize = {"width": 390, "height": 800}
+
+axe = Axe()
 
 
 @pytest.fixture
@@ -24,7 +31,7 @@ def page(live: LiveServer, chromium: Browser) -> Page:
     staff = make_staff(superuser=True)
     staff.set_password(PASSWORD)
     staff.save()
-    page = chromium.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 720})
+    page = chromium.new_page(base_url=live.base_url, viewport=DESKTOP)
     page.on("console", record_error)
     page.on("pageerror", lambda error: ERRORS.append(str(error)))
     ERRORS.clear()
@@ -57,12 +64,27 @@ def _open(page: Page, address: str) -> None:
     page.wait_for_load_state("networkidle")
 
 
+PROBLEMS: list[tuple[str, str, str]] = []
+
+
+def inspect(page: Page, address: str, look: Literal["light", "dark"]) -> None:
+    """Opens a page in these colours, and notes what axe finds. The page fits a phone."""
+    page.emulate_media(color_scheme=look)
+    visit(page, address)
+    found = axe.run(page).response["violations"]
+    PROBLEMS.extend((address, one["id"], one["nodes"][0]["html"][:200]) for one in found)
+    page.set_viewport_size(PHONE)
+    page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE['width']}")
+    page.set_viewport_size(DESKTOP)
+
+
 def test_every_page_opens_without_errors(page: Page) -> None:
+    PROBLEMS.clear()
     for model in SECTIONS:
-        visit(page, list_url(model))
-        visit(page, url(model.objects.latest("pk")))
+        inspect(page, list_url(model), "dark")
+        inspect(page, url(model.objects.latest("pk")), "light")
     for model in (Product, TopUpProduct):
-        visit(page, list_url(model) + "add/")
+        inspect(page, list_url(model) + "add/", "dark")
     fulfilment, code = Fulfilment.objects.latest("pk"), VoucherCode.objects.latest("pk")
     for address in (
         reverse("admin:index"),
@@ -74,9 +96,10 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         url(code).replace("change/", "reveal/"),
         reverse("admin:password_change"),
     ):
-        visit(page, address)
+        inspect(page, address, "light")
     SecondFactor.objects.all().delete()
-    visit(page, reverse("two_factor_enrol"))
+    inspect(page, reverse("two_factor_enrol"), "dark")
+    assert PROBLEMS == []
     assert page.locator("img[alt^='QR code']").evaluate("image => image.naturalWidth") > 0
 
 
