@@ -9,6 +9,7 @@ the order cost. Staff may credit an order at any time; a credit takes the same l
 import random
 import time
 from decimal import Decimal
+from functools import partial
 
 import structlog
 from django.db import connection, transaction
@@ -16,6 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.signals import fulfilment_refunded
 from wallets.models import LedgerEntry
 from wallets.selectors import left_to_pay_back
 from wallets.services import credit, refund
@@ -85,7 +87,8 @@ def credit_topup(
 def settle(fulfilment: Fulfilment, *, actor: str, channel: Channel, note: str = "") -> None:
     """Marks a failed fulfilment as refunded once it has been paid back in full.
 
-    The caller holds the fulfilment's row lock, in the transaction of the payment or the move.
+    The caller holds the fulfilment's row lock, in the transaction of the payment or the move. Sends
+    `fulfilment_refunded` after the commit.
     """
     if fulfilment.status != FulfilmentStatus.FAILED or fulfilment.refunded:
         return
@@ -100,6 +103,9 @@ def settle(fulfilment: Fulfilment, *, actor: str, channel: Channel, note: str = 
         actor=actor,
         channel=channel,
         note=note,
+    )
+    transaction.on_commit(
+        partial(fulfilment_refunded.send_robust, sender=Fulfilment, fulfilment_id=fulfilment.pk)
     )
 
 

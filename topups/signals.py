@@ -7,3 +7,4 @@ from django.dispatch import Signal
 
 fulfilment_opened = Signal()
 fulfilment_moved = Signal()
+fulfilment_refunded = Signal()

@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 
 from operators.telegram.order_tasks import queue_order
-from topups.signals import fulfilment_moved, fulfilment_opened
+from topups.signals import fulfilment_moved, fulfilment_opened, fulfilment_refunded
 
 
 class TelegramConfig(AppConfig):
@@ -12,3 +12,4 @@ class TelegramConfig(AppConfig):
     def ready(self) -> None:
         fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
         fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")
+        fulfilment_refunded.connect(queue_order, dispatch_uid="operators.queue_order")

@@ -38,6 +38,7 @@ class Action(IntEnum):
     UNSURE = 7
     RELEASE = 8
     BACK = 9
+    DECIDE = 10
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,22 @@ class ButtonMove:
 
 BUTTON_MOVES = {
     Action.CLAIM: ButtonMove("Claim", Move.CLAIM),
-    Action.DONE: ButtonMove("Mark delivered", Move.COMPLETE),
-    Action.WRONG_ID: ButtonMove("Reject (wrong ID)", Move.REJECT, RejectReason.WRONG_ID),
-    Action.NO_STOCK: ButtonMove("Reject (no stock)", Move.REJECT, RejectReason.NO_STOCK),
-    Action.FAILED: ButtonMove("Reject (other)", Move.REJECT),
-    Action.UNREFUNDED: ButtonMove("Fail without refund", Move.REJECT_UNREFUNDED),
-    Action.UNSURE: ButtonMove("Send to review", Move.REVIEW),
+    Action.DONE: ButtonMove("Delivered", Move.COMPLETE),
+    Action.WRONG_ID: ButtonMove("Wrong ID: reject, refund", Move.REJECT, RejectReason.WRONG_ID),
+    Action.NO_STOCK: ButtonMove("No stock: reject, refund", Move.REJECT, RejectReason.NO_STOCK),
+    Action.FAILED: ButtonMove("Reject, refund", Move.REJECT),
+    Action.UNREFUNDED: ButtonMove("Fail, no refund", Move.REJECT_UNREFUNDED),
+    Action.UNSURE: ButtonMove("Not sure: review", Move.REVIEW),
     Action.RELEASE: ButtonMove("Release", Move.RELEASE),
 }
+# Buttons that move nothing by themselves.
+OTHER_LABELS = {Action.BACK: "Go back", Action.DECIDE: "Senior: decide…"}
+
+
+def label_of(action: Action) -> str:
+    """What the button of an action says."""
+    move = BUTTON_MOVES.get(action)
+    return move.label if move else OTHER_LABELS[action]
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,17 @@
 """An order's message in Telegram: text in Telegram's HTML, and the buttons its state allows.
 
-It shows nothing about the merchant: neither the name nor any amount.
+The text shows nothing about the merchant: neither the name nor any amount. The buttons are for
+every operator; what only seniors may do is behind one button (questions.py).
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from html import escape
 
 from operators.desk_summary import age_in_words
-from operators.telegram.buttons import BUTTON_MOVES, Action, Press, encode
+from operators.telegram.buttons import Action, Press, encode, label_of
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
 from topups.versions import last_event, version_of
@@ -18,20 +19,21 @@ from topups.versions import last_event, version_of
 MAX_LENGTH = 4096  # UTF-16 units; the Bot API's limit for a message's text
 ROOM = 900  # UTF-16 units reserved for the lines below the fields
 LONGEST_VALUE = 255
+# A younger order is fresh: its message does not show an age. An older one is edited at these ages,
+# then every hour, and after two days once a day.
+AGES = [timedelta(minutes=minutes) for minutes in (10, 20, 30, 60)]
+FRESH = AGES[0]
 
 BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
     FulfilmentStatus.PENDING: [[Action.CLAIM]],
     FulfilmentStatus.PROCESSING: [
         [Action.DONE],
-        [Action.WRONG_ID, Action.NO_STOCK],
+        [Action.WRONG_ID],
+        [Action.NO_STOCK],
         [Action.FAILED, Action.UNSURE],
         [Action.RELEASE],
     ],
-    FulfilmentStatus.PENDING_REVIEW: [
-        [Action.DONE],
-        [Action.WRONG_ID, Action.NO_STOCK],
-        [Action.FAILED, Action.UNREFUNDED],
-    ],
+    FulfilmentStatus.PENDING_REVIEW: [[Action.DONE], [Action.DECIDE]],
     FulfilmentStatus.COMPLETED: [],
     FulfilmentStatus.FAILED: [],
 }
@@ -73,6 +75,7 @@ def render(
     """
     last = last_event(fulfilment)
     head = [
+        f"<b>{_state(fulfilment, last, zone)}</b>",
         f"<b>{_text(fulfilment.product.name)}</b>",
         *([_text(fulfilment.product.category.name)] if fulfilment.product.category else []),
         f"Player ID: <code>{_text(fulfilment.player_id)}</code>",
@@ -81,7 +84,6 @@ def render(
         "",
         f"Order <code>{_text(fulfilment.order_reference)}</code>",
         _ordered(fulfilment, now, zone),
-        f"<b>{_state(fulfilment, last, zone)}</b>",
     ]
     if fulfilment.status == FulfilmentStatus.PENDING and repeats:
         foot.append("Announced again: nobody has claimed this order yet.")
@@ -90,18 +92,6 @@ def render(
     room = MAX_LENGTH - ROOM - _units(head)
     lines = [*head, *_fit(_fields(fulfilment), room), *foot]
     return Message("\n".join(lines), _buttons(fulfilment, last.pk), last.pk)
-
-
-def question(press: Press) -> Rows:
-    """The buttons that ask for confirmation before the press ends its order."""
-    yes = Press(press.action, press.fulfilment_id, press.version, sure=True)
-    back = Press(Action.BACK, press.fulfilment_id, press.version)
-    return [
-        [
-            Button(f"Confirm: {BUTTON_MOVES[press.action].label}", encode(yes)),
-            Button("Go back", encode(back)),
-        ]
-    ]
 
 
 def retired(fulfilment: Fulfilment) -> Message:
@@ -113,24 +103,37 @@ def retired(fulfilment: Fulfilment) -> Message:
     )
 
 
+def button(press: Press) -> Button:
+    """The button of this press, with the usual label of its action."""
+    return Button(label_of(press.action), encode(press))
+
+
+def next_age_at(fulfilment: Fulfilment, now: datetime) -> datetime | None:
+    """When the age in the order's message must be edited next; None once the order has ended."""
+    if fulfilment.status not in OPEN:
+        return None
+    begun = fulfilment.created_at
+    age = now - begun
+    for step in AGES:
+        if age < step:
+            return begun + step
+    every = timedelta(hours=1) if age < timedelta(days=2) else timedelta(days=1)
+    return begun + (age // every + 1) * every
+
+
 def _buttons(fulfilment: Fulfilment, version: int) -> Rows:
-    return [
-        [
-            Button(BUTTON_MOVES[action].label, encode(Press(action, fulfilment.pk, version)))
-            for action in row
-        ]
-        for row in BUTTONS[FulfilmentStatus(fulfilment.status)]
-    ]
+    rows = BUTTONS[FulfilmentStatus(fulfilment.status)]
+    return [[button(Press(action, fulfilment.pk, version)) for action in row] for row in rows]
 
 
 def _ordered(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
-    """The time of the order, and its age with the time at which that age was right."""
+    """The time of the order. If it is not fresh, also its age, and when that age was right."""
     at = fulfilment.created_at.astimezone(zone)
     ordered = f"Ordered {at:%d %b %H:%M} ({zone})"
-    if fulfilment.status not in OPEN:
+    age = now - fulfilment.created_at
+    if fulfilment.status not in OPEN or age < FRESH:
         return ordered
-    age = age_in_words(now - fulfilment.created_at)
-    return f"{ordered}, {age} old at {now.astimezone(zone):%H:%M}"
+    return f"{ordered}, {age_in_words(age)} old at {now.astimezone(zone):%H:%M}"
 
 
 def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
@@ -146,8 +149,13 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
             return f"✅ Delivered {by}"
         case FulfilmentStatus.FAILED:
             why = ENDS[FailureReason(str(fulfilment.failure_reason))]
-            refund = "" if fulfilment.refund_due_at else ", not refunded"
-            return f"❌ Rejected ({why}{refund}) {by}"
+            return f"❌ Rejected ({why}, {_refund(fulfilment)}) {by}"
+
+
+def _refund(fulfilment: Fulfilment) -> str:
+    if fulfilment.refunded:
+        return "refund credited"
+    return "refund due" if fulfilment.refund_due_at else "not refunded"
 
 
 def _fields(fulfilment: Fulfilment) -> Iterator[str]:

@@ -5,14 +5,15 @@ showed: a repeated press is recognised, and a late one changes nothing. The orde
 the message after every move, from any channel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import Q
 
 from operators.models import Announcement, PlatformSettings
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from operators.telegram.buttons import BUTTON_MOVES, Action, Forged, Press, decode
-from operators.telegram.message import Rows, question
+from operators.telegram.message import Rows
+from operators.telegram.questions import confirmation, decisions
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from topups.fulfilments import (
     AlreadyDone,
@@ -23,6 +24,7 @@ from topups.fulfilments import (
     move_fulfilment,
 )
 from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
+from topups.transitions import Move
 from topups.versions import last_event, version_of
 
 DONE = {
@@ -59,17 +61,14 @@ class Verdict:
     """The answer to a press.
 
     `alert` shows it in a dialog. `name` is the person's username, empty for strangers. With `ask`,
-    the message asks for confirmation with the buttons of `rows`.
+    the message asks this person, with the buttons of `rows`.
     """
 
     text: str
     alert: bool = False
     name: str = ""
     ask: Press | None = None
-
-    @property
-    def rows(self) -> Rows:
-        return question(self.ask) if self.ask else []
+    rows: Rows = field(default_factory=list)
 
 
 def carry_out(pressed: Pressed) -> Verdict:
@@ -107,16 +106,10 @@ def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
     name = operator.user.get_username()
     if press.action == Action.BACK:
         return _go_back(fulfilment, press, name)
-    button_move = BUTTON_MOVES[press.action]
     try:
-        if button_move.asks and not press.sure:
-            check_move(
-                fulfilment=fulfilment,
-                version=press.version,
-                move=button_move.move,
-                operator=operator,
-            )
-            return _question(fulfilment, press, name)
+        if press.action == Action.DECIDE or (BUTTON_MOVES[press.action].asks and not press.sure):
+            return _question(fulfilment, press, operator)
+        button_move = BUTTON_MOVES[press.action]
         move_fulfilment(
             reference=fulfilment.order_reference,
             version=press.version,
@@ -135,8 +128,19 @@ def _move(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
     return Verdict(DONE[press.action], name=name)
 
 
-def _question(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
-    """Asks for confirmation, unless the message asks a colleague already."""
+def _question(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdict:
+    """Asks what to do or for confirmation, unless the message asks a colleague already.
+
+    Raises MoveRefused if the operator may not do it, or if the order has moved.
+    """
+    name = operator.user.get_username()
+    choosing = press.action == Action.DECIDE
+    check_move(
+        fulfilment=fulfilment,
+        version=press.version,
+        move=Move.REJECT if choosing else BUTTON_MOVES[press.action].move,
+        operator=operator,
+    )
     colleague = note_question(fulfilment_id=fulfilment.pk, name=name)
     if colleague:
         return Verdict(
@@ -145,7 +149,11 @@ def _question(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
             True,
             name,
         )
-    return Verdict(f"{BUTTON_MOVES[press.action].label}? Please confirm.", name=name, ask=press)
+    if choosing:
+        text = "Choose how this order ends. You have two minutes."
+        return Verdict(text, name=name, ask=press, rows=decisions(press))
+    question, rows = confirmation(press, fulfilment, name)
+    return Verdict(f"{question} Please confirm.", name=name, ask=press, rows=rows)
 
 
 def _go_back(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:

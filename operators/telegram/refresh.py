@@ -30,6 +30,8 @@ ROUNDS = 5
 
 LATEST = latest_event("fulfilment", "pk")  # the order's version
 ANNOUNCED, ENDED = AnnouncementState.ANNOUNCED, AnnouncementState.ENDED
+# A row with a refund that is due stays `announced`: its message is edited again after the refund.
+REFUND_DUE = Q(fulfilment__refund_due_at__isnull=False, fulfilment__refunded_at=None)
 
 
 def refresh_message(*, fulfilment_id: int, platform: Platform) -> bool:
@@ -44,13 +46,23 @@ def refresh_message(*, fulfilment_id: int, platform: Platform) -> bool:
 
 
 def resume_edits(fulfilment_id: int) -> None:
-    """Allows one more edit of a given-up order's message after each new event: the cause may be
-    over, or may have concerned posting only."""
+    """Allows one more edit of a message that was left as it is.
+
+    - That of a given-up order, after each new event: the cause may be over, or may have concerned
+      posting only.
+    - That of an order that failed without a refund, and was credited in full later.
+    """
     given_up = Announcement.objects.filter(
         fulfilment_id=fulfilment_id, state=AnnouncementState.GIVEN_UP, message_id__isnull=False
     )
     stale = given_up.annotate(latest=LATEST).exclude(shown_event=F("latest"))
     stale.update(state=ANNOUNCED)
+    Announcement.objects.filter(
+        fulfilment_id=fulfilment_id,
+        state=ENDED,
+        fulfilment__refund_due_at=None,
+        fulfilment__refunded_at__isnull=False,
+    ).update(state=ANNOUNCED)
 
 
 def stale_messages() -> QuerySet[Announcement]:
@@ -63,7 +75,7 @@ def stale_messages() -> QuerySet[Announcement]:
             | ~Q(shown_event=F("latest"))
             | Q(restore_at__lte=timezone.now())
             | Q(former_message_id__isnull=False)
-            | ~Q(fulfilment__status__in=OPEN)
+            | (~Q(fulfilment__status__in=OPEN) & ~REFUND_DUE)
         )
         .order_by("pk")
     )
@@ -106,7 +118,7 @@ def _edit(row: Announcement, platform: Platform) -> bool:
         return False
     chats.note_success(row.chat_id)
     untouched = Q(restore_at=row.restore_at) if row.restore_at else Q(restore_at=None)
-    state = ANNOUNCED if fulfilment.status in OPEN else ENDED
+    state = ENDED if _is_settled(fulfilment) else ANNOUNCED
     held = _held(row).update(
         busy_until=None,
         shown_event=message.version,
@@ -131,6 +143,12 @@ def _keeps_question(row: Announcement, fulfilment: Fulfilment, message: Message)
         and row.shown_event == message.version
         and fulfilment.status in OPEN
     )
+
+
+def _is_settled(fulfilment: Fulfilment) -> bool:
+    """Whether nothing more will happen to the order: it has ended, and no refund is due."""
+    refund_due = fulfilment.refund_due_at is not None and not fulfilment.refunded
+    return fulfilment.status not in OPEN and not refund_due
 
 
 def _edit_again(row: Announcement) -> None:

@@ -14,7 +14,8 @@ from tests.telegram.announcing import (
     show,
     sweep,
 )
-from topups.refunds import sweep_refunds
+from topups.models import Channel
+from topups.refunds import credit_topup, sweep_refunds
 from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
@@ -135,16 +136,18 @@ def test_message_follows_every_move_of_the_order(place: Place) -> None:
         move(order, each, senior)
         show(order)
         (message,) = place.posted()
-        seen.append((message.text.rpartition("\n")[2].partition(" by ")[0], len(message.buttons)))
+        seen.append((message.text.splitlines()[0].partition(" by ")[0], len(message.buttons)))
 
     assert seen == [
         ("🔵 Claimed", 6),
         ("🟡 Waiting: released", 1),
         ("🔵 Claimed", 6),
-        ("🟠 In review: sent", 5),
-        ("❌ Rejected (failed)", 0),
+        ("🟠 In review: sent", 2),
+        ("❌ Rejected (failed, refund due)", 0),
     ]
     assert senior.user.username in message.text
+    sweep_refunds()
+    show(order)
     assert row_of(order).state == AnnouncementState.ENDED
 
 
@@ -153,13 +156,54 @@ def test_ended_order_causes_no_more_calls(place: Place) -> None:
     show(order)
     move(order, Move.REJECT)
     show(order)
+    sweep_refunds()
+    show(order)
     calls = len(place.api.calls)
 
-    sweep_refunds()
     show(order)
     sweep()
 
-    assert len(place.api.calls) == calls == 2
+    assert len(place.api.calls) == calls == 3
+
+
+def test_message_says_when_the_refund_was_credited(place: Place) -> None:
+    order = place.order()
+    show(order)
+    move(order, Move.REJECT)
+    show(order)
+    (message,) = place.posted()
+    assert "refund due" in message.text
+    assert sweep()["edited"] == 0
+
+    sweep_refunds()
+
+    assert sweep()["edited"] == 1
+    assert "refund credited" in message.text
+    assert row_of(order).state == AnnouncementState.ENDED
+    assert sweep()["edited"] == 0
+
+
+def test_message_says_when_a_failed_order_was_credited_later(place: Place) -> None:
+    order, senior = place.order(), make_operator(senior=True)
+    show(order)
+    for each in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
+        move(order, each, senior)
+    show(order)
+    (message,) = place.posted()
+    assert "not refunded" in message.text
+
+    credit_topup(
+        fulfilment_id=order.pk,
+        amount=order.amount,
+        actor="dora",
+        channel=Channel.ADMIN,
+        note="late",
+        booking_reference="all",
+    )
+    show(order)
+
+    assert "refund credited" in message.text
+    assert row_of(order).state == AnnouncementState.ENDED
 
 
 def test_sweep_makes_an_edit_whose_task_was_lost(place: Place) -> None:

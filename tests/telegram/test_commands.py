@@ -114,4 +114,4 @@ def test_code_links_once(desk: Desk, command: str) -> None:
     _, message = desk.order()
     assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
     unlink_user(user=user, actor=user)
-    assert desk.press(anna, message, "Mark delivered").text.startswith("You cannot use this bot")
+    assert desk.press(anna, message, "Delivered").text.startswith("You cannot use this bot")

@@ -28,11 +28,15 @@ PRICE = Decimal("4.99")
 AT_ONCE = 20  # orders in work at the same time
 PATIENCE = 4.0  # seconds after which a person presses again
 LIMIT = 900.0
-ENDS = {"Mark delivered": 6, "Reject (wrong ID)": 2, "Reject (no stock)": 1, "Reject (other)": 1}
-REASONS = {
-    "Reject (wrong ID)": "wrong_id",
-    "Reject (no stock)": "no_stock",
-    "Reject (other)": "fulfilment_failed",
+NAMES = ("anna", "berta", "carla")
+WRONG_ID, NO_STOCK = "Wrong ID: reject, refund", "No stock: reject, refund"
+ENDS = {"Delivered": 6, WRONG_ID: 2, NO_STOCK: 1, "Reject, refund": 1}
+REASONS = {WRONG_ID: "wrong_id", NO_STOCK: "no_stock", "Reject, refund": "fulfilment_failed"}
+QUESTIONS = {
+    "Delivered": ": mark as delivered?",
+    WRONG_ID: ": wrong ID: reject and refund 4.99 USD?",
+    NO_STOCK: ": no stock: reject and refund 4.99 USD?",
+    "Reject, refund": ": reject and refund 4.99 USD?",
 }
 
 
@@ -51,9 +55,9 @@ class Work:
         labels = self.message.buttons
         if not labels:
             return True
-        wanted = next(
-            one for one in (f"Confirm: {self.end}", "Go back", self.end, "Claim") if one in labels
-        )
+        asked = {f"{name}{QUESTIONS[self.end]}" for name in NAMES}
+        confirm = next((one for one in labels if one in asked), "")
+        wanted = next(one for one in (confirm, "Go back", self.end, "Claim") if one in labels)
         if self.press is not None:
             just_now = time.monotonic() - self.press.at < PATIENCE
             if just_now and (self.press.answer is None or wanted == self.pressed):
@@ -67,7 +71,7 @@ def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
     desk.telegram.crew.beat(
         ANNOUNCEMENT_SWEEP_EVERY_SECONDS="2"
     )  # finds orders whose task was lost
-    people = [desk.staff(name)[0] for name in ("anna", "berta", "carla")]
+    people = [desk.staff(name)[0] for name in NAMES]
     product = make_topup_product(announce=True, price=str(PRICE), available_stock=ORDERS)
     merchant = make_merchant(balance=str(PRICE * ORDERS), rate_limit_per_minute=1_000_000)
     begun = time.monotonic()
@@ -124,8 +128,8 @@ def _ending(fulfilment: Fulfilment) -> str:
     if fulfilment.status != "failed":
         return "Delivered"
     label = next(key for key, reason in REASONS.items() if reason == fulfilment.failure_reason)
-    words = {"Reject (wrong ID)": "wrong player ID", "Reject (no stock)": "no stock"}
-    return f"Rejected ({words.get(label, 'failed')})"
+    words = {WRONG_ID: "wrong player ID", NO_STOCK: "no stock"}
+    return f"Rejected ({words.get(label, 'failed')}, refund "
 
 
 def _stuck(waiting: list[str], working: list[Work]) -> str:

@@ -1,14 +1,16 @@
 """The message of an order: complete, escaped, within limits, and without the merchant."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from decimal import Decimal
 from html.parser import HTMLParser
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
 
-from operators.telegram.buttons import Action, decode
-from operators.telegram.message import MAX_LENGTH, Message, question, render, retired
+from operators.telegram.buttons import Action, Press, decode
+from operators.telegram.message import MAX_LENGTH, Message, next_age_at, render, retired
+from operators.telegram.questions import confirmation, decisions
 from tests.factories import (
     buy_topup,
     make_category,
@@ -20,6 +22,7 @@ from tests.factories import (
 )
 from topups.fulfilments import RejectReason
 from topups.models import Channel, Fulfilment
+from topups.refunds import carry_out_refund, credit_topup
 from topups.transitions import Move
 from topups.versions import last_event
 
@@ -77,11 +80,11 @@ def test_message_shows_what_an_operator_needs() -> None:
     field.options.update(label="Europe")
     fulfilment = bought(product=product, player_id="00-12_ab", fields={str(field.number): "eu"})
 
-    message = shown(fulfilment, now=fulfilment.created_at + timedelta(minutes=7))
+    message = shown(fulfilment, now=fulfilment.created_at + timedelta(minutes=17))
 
     seen = Shown(message.text)
     assert product.category is not None
-    for part in ("Gems 60", product.category.name, "Server: Europe (eu)", "7 min old", "Waiting"):
+    for part in ("Gems 60", product.category.name, "Server: Europe (eu)", "17 min old", "Waiting"):
         assert part in seen.text
     assert seen.codes == ["00-12_ab", "eu", fulfilment.order_reference]
 
@@ -148,7 +151,6 @@ def test_value_with_line_breaks_stays_on_one_line() -> None:
 def test_buttons_follow_the_state() -> None:
     fulfilment = bought()
     senior = make_operator(senior=True)
-    work = [["Mark delivered"], ["Reject (wrong ID)", "Reject (no stock)"]]
 
     seen = [labels(shown(fulfilment))]
     for move in (Move.CLAIM, Move.REVIEW, Move.COMPLETE):
@@ -157,8 +159,14 @@ def test_buttons_follow_the_state() -> None:
 
     assert seen == [
         [["Claim"]],
-        [*work, ["Reject (other)", "Send to review"], ["Release"]],
-        [*work, ["Reject (other)", "Fail without refund"]],
+        [
+            ["Delivered"],
+            ["Wrong ID: reject, refund"],
+            ["No stock: reject, refund"],
+            ["Reject, refund", "Not sure: review"],
+            ["Release"],
+        ],
+        [["Delivered"], ["Senior: decide…"]],
         [],
     ]
 
@@ -170,7 +178,7 @@ def test_buttons_follow_the_state() -> None:
         ([Move.CLAIM, Move.RELEASE], "Waiting: released by anna, "),
         ([Move.CLAIM, Move.REVIEW], "In review: sent by anna, "),
         ([Move.COMPLETE], "Delivered by anna, "),
-        ([Move.REJECT], "Rejected (wrong player ID) by anna, "),
+        ([Move.REJECT], "Rejected (wrong player ID, refund due) by anna, "),
         (
             [Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED],
             "Rejected (wrong player ID, not refunded) by anna, ",
@@ -192,7 +200,7 @@ def test_message_says_who_moved_the_order_and_when(moves: list[Move], words: str
     text = Shown(shown(fulfilment, zone=ZoneInfo("Asia/Kolkata")).text).text
 
     at = event.created_at.astimezone(ZoneInfo("Asia/Kolkata"))
-    assert f"{words}{at:%d %b %H:%M}" in text
+    assert f"{words}{at:%d %b %H:%M}" in text.splitlines()[0]
 
 
 def test_open_orders_show_doubt_and_repetition() -> None:
@@ -219,15 +227,109 @@ def test_version_is_the_last_event_shown() -> None:
 
 
 def test_question_keeps_the_act_and_version() -> None:
-    message = shown(bought(), now=datetime(2026, 1, 1, tzinfo=UTC))
-    press = decode(message.rows[0][0].data)
+    fulfilment = bought()
+    press = Press(Action.DONE, fulfilment.pk, last_event(fulfilment).pk)
 
-    ((yes, back),) = question(press)
+    text, ((yes,), (back,)) = confirmation(press, fulfilment, "anna")
 
-    assert [yes.label, back.label] == ["Confirm: Claim", "Go back"]
-    assert (decode(yes.data).action, decode(yes.data).sure) == (Action.CLAIM, True)
+    assert text == "Mark as delivered?"
+    assert [yes.label, back.label] == ["anna: mark as delivered?", "Go back"]
+    assert (decode(yes.data).action, decode(yes.data).sure) == (Action.DONE, True)
     assert (decode(back.data).action, decode(back.data).sure) == (Action.BACK, False)
-    assert decode(yes.data).version == decode(back.data).version == message.version
+    assert decode(yes.data).version == decode(back.data).version == press.version
+
+
+def test_question_names_what_is_left_to_pay_back() -> None:
+    fulfilment = bought()
+    press = Press(Action.FAILED, fulfilment.pk, last_event(fulfilment).pk)
+
+    labels = [confirmation(press, fulfilment, "anna")[1][0][0].label]
+    for number, part in enumerate(("1.00", "3.99")):
+        credit_topup(
+            fulfilment_id=fulfilment.pk,
+            amount=Decimal(part),
+            actor="dora",
+            channel=Channel.ADMIN,
+            note="late",
+            booking_reference=f"part {number}",
+        )
+        labels.append(confirmation(press, fulfilment, "anna" * 40)[1][0][0].label)
+
+    assert labels == [
+        "anna: reject and refund 4.99 USD?",
+        "annaannaannaannaann…: reject and refund 3.99 USD?",
+        "annaannaannaannaann…: reject, with nothing left to refund?",
+    ]
+
+
+def test_choices_of_a_senior_move_nothing_by_themselves() -> None:
+    fulfilment = bought()
+    press = Press(Action.DECIDE, fulfilment.pk, last_event(fulfilment).pk)
+
+    presses = [decode(button.data) for row in decisions(press) for button in row]
+
+    expected = ["WRONG_ID", "NO_STOCK", "FAILED", "UNREFUNDED", "BACK"]
+    assert [each.action.name for each in presses] == expected
+    assert {(each.version, each.sure) for each in presses} == {(press.version, False)}
+
+
+@pytest.mark.parametrize("credited", [False, True])
+def test_message_of_a_failed_order_says_whether_it_was_paid_back(credited: bool) -> None:
+    fulfilment = bought()
+    anna = make_operator(senior=True, username="anna", channel=Channel.TELEGRAM)
+    moves = [Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED] if credited else [Move.REJECT]
+    for move in moves:
+        move_now(reference=fulfilment.order_reference, move=move, operator=anna)
+    before = shown(fulfilment).text.splitlines()[0]
+
+    if credited:
+        credit_topup(
+            fulfilment_id=fulfilment.pk,
+            amount=Decimal("4.99"),
+            actor="dora",
+            channel=Channel.ADMIN,
+            note="late",
+            booking_reference="all",
+        )
+    else:
+        carry_out_refund(fulfilment.pk)
+
+    assert ("not refunded" if credited else "refund due") in before
+    assert "refund credited" in shown(fulfilment).text.splitlines()[0]
+
+
+def test_age_is_left_out_while_an_order_is_fresh() -> None:
+    fulfilment = bought()
+
+    def text(minutes: int) -> str:
+        return shown(fulfilment, now=fulfilment.created_at + timedelta(minutes=minutes)).text
+
+    assert "old at" not in text(0) + text(9)
+    assert "10 min old at" in text(10)
+
+
+@pytest.mark.parametrize(
+    ("age", "next_age"),
+    [
+        ("0", "10"),
+        ("9:59", "10"),
+        ("10", "20"),
+        ("20", "30"),
+        ("30", "60"),
+        ("60", "120"),
+        ("150", "180"),
+        ("2879", "2880"),
+        ("2880", "4320"),
+    ],
+)
+def test_age_is_edited_less_often_the_older_an_order_is(age: str, next_age: str) -> None:
+    fulfilment = bought()
+    minutes, _, seconds = age.partition(":")
+    old = timedelta(minutes=int(minutes), seconds=int(seconds or 0))
+
+    due = next_age_at(fulfilment, fulfilment.created_at + old)
+
+    assert due == fulfilment.created_at + timedelta(minutes=int(next_age))
 
 
 def test_retired_message_has_no_buttons() -> None:

@@ -15,6 +15,8 @@ from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+DECIDE = "Senior: decide…"
+
 
 def status(fulfilment: Fulfilment) -> str:
     return Fulfilment.objects.values_list("status", flat=True).get(pk=fulfilment.pk)
@@ -34,13 +36,14 @@ def test_order_moves_through_every_state(desk: Desk) -> None:
     desk.press(anna, message, "Release")
     desk.shows(message, "released by anna")
     desk.press(senior, message, "Claim")
-    desk.press(senior, message, "Send to review")
+    desk.press(senior, message, "Not sure: review")
     desk.shows(message, "In review")
-    refused = desk.press(anna, message, "Reject (other)")
+    refused = desk.press(anna, message, DECIDE)
     assert (refused.alert, status(fulfilment)) == (True, "pending_review")
     assert "only a senior" in refused.text
-    desk.press(senior, message, "Fail without refund")
-    desk.press(senior, message, "Confirm: Fail without refund")
+    desk.press(senior, message, DECIDE)
+    desk.press(senior, message, "Fail, no refund")
+    desk.press(senior, message, "sofia: fail without refund?")
 
     desk.shows(message, "not refunded")
     fulfilment.refresh_from_db()
@@ -58,14 +61,32 @@ def test_go_back_restores_the_buttons(desk: Desk) -> None:
     desk.shows(message, "Claimed")
     before = message.buttons
 
-    desk.press(anna, message, "Reject (wrong ID)")
-    desk.api.wait_for(
-        lambda: message.buttons == ["Confirm: Reject (wrong ID)", "Go back"], "the question"
-    )
+    desk.press(anna, message, "Wrong ID: reject, refund")
+    asked = ["anna: wrong ID: reject and refund 4.99 USD?", "Go back"]
+    desk.api.wait_for(lambda: message.buttons == asked, "the question")
     desk.press(anna, message, "Go back")
 
     desk.api.wait_for(lambda: message.buttons == before, "the buttons again")
     assert status(fulfilment) == "processing"
+
+
+def test_senior_decides_behind_one_button(desk: Desk) -> None:
+    (sofia,), fulfilment, message, _ = in_review(desk, "sofia")
+    anna, _ = desk.staff("anna")
+    assert message.buttons == ["Delivered", DECIDE]
+
+    refused = desk.press(anna, message, DECIDE)
+    assert (refused.alert, message.buttons) == (True, ["Delivered", DECIDE])
+    desk.press(sofia, message, DECIDE)
+    choices = ["Wrong ID: reject, refund", "No stock: reject, refund", "Reject, refund"]
+    choices += ["Fail, no refund", "Go back"]
+    desk.api.wait_for(lambda: message.buttons == choices, "the choices")
+    desk.press(anna, message, "Go back")
+    wait_for_edits(desk)
+    assert (message.buttons, status(fulfilment)) == (choices, "pending_review")
+    desk.press(sofia, message, "Go back")
+
+    desk.api.wait_for(lambda: message.buttons == ["Delivered", DECIDE], "the usual buttons")
 
 
 def in_review(desk: Desk, *names: str) -> tuple[list[Person], Fulfilment, Message, str]:
@@ -74,7 +95,7 @@ def in_review(desk: Desk, *names: str) -> tuple[list[Person], Fulfilment, Messag
     fulfilment, message = desk.order()
     claim = message.data("Claim")
     desk.press(people[0], message, "Claim")
-    desk.press(people[0], message, "Send to review")
+    desk.press(people[0], message, "Not sure: review")
     desk.shows(message, "In review")
     return people, fulfilment, message, claim
 
@@ -86,8 +107,9 @@ def wait_for_edits(desk: Desk) -> None:
 
 def test_a_late_press_leaves_a_colleagues_question_in_place(desk: Desk) -> None:
     (anna, sofia), fulfilment, message, claim = in_review(desk, "anna", "sofia")
-    desk.press(sofia, message, "Reject (wrong ID)")
-    asked = ["Confirm: Reject (wrong ID)", "Go back"]
+    desk.press(sofia, message, DECIDE)
+    desk.press(sofia, message, "Wrong ID: reject, refund")
+    asked = ["sofia: wrong ID: reject and refund 4.99 USD?", "Go back"]
     desk.api.wait_for(lambda: message.buttons == asked, "the question")
 
     answer = desk.api.press_data(anna, message, claim).wait()
@@ -101,9 +123,10 @@ def test_a_late_press_leaves_a_colleagues_question_in_place(desk: Desk) -> None:
 
 def test_a_colleagues_press_leaves_the_question_in_place(desk: Desk) -> None:
     (anna, sofia), fulfilment, message, _ = in_review(desk, "anna", "sofia")
-    before = message.data("Mark delivered")
-    desk.press(sofia, message, "Reject (wrong ID)")
-    asked = ["Confirm: Reject (wrong ID)", "Go back"]
+    before = message.data("Delivered")
+    desk.press(sofia, message, DECIDE)
+    desk.press(sofia, message, "Wrong ID: reject, refund")
+    asked = ["sofia: wrong ID: reject and refund 4.99 USD?", "Go back"]
     desk.api.wait_for(lambda: message.buttons == asked, "the question")
 
     answer = desk.api.press_data(anna, message, before).wait()
@@ -114,7 +137,7 @@ def test_a_colleagues_press_leaves_the_question_in_place(desk: Desk) -> None:
     assert (message.buttons, status(fulfilment)) == (asked, "pending_review")
 
     desk.press(sofia, message, "Go back")
-    desk.api.wait_for(lambda: "Mark delivered" in message.buttons, "the buttons again")
+    desk.api.wait_for(lambda: "Delivered" in message.buttons, "the buttons again")
 
 
 def test_one_of_two_operators_wins_and_the_other_learns_who(desk: Desk) -> None:
@@ -138,12 +161,12 @@ def test_claim_of_another_operator_cannot_be_moved(desk: Desk) -> None:
     fulfilment, message = desk.order()
     desk.press(anna, message, "Claim")
 
-    for label in ("Mark delivered", "Release", "Send to review"):
+    for label in ("Delivered", "Release", "Not sure: review"):
         answer = desk.press(berta, message, label)
         assert answer.alert
         assert "claimed by anna" in answer.text
     assert status(fulfilment) == "processing"
-    assert "Mark delivered" in message.buttons  # no question was shown
+    assert "Delivered" in message.buttons  # no question was shown
 
 
 @pytest.mark.parametrize("who", ["stranger", "inactive", "no staff", "no permission", "unlinked"])

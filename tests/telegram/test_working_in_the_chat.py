@@ -41,6 +41,11 @@ def balance(merchant: Merchant) -> Decimal:
     return Decimal(str(merchant.get("/balance").json()["data"]["balance"]))
 
 
+def _part(text: str, offset: int, length: int) -> str:
+    """The part of a text that Telegram means: it counts UTF-16 units."""
+    return text.encode("utf-16-le")[2 * offset : 2 * (offset + length)].decode("utf-16-le")
+
+
 def test_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
     anna, _ = desk.staff("anna")
     product = make_topup_product(name="Gems <60> & more", announce=True)
@@ -52,16 +57,16 @@ def test_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
     assert "Server: eu" in message.text
     assert message.buttons == ["Claim"]
     codes = [one for one in message.entities if one["type"] == "code"]
-    assert "0012345" in [message.text[one["offset"] :][: one["length"]] for one in codes]
+    assert "0012345" in [_part(message.text, one["offset"], one["length"]) for one in codes]
 
     assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
     desk.shows(message, "Claimed by anna")
     assert read(merchant, reference)["fulfilment_status"] == "processing"
-    assert desk.press(anna, message, "Mark delivered").text == "Mark delivered? Please confirm."
+    asked = desk.press(anna, message, "Delivered")
+    assert asked.text == "Mark as delivered? Please confirm."
     assert read(merchant, reference)["fulfilment_status"] == "processing"
-    assert desk.press(anna, message, "Confirm: Mark delivered").text.startswith(
-        "Marked as delivered"
-    )
+    told = desk.press(anna, message, "anna: mark as delivered?")
+    assert told.text.startswith("Marked as delivered")
 
     desk.shows(message, "Delivered by anna")
     assert message.buttons == []
@@ -72,15 +77,15 @@ def test_order_is_delivered(desk: Desk, merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "reason"),
+    ("label", "asked", "reason"),
     [
-        ("Reject (wrong ID)", "wrong_id"),
-        ("Reject (no stock)", "no_stock"),
-        ("Reject (other)", "fulfilment_failed"),
+        ("Wrong ID: reject, refund", "wrong ID: reject and refund", "wrong_id"),
+        ("No stock: reject, refund", "no stock: reject and refund", "no_stock"),
+        ("Reject, refund", "reject and refund", "fulfilment_failed"),
     ],
 )
 def test_order_is_rejected_and_refunded(
-    desk: Desk, merchant: Merchant, label: str, reason: str
+    desk: Desk, merchant: Merchant, label: str, asked: str, reason: str
 ) -> None:
     anna, _ = desk.staff("anna")
     reference = buy_topup(merchant, make_topup_product(announce=True))
@@ -89,10 +94,11 @@ def test_order_is_rejected_and_refunded(
 
     desk.press(anna, message, "Claim")
     desk.press(anna, message, label)
-    assert "Rejected" in desk.press(anna, message, f"Confirm: {label}").text
+    assert "Rejected" in desk.press(anna, message, f"anna: {asked} 4.99 USD?").text
 
     desk.shows(message, "by anna")
     wait_until(lambda: read(merchant, reference)["refunded"], "the refund")
+    desk.shows(message, "refund credited) by anna")
     order = read(merchant, reference)
     assert (order["status"], order["failure_reason"]) == ("failed", reason)
     assert balance(merchant) == Decimal("100.00")
