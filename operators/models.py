@@ -190,6 +190,7 @@ class Announcement(models.Model):
     - `shown_event`: id of the last event of the order that its message shows.
     - `restore_at`: when the message gets its usual buttons back; null if it shows them. In the
       future while the message asks `asked` (a username) to confirm.
+    - `age_at`: when the age in the message must be edited next; null once the order has ended.
     - `former_message_id`: the replaced message, until it is edited to say that it was replaced.
     - `lost_answers`: how many posts had an unknown result.
     """
@@ -210,6 +211,7 @@ class Announcement(models.Model):
     shown_event = models.BigIntegerField(null=True)
     restore_at = models.DateTimeField(null=True)
     asked = models.CharField(max_length=ACTOR_LENGTH, blank=True, default="")
+    age_at = models.DateTimeField(null=True)
     announced_at = models.DateTimeField(null=True)
     repeated_at = models.DateTimeField(null=True)
     repeats = models.PositiveSmallIntegerField(default=0)

@@ -30,7 +30,7 @@ from operators.telegram.announcement_rows import (
     load_fulfilment,
     log_failure,
 )
-from operators.telegram.message import Message, render, retired
+from operators.telegram.message import Message, next_age_at, render, retired
 from operators.telegram.platform_settings import Platform, Target
 from operators.telegram.refresh import refresh_message
 from topups.models import Fulfilment, FulfilmentStatus
@@ -246,6 +246,7 @@ def _keep_message(claim: PostingClaim, message_id: int, version: int) -> bool:
         "state": ANNOUNCED,
         "message_id": message_id,
         "shown_event": version,
+        "age_at": next_age_at(claim.fulfilment, now),
         "restore_at": None,
         "repeat_asked": False,
         "last_error": "",

@@ -19,7 +19,7 @@ from operators.telegram.announcement_rows import (
     give_up,
     load_fulfilment,
 )
-from operators.telegram.message import Message, render, retired
+from operators.telegram.message import Message, next_age_at, render, retired
 from operators.telegram.platform_settings import Platform
 from topups.models import Fulfilment
 from topups.transitions import OPEN
@@ -67,23 +67,38 @@ def resume_edits(fulfilment_id: int) -> None:
 
 def stale_messages() -> QuerySet[Announcement]:
     """Rows that no process holds and whose message may not show the order as it is now."""
+    return _editable().filter(_is_stale()).order_by("pk")
+
+
+def aged_messages() -> QuerySet[Announcement]:
+    """Rows that no process holds and whose message shows an old age, the longest due first."""
+    return _editable().filter(_has_aged()).order_by("age_at")
+
+
+def _editable() -> QuerySet[Announcement]:
+    return Announcement.objects.filter(free(), state=ANNOUNCED).annotate(latest=LATEST)
+
+
+def _is_stale() -> Q:
     return (
-        Announcement.objects.filter(free(), state=ANNOUNCED)
-        .annotate(latest=LATEST)
-        .filter(
-            Q(shown_event=None)
-            | ~Q(shown_event=F("latest"))
-            | Q(restore_at__lte=timezone.now())
-            | Q(former_message_id__isnull=False)
-            | (~Q(fulfilment__status__in=OPEN) & ~REFUND_DUE)
-        )
-        .order_by("pk")
+        Q(shown_event=None)
+        | ~Q(shown_event=F("latest"))
+        | Q(restore_at__lte=timezone.now())
+        | Q(former_message_id__isnull=False)
+        | (~Q(fulfilment__status__in=OPEN) & ~REFUND_DUE)
     )
+
+
+def _has_aged() -> Q:
+    """Matches messages that show an old age, except those that ask somebody: they keep the
+    question."""
+    return Q(age_at__lte=timezone.now(), restore_at=None)
 
 
 def _take(fulfilment_id: int) -> Announcement | None:
     """The row, held until its lease ends; None if there is nothing to edit now."""
-    row = stale_messages().filter(fulfilment_id=fulfilment_id).first()
+    due = _editable().filter(_is_stale() | _has_aged())
+    row = due.filter(fulfilment_id=fulfilment_id).first()
     if row is None or row.chat_id is None or chats.is_paused(row.chat_id):
         return None
     lease = timezone.now() + LEASE
@@ -93,9 +108,10 @@ def _take(fulfilment_id: int) -> Announcement | None:
 
 def _edit(row: Announcement, platform: Platform) -> bool:
     fulfilment = load_fulfilment(row.fulfilment_id)  # read after the row was taken
+    now = timezone.now()
     message = render(
         fulfilment,
-        now=timezone.now(),
+        now=now,
         zone=platform.zone,
         doubtful=row.lost_answers > 0,
         repeats=row.repeats,
@@ -122,6 +138,7 @@ def _edit(row: Announcement, platform: Platform) -> bool:
     held = _held(row).update(
         busy_until=None,
         shown_event=message.version,
+        age_at=next_age_at(fulfilment, now),
         former_message_id=None,
         # If the buttons were changed during the edit, another round follows.
         restore_at=Case(When(untouched, then=Value(None)), default=F("restore_at")),

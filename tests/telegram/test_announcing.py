@@ -1,6 +1,9 @@
 """Each order is announced once, in the chat of its route."""
 
+from datetime import datetime, timedelta
+
 import pytest
+from django.db.models import F
 
 from operators.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
@@ -14,7 +17,7 @@ from tests.telegram.announcing import (
     show,
     sweep,
 )
-from topups.models import Channel
+from topups.models import Channel, Fulfilment
 from topups.refunds import credit_topup, sweep_refunds
 from topups.transitions import Move
 
@@ -204,6 +207,50 @@ def test_message_says_when_a_failed_order_was_credited_later(place: Place) -> No
 
     assert "refund credited" in message.text
     assert row_of(order).state == AnnouncementState.ENDED
+
+
+def test_age_in_a_message_is_kept_current(place: Place) -> None:
+    order = place.order()
+    show(order)
+    (message,) = place.posted()
+    assert row_of(order).age_at == order.created_at + timedelta(minutes=10)
+    assert "old at" not in message.text
+
+    begun = _older(order, minutes=11)
+
+    assert [sweep()["edited"], sweep()["edited"]] == [1, 0]
+    assert "11 min old at" in message.text
+    assert row_of(order).age_at == begun + timedelta(minutes=20)
+    move(order, Move.COMPLETE)
+    show(order)
+    assert row_of(order).age_at is None
+
+
+def test_age_does_not_replace_a_question(place: Place) -> None:
+    order = place.order()
+    show(order)
+    note_question(fulfilment_id=order.pk, name="anna")
+    _older(order, minutes=11)
+
+    assert sweep()["edited"] == 0
+
+
+def test_few_ages_are_edited_at_once(place: Place) -> None:
+    orders = [place.order() for _ in range(3)]
+    sweep()
+    for order in orders:
+        _older(order, minutes=11)
+
+    assert [sweep()["edited"] for _ in range(3)] == [2, 1, 0]
+
+
+def _older(order: Fulfilment, **time: float) -> datetime:
+    """Moves an announced order into the past; returns the time at which it was ordered then."""
+    passed = timedelta(**time)
+    begun = order.created_at - passed
+    Fulfilment.objects.filter(pk=order.pk).update(created_at=begun)
+    Announcement.objects.filter(fulfilment=order).update(age_at=F("age_at") - passed)
+    return begun
 
 
 def test_sweep_makes_an_edit_whose_task_was_lost(place: Place) -> None:
