@@ -2,8 +2,11 @@
 
 python-telegram-bot's own Updater confirms an update as soon as it is fetched, and loses it if the
 process is killed before the update was handled. This process sends the next `offset` only after
-the whole batch was handled. An update may be handled twice, which is harmless (presses.py), but
-none is lost.
+the decisions on the whole batch are in the database. An update may be handled twice, which is
+harmless (presses.py), but none is lost.
+
+Answers to people are sent in the background: one that hangs must not hold up everybody's presses.
+A killed process loses the answers that it was sending. The orders' messages still show the result.
 """
 
 import asyncio
@@ -23,9 +26,10 @@ from telegram.request import HTTPXRequest
 
 import config.celery  # noqa: F401  before the first press that queues a task
 from operators.telegram import bot_health
+from operators.telegram.background import Background
 from operators.telegram.bot_api import base_url, describe
 from operators.telegram.chat_commands import MENU
-from operators.telegram.handlers import add_handlers, in_database
+from operators.telegram.handlers import Handlers, in_database
 from operators.telegram.updates import UpdatesRequest
 from operators.telegram.webhook import Webhook, secret_token
 
@@ -40,6 +44,7 @@ HEARTBEAT = 15.0  # seconds between heartbeats with a webhook
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 CONNECTIONS = 32
 ANSWERING = 4.0  # seconds for one answer; leaves time for another try
+FINISHING = 15.0  # seconds for the last answers when the bot stops: longer than handlers.INSISTING
 
 
 class Rejected(Exception):
@@ -47,7 +52,7 @@ class Rejected(Exception):
 
 
 def run_bot() -> None:
-    """Runs until SIGTERM or SIGINT, and finishes the updates in progress first.
+    """Runs until SIGTERM or SIGINT, and finishes the updates and answers in progress first.
 
     Raises Rejected, or OSError if it cannot listen on the webhook's port.
     """
@@ -58,17 +63,20 @@ async def _run() -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    bot = build_bot()
+    answers = Background()
+    bot = build_bot(answers)
     try:
         if await _connect(bot, stop):
             serve = _serve_webhook if settings.TELEGRAM_WEBHOOK_URL else _poll
             await serve(bot, stop)
     finally:
+        await answers.finish(FINISHING)
         await bot.shutdown()
 
 
-def build_bot() -> Bot:
-    """An application without an Updater: this module fetches the updates."""
+def build_bot(answers: Background) -> Bot:
+    """An application without an Updater: this module fetches the updates. Answers to people are
+    sent by `answers`."""
     bot = (
         ApplicationBuilder()
         .token(settings.TELEGRAM_BOT_TOKEN)
@@ -80,7 +88,7 @@ def build_bot() -> Bot:
         )
         .build()
     )
-    add_handlers(bot)
+    Handlers(answers).add_to(bot)
     return bot
 
 
@@ -122,7 +130,7 @@ async def _introduce(bot: Bot) -> None:
 
 
 async def _poll(bot: Bot, stop: asyncio.Event) -> None:
-    """Fetches updates, handles them, and confirms them with the next fetch."""
+    """Fetches updates, decides on them, and confirms them with the next fetch."""
     offset: int | None = None
     pause = SHORTEST_PAUSE
     while not stop.is_set():
@@ -171,7 +179,7 @@ async def _serve_webhook(bot: Bot, stop: asyncio.Event) -> None:
 
 
 async def _handle(bot: Bot, update: Update) -> None:
-    """Handles one update. Its errors go to the error handler, which logs them."""
+    """Decides on one update. Its errors go to the error handler, which logs them."""
     structlog.contextvars.bind_contextvars(request_id=f"telegram-{update.update_id}")
     await bot.process_update(update)
 

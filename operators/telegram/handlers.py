@@ -2,11 +2,11 @@
 
 presses.py and chat_commands.py decide what to do, on the single thread that the ORM has in this
 process. Updates are therefore carried out in the order of arrival, while answers to Telegram are
-sent concurrently.
+sent in the background.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from telegram.ext import (
 )
 
 from operators.telegram import chat_commands, presses
+from operators.telegram.background import Background
 from operators.telegram.bot_api import describe, markup
 from operators.telegram.presses import Pressed, Verdict
 
@@ -44,72 +45,78 @@ AWAY_TYPED = "The database is not available. Try again in a moment."
 Result = TypeVar("Result")
 
 
-def add_handlers(application: "Application[Any, Any, Any, Any, Any, Any]") -> None:
-    """Registers every update the bot handles. It ignores edited messages and channels."""
-    application.add_handler(CallbackQueryHandler(on_press))
-    for name in COMMANDS:
-        typed = partial(on_command, name=name)
-        application.add_handler(CommandHandler(name, typed, filters.UpdateType.MESSAGE))
-    application.add_error_handler(on_error)
+class Handlers:
+    """What the bot does with updates. A handler returns once its decision is in the database:
+    answers and edits go on in the background, so that one that hangs holds nobody else up."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    def add_to(self, application: "Application[Any, Any, Any, Any, Any, Any]") -> None:
+        """Registers every update the bot handles. It ignores edited messages and channels."""
+        application.add_handler(CallbackQueryHandler(self.on_press))
+        for name in COMMANDS:
+            typed = partial(self.on_command, name=name)
+            application.add_handler(CommandHandler(name, typed, filters.UpdateType.MESSAGE))
+        application.add_error_handler(self.on_error)
+
+    async def on_press(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
+        """Decides what the press does, and lets it be answered."""
+        query = update.callback_query
+        assert query is not None  # noqa: S101  CallbackQueryHandler passes no other updates
+        message = query.message
+        pressed = Pressed(
+            query_id=query.id,
+            telegram_user_id=query.from_user.id,
+            data=query.data,
+            chat_id=message.chat.id if message else None,
+            message_id=message.message_id if message else None,
+        )
+        deciding = asyncio.ensure_future(in_database(partial(presses.carry_out, pressed)))
+        self._background.start(_guarded(update, _answer_press(query, deciding)))
+        await asyncio.wait([deciding])
+
+    async def on_command(
+        self, update: Update, context: ContextTypes.DEFAULT_TYPE, *, name: str
+    ) -> None:
+        """Answers where it was asked."""
+        message = update.message
+        if message is None or message.from_user is None or message.sender_chat is not None:
+            return  # written as a group or a channel, so by nobody
+        typed = chat_commands.Typed(
+            telegram_user_id=message.from_user.id,
+            chat_id=message.chat.id,
+            private=message.chat.type == "private",
+            name=name,
+            words=" ".join((message.text or "").split()[1:]),
+        )
+        text = await in_database(partial(chat_commands.answer, typed))
+        if text is not None:
+            self._background.start(_guarded(update, _insist_on_reply(message, text)))
+
+    async def on_error(self, update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
+        """Reports a failure to the person. The update still counts as handled.
+
+        An unconfirmed update would block all later ones, and would be carried out when nobody
+        expects it. The person can press again.
+        """
+        if context.error is not None:
+            self._background.start(_report(update, context.error))
 
 
-async def on_press(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
-    """Answers every press soon. If the decision takes longer, its result is sent afterwards."""
-    query = update.callback_query
-    assert query is not None  # noqa: S101  CallbackQueryHandler passes no other updates
-    message = query.message
-    pressed = Pressed(
-        telegram_user_id=query.from_user.id,
-        data=query.data,
-        chat_id=message.chat.id if message else None,
-        message_id=message.message_id if message else None,
-    )
-    deciding = asyncio.ensure_future(in_database(partial(presses.carry_out, pressed)))
-    done, _ = await asyncio.wait([deciding], timeout=SOON)
-    if done:
-        verdict = deciding.result()
-        told = await answer(query, verdict.text, alert=verdict.alert)
-    else:
-        await answer(query, LATER)
-        try:
-            verdict = await deciding
-        except (OperationalError, InterfaceError):
-            verdict = Verdict(AWAY, alert=True, name=query.from_user.first_name)
-        told = False
-    if verdict.ask is not None:
-        await _ask(query, verdict)
-    if not told:
-        await _tell_in_chat(query, verdict)
+async def _guarded(update: Update, work: Coroutine[Any, Any, None]) -> None:
+    """Does the work of the background. Its failure is reported as that of a handler is."""
+    try:
+        await work
+    except Exception as error:
+        await _report(update, error)
 
 
-async def on_command(update: Update, context: ContextTypes.DEFAULT_TYPE, *, name: str) -> None:
-    """Answers where it was asked."""
-    message = update.message
-    if message is None or message.from_user is None or message.sender_chat is not None:
-        return  # written as a group or a channel, so by nobody
-    typed = chat_commands.Typed(
-        telegram_user_id=message.from_user.id,
-        chat_id=message.chat.id,
-        private=message.chat.type == "private",
-        name=name,
-        words=" ".join((message.text or "").split()[1:]),
-    )
-    text = await in_database(partial(chat_commands.answer, typed))
-    if text is not None:
-        await _insist(partial(_reply, message, text))
-
-
-async def on_error(update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
-    """Reports a failure to the person. The update still counts as handled.
-
-    An unconfirmed update would block all later ones, and would be carried out when nobody expects
-    it. The person can press again.
-    """
-    error = context.error
+async def _report(update: object, error: Exception) -> None:
     away = isinstance(error, (OperationalError, InterfaceError))
     logger.error(
         "telegram_update_failed",
-        cause=describe(error) if error else "",
+        cause=describe(error),
         exc_info=None if away or isinstance(error, TelegramError) else error,
     )
     if isinstance(error, TelegramError) or not isinstance(update, Update):
@@ -117,7 +124,29 @@ async def on_error(update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
     if update.callback_query is not None:
         await answer(update.callback_query, AWAY if away else BROKEN, alert=True)
     elif update.message is not None:
-        await _insist(partial(_reply, update.message, AWAY_TYPED if away else BROKEN))
+        await _insist_on_reply(update.message, AWAY_TYPED if away else BROKEN)
+
+
+async def _answer_press(query: CallbackQuery, deciding: "asyncio.Future[Verdict | None]") -> None:
+    """Answers every press soon. If the decision takes longer, its result is sent afterwards."""
+    done, _ = await asyncio.wait([deciding], timeout=SOON)
+    told = False
+    if done:
+        verdict = deciding.result()
+        if verdict is not None:
+            told = await answer(query, verdict.text, alert=verdict.alert)
+    else:
+        await answer(query, LATER)
+        try:
+            verdict = await deciding
+        except (OperationalError, InterfaceError):
+            verdict = Verdict(AWAY, alert=True, name=query.from_user.first_name)
+    if verdict is None:
+        return  # the same press again: its answer is on its way
+    if verdict.ask is not None:
+        await _ask(query, verdict)
+    if not told:
+        await _tell_in_chat(query, verdict)
 
 
 async def in_database(work: Callable[[], Result]) -> Result:
@@ -154,6 +183,10 @@ async def _tell_in_chat(query: CallbackQuery, verdict: Verdict) -> None:
     if verdict.alert and verdict.name and isinstance(query.message, Message):
         text = f"{verdict.name}: {verdict.text}"
         await _insist(partial(query.message.reply_text, text, do_quote=True))
+
+
+async def _insist_on_reply(message: Message, text: str) -> None:
+    await _insist(partial(_reply, message, text))
 
 
 async def _reply(message: Message, text: str) -> None:

@@ -12,6 +12,7 @@ from django.db.models import Q
 from operators.models import Announcement, PlatformSettings
 from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
 from operators.telegram.buttons import BUTTON_MOVES, Action, Forged, Press, decode
+from operators.telegram.handled_presses import note_handled, was_handled
 from operators.telegram.message import Rows
 from operators.telegram.questions import confirmation, decisions
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
@@ -48,8 +49,12 @@ STATES = {
 
 @dataclass(frozen=True)
 class Pressed:
-    """A press as Telegram delivers it. `chat_id` and `message_id` name the message pressed."""
+    """A press as Telegram delivers it. `chat_id` and `message_id` name the message pressed.
 
+    Telegram delivers a press more than once with the same `query_id`.
+    """
+
+    query_id: str
     telegram_user_id: int
     data: str | None
     chat_id: int | None
@@ -71,8 +76,18 @@ class Verdict:
     rows: Rows = field(default_factory=list)
 
 
-def carry_out(pressed: Pressed) -> Verdict:
-    """Does what the button says, if the person may and the order has not changed since."""
+def carry_out(pressed: Pressed) -> Verdict | None:
+    """Does what the button says, if the person may and the order has not changed since.
+
+    None if this press was handled before: it needs no other answer.
+    """
+    if was_handled(pressed.query_id):
+        return None
+    verdict = _decide(pressed)
+    return verdict if note_handled(pressed.query_id) else None
+
+
+def _decide(pressed: Pressed) -> Verdict:
     try:
         press = decode(pressed.data)
     except Forged:

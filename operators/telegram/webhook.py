@@ -68,7 +68,7 @@ class Webhook:
             await self._server.close_all_connections()
 
     async def take(self, body: bytes) -> HTTPStatus:
-        """Handles one update to the end, even if Telegram closes the connection."""
+        """Decides on one update, even if Telegram closes the connection meanwhile."""
         try:
             content = json.loads(body)
         except (RecursionError, ValueError):

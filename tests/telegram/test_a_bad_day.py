@@ -102,12 +102,60 @@ def test_press_moves_once_if_the_bot_is_killed_before_it_answers(desk: Desk) -> 
     desk.bot.kill()
     desk.api.clear_faults()
     assert press.answer is None
-    assert len(desk.api.pending()) == 1  # the update was not confirmed
     desk.bot.start()
 
-    assert press.wait().text == "You have already done this. The order is claimed by you."
     desk.api.settle()
+    desk.shows(message, "Claimed by anna")
+    again = desk.api.press_data(anna, message, press.data).wait()
+    assert again.text == "You have already done this. The order is claimed by you."
     assert moves(fulfilment) == ["claim"]
+
+
+def test_a_hanging_answer_holds_nobody_else_up(desk: Desk) -> None:
+    anna, berta = (desk.staff(name)[0] for name in ("anna", "berta"))
+    (_, one), (_, other) = desk.order(), desk.order()
+    desk.api.fault("answerCallbackQuery", HANG(60))
+    held = desk.begin(anna, one, "Claim")
+    desk.shows(one, "Claimed by anna")
+
+    told = desk.press(berta, other, "Claim")
+
+    assert held.answer is None
+    assert told.text == "Claimed. The order is assigned to you."
+    assert held.wait().text == "Claimed. The order is assigned to you."
+
+
+def test_stop_waits_for_an_answer_that_hangs(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.api.fault("answerCallbackQuery", HANG(60))
+    press = desk.begin(anna, message, "Claim")
+    desk.shows(message, "Claimed by anna")
+
+    assert desk.bot.stop() == 0
+
+    assert press.answer is not None
+
+
+def test_stale_press_delivered_twice_gets_one_message_in_the_chat(desk: Desk) -> None:
+    anna, berta = (desk.staff(name)[0] for name in ("anna", "berta"))
+    _, message = desk.order()
+    claim = message.data("Claim")
+    desk.press(berta, message, "Claim")
+    desk.shows(message, "Claimed by berta")
+    desk.api.query_seconds = 0.0  # too old to be answered
+
+    def told() -> int:
+        return sum(one.text.startswith("anna: ") for one in desk.api.bot_messages(desk.group))
+
+    desk.api.press_data(anna, message, claim)
+    desk.api.wait_for(told, "an answer in the chat")
+    desk.api.settle()
+    assert len(desk.api.replay(1)) == 1
+    desk.api.settle()
+    desk.ask(berta, desk.group, "/help")  # answered after the press
+
+    assert told() == 1
 
 
 def test_press_is_not_lost_if_the_bot_is_killed_before_it_decides(desk: Desk) -> None:
@@ -339,6 +387,7 @@ def _no_connections() -> Iterator[None]:
 
 def _somebody_waits_for_a_lock() -> bool:
     with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # kept for the whole transaction
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -36,7 +37,9 @@ def linked(number: int, **fields: Any) -> Operator:
 def press(person: int, action: Action, fulfilment: Fulfilment, message_id: int = 1) -> Verdict:
     version = last_event(fulfilment).pk
     data = encode(Press(action, fulfilment.pk, version, sure=True))
-    return carry_out(Pressed(person, data, CHAT, message_id))
+    verdict = carry_out(Pressed(uuid4().hex, person, data, CHAT, message_id))
+    assert verdict is not None
+    return verdict
 
 
 def test_order_released_during_a_press_is_not_delivered_by_it(

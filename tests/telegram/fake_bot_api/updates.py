@@ -3,6 +3,7 @@
 import http.client
 import itertools
 import json
+import secrets
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,7 +45,7 @@ class Updates(Chats):
         with self.changed:
             press = Press(
                 self.changed,
-                f"{9_000_000_000 + next(self._ids)}",
+                str(secrets.randbits(62)),  # unique beyond this server, as Telegram's are
                 person,
                 message,
                 data,
