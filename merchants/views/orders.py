@@ -3,8 +3,9 @@
 from typing import Any
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
 from catalogue.models import ReferenceLink
@@ -20,6 +21,7 @@ from topups.models import FulfilmentEvent
 from wallets.models import LedgerEntry
 
 MOST_FOUND = 50
+FILTERS = ("since", "until", "status", "client")
 
 
 class OrderFilter(PeriodForm):
@@ -36,7 +38,7 @@ class OrderFilter(PeriodForm):
         required=False, queryset=ApiClient.objects.none(), empty_label="All"
     )
 
-    field_order = ("q", "since", "until", "status", "client")
+    field_order = ("q", *FILTERS)
 
     def __init__(self, data: Any, *, account: Account) -> None:
         super().__init__(data)
@@ -68,18 +70,28 @@ class OrderFilter(PeriodForm):
         )
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def orders(request: HttpRequest, member: Member) -> HttpResponse:
-    """Lists the orders of all clients of the account, newest first."""
-    filters = OrderFilter(request.GET, account=member.account)
+    """Lists the orders of all clients of the account, newest first.
+
+    A text to search for comes in the body of a POST, because it may be a player id or a code, which
+    no address may hold. Filters without a text lead to an address, which can be kept.
+    """
+    query = (request.POST if request.method == "POST" else request.GET).copy()
+    if request.method != "POST":
+        query.pop("q", None)
+    filters = OrderFilter(query, account=member.account)
     found: list[Order] = []
     page = None
     if filters.is_valid() and filters.cleaned_data["q"]:
         found = filters.search()
+    elif filters.is_valid() and request.method == "POST":
+        chosen = {name: query[name] for name in FILTERS if query.get(name)}
+        return HttpResponseRedirect(reverse("merchants:orders", query=chosen))
     elif filters.is_valid():
         listed = filters.orders()
-        page = page_of(listed.rows, query=request.GET, key=listed.key)
+        page = page_of(listed.rows, query=query, key=listed.key)
         found = listed.orders(page.rows)
     return show(
         request,
@@ -89,7 +101,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         filters=filters,
         page=page,
         orders=found,
-        filtered=bool(request.GET),
+        filtered=bool(query),
         most=len(found) == MOST_FOUND and page is None and MOST_FOUND,
     )
 

@@ -83,7 +83,7 @@ ROWS = {
     "statement_proof": Row(Role.VIEWER, READ),
     "alert": Row(Role.OWNER, FORM),
     "spend": Row(Role.VIEWER, READ),
-    "orders": Row(Role.VIEWER, READ),
+    "orders": Row(Role.VIEWER, FORM),
     "order": Row(Role.VIEWER, READ, ("reference",)),
     "docs": Row(Role.VIEWER, READ),
     "docs_retries": Row(Role.VIEWER, READ),

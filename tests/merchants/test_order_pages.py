@@ -317,7 +317,7 @@ def test_orders_are_found_by_reference_player_and_key() -> None:
     viewer = viewer_of(account)
 
     def found(**query: str) -> list[str]:
-        return shown(viewer.get(ORDERS, query))
+        return shown(viewer.post(ORDERS, query))
 
     for text in (bought, bought.lower(), bought[:20], bought[-8:], "key-1", " key-1 "):
         assert found(q=text) == [bought], text
@@ -346,12 +346,27 @@ def test_the_end_of_a_reference_is_looked_for_among_the_accounts_own_newest_orde
     assert find_orders(old[-8:], account=make_account()) == []
 
 
+def test_what_is_searched_is_in_no_address() -> None:
+    account, one, _ = two_clients()
+    topup = buy_topup(one, player_id="0077")
+    viewer = viewer_of(account)
+
+    assert '<form method="post" action="/merchant/orders/"' in viewer.get(ORDERS).content.decode()
+    listed = viewer.post(ORDERS, {"q": " ", "status": "pending", "since": ""})
+    assert (listed.status_code, listed["Location"]) == (302, f"{ORDERS}?status=pending")
+    assert shown(viewer.get(listed["Location"])) == [topup]
+    assert viewer.post(ORDERS, {"q": "0077", "since": "x"}).context["filters"].errors
+    old_address = viewer.get(ORDERS, {"q": "nothing", "status": "pending"})
+    assert shown(old_address) == [topup]
+    assert "nothing" not in old_address.content.decode()
+
+
 def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merchants.views.orders.MOST_FOUND", 2)
     account, one, _ = two_clients()
     topups = [buy_topup(one, player_id="0077") for _ in range(3)]
 
-    answer = viewer_of(account).get(ORDERS, {"q": "0077"})
+    answer = viewer_of(account).post(ORDERS, {"q": "0077"})
 
     assert shown(answer) == topups[:0:-1]
     assert "the newest 2 orders" in answer.content.decode()
