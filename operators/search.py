@@ -42,8 +42,8 @@ FINDERS = [*(finder for app in reversed(BACK_OFFICES) for finder in app.finders)
 def find(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hit]:
     """What matches the text, as far as the reader may see it.
 
-    A text that is a secret, such as a voucher code, is compared by its digest or its prefix only.
-    No other statement gets it, and nothing else is found.
+    A text that is a complete secret, such as a voucher code, is compared by its digest or its
+    prefix only. No other statement gets it, and nothing else is found.
     """
     text = text.replace("\x00", "").strip()
     if not text or len(text) > LONGEST:

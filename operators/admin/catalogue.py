@@ -239,7 +239,7 @@ class StockFilter(DropdownFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("none", "On sale and sold out"),
-            ("low", f"On sale with fewer than {LOW_STOCK} codes"),
+            ("low", f"On sale with 1 to {LOW_STOCK - 1} codes"),
             ("some", "In stock"),
         ]
 

@@ -1,7 +1,7 @@
 """The search field of every page: its results, while somebody types, and as a page of their own.
 
-The text comes in the body of a POST, because it may be a voucher code or a key. It is in no
-address, log or cache.
+The text comes in the body of a POST, because it may be a voucher code or a key: no address, log or
+cache holds a complete one (docs/decisions/0056-search.md).
 """
 
 from __future__ import annotations

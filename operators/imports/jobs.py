@@ -10,7 +10,7 @@ next one does: the check changes nothing, and an import is one transaction with 
 happens once. After five attempts the import is stopped, and staff may try again.
 
 The file is sealed in the request that uploads it, and deleted in the transaction that ends the
-import. A file that nobody confirms is discarded after a day. It is never written to the disk, or
+import. A file that waits for a person is discarded a day after its last step. It is never written to the disk, or
 sent to the broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
 """
 
@@ -53,8 +53,8 @@ from operators.imports.models import (
 
 logger = structlog.get_logger(__name__)
 
-# About 80,000 codes, and about 3,000 products. A worker is done with a file in seconds, and the
-# shelves of a catalogue are locked for as long.
+# About 80,000 codes, and about 3,000 products. The check of a catalogue locks its shelves, for three
+# seconds at most.
 MAX_BYTES = {ImportKind.CODES: 2 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
 ATTEMPTS = 5
 STUCK_AFTER = timedelta(seconds=60)  # longer than a task may take

@@ -191,7 +191,7 @@ def test_stock_cannot_be_edited(browser: Client) -> None:
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("choice", "names"),
-    [("none", ["none"]), ("low", ["none", "low"]), ("some", ["low", "some"])],
+    [("none", ["none"]), ("low", ["low"]), ("some", ["low", "some"])],
 )
 def test_stock_levels_are_filtered(browser: Client, choice: str, names: list[str]) -> None:
     for name, codes in {"none": 0, "low": 9, "some": 10}.items():
