@@ -151,7 +151,11 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
     trails = _allowed(request)
     filters = TrailFilter(request.GET, trails=trails)
     if not filters.is_valid():
-        return HttpResponse("The filter is not valid.", status=400, content_type="text/plain")
+        return HttpResponse(
+            "The filter is not valid. Go back and correct it.",
+            status=400,
+            content_type="text/plain",
+        )
     answer = send_file(
         _write(filters.wanted(), trails),
         to=staff_of(request),

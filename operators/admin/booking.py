@@ -281,7 +281,7 @@ def _elsewhere(
         return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': asked})}")
     reference = form.booking_reference()
     if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
-        messages.info(request, "This is booked.")
+        messages.info(request, "This booking was already made. Nothing was booked again.")
         return HttpResponseRedirect(url_of(about))
     return None
 

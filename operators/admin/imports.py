@@ -87,8 +87,8 @@ class CatalogueForm(UploadForm):
     file = forms.FileField(
         label="JSON file",
         widget=UnfoldAdminFileFieldWidget,
-        help_text="As for the command import_catalogue. Purchases of the products in the file wait"
-        " for a moment while it is checked and imported.",
+        help_text="JSON, in the format of the command import_catalogue. Purchases of the products"
+        " in the file wait while it is checked, for up to three seconds, and while it is imported.",
     )
 
 
@@ -224,7 +224,9 @@ class FileImportAdmin(RecordAdmin):
         if not may_import(staff_of(request), row.kind):
             raise PermissionDenied
         if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
-            messages.warning(request, "Nothing was done: the import has moved on meanwhile.")
+            messages.warning(
+                request, "Nothing was changed: somebody has already continued this import."
+            )
         return HttpResponseRedirect(url_of(row))
 
     def _row(self, request: HttpRequest, pk: int) -> FileImport:

@@ -10,8 +10,8 @@ next one does: the check changes nothing, and an import is one transaction with 
 happens once. After five attempts the import is stopped, and staff may try again.
 
 The file is sealed in the request that uploads it, and deleted in the transaction that ends the
-import. A file that waits for a person is discarded a day after its last step. It is never written to the disk, or
-sent to the broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
+import. A file that waits for a person is discarded a day after its last step. It is never written
+to the disk, or sent to the broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from operators.imports.models import (
 
 logger = structlog.get_logger(__name__)
 
-# About 80,000 codes, and about 3,000 products. The check of a catalogue locks its shelves, for three
+# About 80,000 codes, and about 3,000 products. The check of a catalogue locks its shelves for three
 # seconds at most.
 MAX_BYTES = {ImportKind.CODES: 2 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
 ATTEMPTS = 5
@@ -61,8 +61,10 @@ STUCK_AFTER = timedelta(seconds=60)  # longer than a task may take
 KEPT_FOR = timedelta(days=1)
 REPORT_BYTES = 64 * 1024  # of a file, between two reports of progress
 SHOWN_PRICES = 100
-LOST_FILE = "The file cannot be opened any more. Upload it again."
-UNFINISHED = "The import did not finish. Try again, or ask a server administrator for the log."
+LOST_FILE = "The stored file can no longer be decrypted. Upload it again."
+UNFINISHED = (
+    "The import did not finish. Try again, or ask an administrator to look at the worker's log."
+)
 
 
 def upload_file(

@@ -100,7 +100,7 @@ def test_nothing_of_another_merchant_is_shown(browser: Client, account: Account)
     assert member.user.email not in page
     assert "not-theirs" not in page
     assert f"{other.client.name} " not in page
-    assert "Nothing was bought yet." in page
+    assert "No orders yet." in page
 
 
 SECTIONS = {"money", "sales", "orders", "clients", "people", "prices", "emails"}

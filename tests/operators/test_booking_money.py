@@ -68,7 +68,7 @@ def test_going_back_after_a_booking_shows_its_result(wallet: Wallet) -> None:
     back = browser.get(question, follow=True)
 
     assert back.redirect_chain == [(result, 302)]
-    assert "This is booked." in " ".join(map(str, back.context["messages"]))
+    assert "This booking was already made" in " ".join(map(str, back.context["messages"]))
     assert balance(wallet) == Decimal("125.50")
 
 
