@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from django.core.wsgi import get_wsgi_application
-from django.db import connection
 
 from config.http.body_limits import lazy_chunked_bodies
 from tests.api.raw import Wire, chunked
@@ -157,8 +156,3 @@ class OverHttp:
         else:
             body = odd.body
         return [head, body] if way < 0.5 else [head + body]
-
-
-def end_connections() -> None:
-    """Closes this process's connection to the database."""
-    connection.close()
