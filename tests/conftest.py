@@ -131,13 +131,14 @@ def django_db_setup(
 ) -> Iterator[None]:
     """The test database (tests/database.py), with the encryption keys that the first process of a
     service registers, and with a second merchant (tests/neighbour.py)."""
+    creator = os.getpid()
     with django_db_blocker.unblock():
         create_test_database()
         key_ring()
         settle_neighbour()
     yield
     with django_db_blocker.unblock():
-        remove_test_database()
+        remove_test_database(creator)
 
 
 @pytest.fixture

@@ -48,8 +48,13 @@ def create_test_database() -> None:
     _grant()
 
 
-def remove_test_database() -> None:
-    """Removes it, and what it was copied from: a process that still needs that migrates again."""
+def remove_test_database(creator: int) -> None:
+    """Removes it, and what it was copied from: a process that still needs that migrates again.
+
+    Only the process that created it does so, and not a fork of it (tests/mutants/forks.py).
+    """
+    if os.getpid() != creator:
+        return
     name = connection.settings_dict["NAME"]
     connection.close()
     with connect("postgres", autocommit=True) as server:

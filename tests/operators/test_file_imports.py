@@ -360,7 +360,10 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     assert "Importing." in importing
     jobs.run_import(pk=row.pk)
     assert "2 codes were added to" in browser.get(url(row)).content.decode()
-    assert browser.post(step(row, "discard"), follow=True).content.decode().count("moved on") == 1
+    assert (
+        browser.post(step(row, "discard"), follow=True).content.decode().count("already continued")
+        == 1
+    )
 
 
 def test_a_large_catalogue_is_refused(staff: User) -> None:
