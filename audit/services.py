@@ -37,7 +37,7 @@ def record_action(
 def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
     """Adds an entry for each of many rows that one action changed, such as an import.
 
-    It names whoever acts at present. Call it in the transaction of the changes.
+    It names the person or program that acts at present. Call it in the transaction of the changes.
     """
     actor = current_actor()
     AuditEntry.objects.bulk_create(

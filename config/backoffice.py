@@ -204,7 +204,7 @@ class BackOffice:
     parts: the rows whose history belongs to the history of a row of another model, by that model's
         label, such as the clients of an account.
     seen_with: audit entries of these actions are on a timeline only for staff who may view this
-        model. All others are there for whoever may view their object.
+        model. All others are there for staff who may view their object.
     """
 
     checks: Sequence[Check] = ()

@@ -31,8 +31,9 @@ class Person:
 class Line:
     """What a row says: who did what to what, when, and from where. It holds no secret.
 
-    `on` is the label and the primary key of the object, `name` what people call it. An empty `who`
-    is the service itself. `changes` holds old and new values by name.
+    `on` is the label and the primary key of the object, `name` what people call it. `who` is empty
+    where the record names nobody, such as an announcement. `changes` holds old and new values by
+    name.
     """
 
     at: datetime

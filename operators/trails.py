@@ -19,6 +19,7 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
+from config.finders import is_id
 from config.trails import Line, Objects, Person, Trail
 from operators.declarations import BACK_OFFICES
 
@@ -26,7 +27,6 @@ TRAILS: list[Trail] = [trail for app in BACK_OFFICES for trail in app.trails]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 OF_ONE_FORM = timedelta(seconds=5)  # between the price that a form saves, and its audit entry
-MOST_DIGITS = 18  # every number of 18 digits fits into a bigint
 
 # An object, or None for a row of a form, which is named by its kind and id; a name; a value.
 Price = tuple[tuple[str, str] | None, str, Decimal | None]
@@ -35,7 +35,7 @@ Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a line stands in the list: later is newer. Lines of one moment are ordered by table."""
+    """The place of a line in the list: later is newer. Lines of one moment are ordered by table."""
 
     at: datetime
     trail: int
@@ -48,9 +48,7 @@ class Place:
     def parse(cls, text: str) -> Place | None:
         """The place that `str` wrote; None for any other text."""
         parts = text.split(".")
-        if len(parts) != 3 or not all(
-            part.isascii() and part.isdecimal() and len(part) <= MOST_DIGITS for part in parts
-        ):
+        if len(parts) != 3 or not all(map(is_id, parts)):
             return None
         moment, trail, pk = map(int, parts)
         try:
@@ -105,7 +103,7 @@ def read_all(wanted: Wanted, *, trails: Sequence[Trail], at_once: int = 1000) ->
 
 
 def find_person(name: str) -> Person:
-    """A member of staff by username, or whoever records call this, such as `shell:anna`."""
+    """A member of staff by username, or another name that records use, such as `shell:anna`."""
     user = User.objects.filter(username=name).first()
     names = (name, f"admin:{name}")
     return Person(names=names, user_id=user.pk if user else None)

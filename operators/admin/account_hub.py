@@ -25,7 +25,7 @@ from config.database.functions import StatementTimeout, statement_timeout
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
-from operators.admin.base import amount, page, site_page, staff_of, url_of
+from operators.admin.base import amount, list_url, page, site_page, staff_of, url_of
 from operators.admin.sales_overview import READ_SECONDS, SEES_SALES, show_periods
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
@@ -161,7 +161,7 @@ def _money(account: Account) -> dict[str, Any]:
             }
             for entry in entries
         ],
-        "all_url": _list_url(LedgerEntry, wallet__account__exact=account.pk),
+        "all_url": list_url(LedgerEntry, wallet__account__exact=account.pk),
     }
 
 
@@ -189,11 +189,11 @@ def _orders(account: Account) -> dict[str, Any]:
             }
             for order in newest
         ],
-        "all_url": _list_url(Order, q=account.name),
+        "all_url": list_url(Order, q=account.name),
         "open": count_open_topups(account),
-        "open_url": _list_url(Fulfilment, account__id__exact=account.pk),
+        "open_url": list_url(Fulfilment, account__id__exact=account.pk),
         "refunds": refunds_due().filter(account=account).count(),
-        "refunds_url": _list_url(Fulfilment, account__id__exact=account.pk, work="refund_due"),
+        "refunds_url": list_url(Fulfilment, account__id__exact=account.pk, work="refund_due"),
     }
 
 
@@ -282,11 +282,6 @@ def _page_number(request: HttpRequest) -> int:
     asked = request.GET.get("page", "")
     valid = asked.isascii() and asked.isdecimal() and len(asked) < 7
     return max(1, int(asked)) if valid else 1
-
-
-def _list_url(model: type[Model], **query: Any) -> str:
-    meta = model._meta
-    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
 
 
 def _add_url(model: type[Model], **query: Any) -> str:

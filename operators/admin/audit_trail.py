@@ -27,10 +27,11 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from audit.models import AuditEntry
 from audit.trail import TRAIL
 from config.csv_cells import Echo, harmless
+from config.finders import ID_DIGITS
 from config.trails import Line, Trail
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
-from operators.admin.base import EMPTY, ID_DIGITS, RecordAdmin, site_page, staff_of
+from operators.admin.base import EMPTY, RecordAdmin, site_page, staff_of
 from operators.admin.trail_lines import (
     NAMES,
     kind_of,

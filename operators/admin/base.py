@@ -27,11 +27,11 @@ from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from config.database.functions import name_actor
+from config.finders import is_id
 from operators.admin.auditing import AuditedAdmin, read_stored
 
 MASK = "••••••••"
 EMPTY = "-"
-ID_DIGITS = 18  # every number of 18 digits fits into a bigint
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
@@ -67,8 +67,7 @@ class SearchSelect(AutocompleteSelect):
     """
 
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
-        ids = [one for one in value if str(one).isascii() and str(one).isdecimal()]
-        return super().optgroups(name, [one for one in ids if len(str(one)) <= ID_DIGITS], attr)
+        return super().optgroups(name, [one for one in value if is_id(str(one))], attr)
 
 
 class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
@@ -237,10 +236,15 @@ def url_of(obj: Model) -> str:
     return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
 
 
+def list_url(model: type[Model], **query: Any) -> str:
+    """The address of the list of a model, filtered by `query`."""
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
+
+
 def link_to_list(model: type[Model], text: str, **query: Any) -> str:
     """A link to the list of a model, filtered by `query`."""
-    meta = model._meta
-    url = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
+    url = list_url(model, **query)
     return format_html('<a href="{}" class="text-link">{}</a>', url, text)
 
 

@@ -22,7 +22,8 @@ from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
-from operators.admin.base import ID_DIGITS, RecordAdmin, page, staff_of, url_of
+from config.finders import is_id
+from operators.admin.base import RecordAdmin, page, staff_of, url_of
 from operators.admin.desk_pages import queue_url
 from topups.fulfilments import (
     AlreadyDone,
@@ -349,7 +350,7 @@ def _version(fulfilment: Any) -> int:
 def _number(text: str | None) -> int:
     """A version from a request; 0, which no order has, if it is none."""
     text = text or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS else 0
+    return int(text) if is_id(text) else 0
 
 
 def _may_ask(request: HttpRequest, seen: _Seen, move: Move) -> bool:

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from config.finders import is_id
 from operators.admin.base import RecordAdmin, staff_of
 from operators.admin.menu import show_desk
 from operators.desk_summary import summarise_queue
@@ -83,7 +84,7 @@ def queue_url() -> str:
 
 def _after(request: HttpRequest) -> int | None:
     after = request.GET.get("after", "")
-    return int(after) if after.isascii() and after.isdecimal() and len(after) < 19 else None
+    return int(after) if is_id(after) else None
 
 
 def _strip(request: HttpRequest, after: int | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
+from operators.admin.form_fields import LARGE_CHANGE
 from operators.imports.jobs import (
     MAX_BYTES,
     confirm_import,
@@ -44,7 +45,6 @@ from operators.imports.jobs import (
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
 
 REFRESH_SECONDS = 1
-LARGE_MOVE = 30  # percent, of a price
 STATE_COLOURS = {
     ImportState.CHECKING.label: "info",
     ImportState.READY.label: "warning",
@@ -286,7 +286,7 @@ def _shown_price(move: dict[str, Any]) -> dict[str, Any]:
         "before": amount(Decimal(move["before"]), move["currency"]),
         "after": amount(Decimal(move["after"]), move["currency"]) if move["after"] else "no price",
         "change": "removed" if percent is None else f"{percent:+.1f} %",
-        "large": percent is None or abs(percent) > LARGE_MOVE,
+        "large": percent is None or abs(percent) > 100 * LARGE_CHANGE,
     }
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from config.backoffice import MenuEntry, Section
 from config.version import VERSION
-from operators.admin.base import staff_of
+from operators.admin.base import list_url, staff_of
 from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import may_open
 from operators.declarations import BACK_OFFICES
@@ -97,7 +97,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):
         context["reconcile"] = describe_problem()
-        context["reconcile_url"] = _list_url(ReconcileRun)
+        context["reconcile_url"] = list_url(ReconcileRun)
     return context
 
 
@@ -112,7 +112,7 @@ def show_desk(user: User) -> dict[str, Any]:
     ]
     return {
         **numbers,
-        "url": _list_url(Fulfilment),
+        "url": list_url(Fulfilment),
         "chart": json.dumps({"labels": hours["labels"], "datasets": datasets}),
         "chart_options": json.dumps(CHART_OPTIONS),
     }
@@ -134,8 +134,4 @@ def icon(request: HttpRequest) -> str:
 
 
 def _entry_url(entry: MenuEntry) -> str:
-    return reverse(entry.page) if entry.page else _list_url(entry.model)
-
-
-def _list_url(model: type[Model]) -> str:
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return reverse(entry.page) if entry.page else list_url(entry.model)

@@ -20,9 +20,9 @@ from unfold.enums import ActionVariant
 
 from accounts.models import ApiClient
 from catalogue.models import VoucherCode
+from config.finders import is_id
 from operators.admin.base import (
     EMPTY,
-    ID_DIGITS,
     MASK,
     amount,
     link_to,
@@ -97,7 +97,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         desk = admin.site._registry[Fulfilment]
-        of_order = Fulfilment.objects.filter(order=int(object_id) if _is_id(object_id) else 0)
+        of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
         key = of_order.values_list("pk", flat=True).first()
         moves = desk.moves_of(request, str(key)) if key else {}  # type: ignore[attr-defined]
         context = {**(extra_context or {}), **moves}
@@ -206,10 +206,6 @@ def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
         yield "The price was paid back."
     elif fulfilment.refund_due_at:
         yield "A refund is due."
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS
 
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:

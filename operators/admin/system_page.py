@@ -10,10 +10,9 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
 
 from config.backoffice import Component
-from operators.admin.base import site_page, staff_of
+from operators.admin.base import list_url, site_page, staff_of
 from operators.gauges import Reading, reader
 from operators.system_health import COMPONENTS, Health, Line, lines_for, may_see
 
@@ -107,5 +106,4 @@ def _list_url(component: Component) -> str:
     """The page where the work is done; empty if the rows have no page."""
     if not component.leads_to_list or component.model not in admin.site._registry:
         return ""
-    meta = component.model._meta
-    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+    return list_url(component.model)

@@ -22,7 +22,8 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from audit.trail import TRAIL
 from config.database.columns import NOTE_LENGTH
-from operators.admin.base import ID_DIGITS, staff_of, url_of
+from config.finders import is_id
+from operators.admin.base import staff_of, url_of
 from operators.admin.trail_lines import Row, may_view, rows, trails_for
 from operators.trails import (
     Wanted,
@@ -81,7 +82,7 @@ class TimelinePage(ModelAdmin):
         return answer
 
     def timeline(self, request: HttpRequest, obj: Any) -> Timeline:
-        """The timeline of `obj`, for whoever may see its page."""
+        """The timeline of `obj`, for people who may see its page."""
         return timeline_of(request, obj)
 
 
@@ -127,7 +128,7 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
         ),
         None,
     )
-    if page is None or not (pk.isascii() and pk.isdecimal() and len(pk) <= ID_DIGITS):
+    if page is None or not is_id(pk):
         raise Http404
     if not page.has_view_permission(request):
         raise PermissionDenied

@@ -61,7 +61,7 @@ class Handlers:
         application.add_error_handler(self.on_error)
 
     async def on_press(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
-        """Decides what the press does, and lets it be answered."""
+        """Decides what the press does, and starts its answer."""
         query = update.callback_query
         assert query is not None  # noqa: S101  CallbackQueryHandler passes no other updates
         message = query.message
