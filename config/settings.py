@@ -180,6 +180,7 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
+CELERY_BEAT_SCHEDULER = "config.beat.Scheduler"
 CELERY_BEAT_SCHEDULE = beat_schedule(env)
 
 # Idempotency (contract, "Idempotency record"). Only tests change these values.

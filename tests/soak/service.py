@@ -6,8 +6,6 @@ compared over time.
 """
 
 import os
-import shutil
-import struct
 import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,46 +16,14 @@ from embedded.locks import FileLock
 from tests.e2e.durable import DurablePostgres
 from tests.live import LiveServer, as_service
 from tests.quick_starts import start_server
+from tests.soak.clock import Clock, build_clock
 from tests.tasks.running import Broker, Celery
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
 from tests.telegram.running import Bot
 
-CLOCK_SOURCE = Path(__file__).with_name("clock.c")
 WITNESS = 1
 SPARE = 1 << 20  # bytes that logs may grow by while the disk is being filled
 WINDOW = 5  # IDEMPOTENCY_IN_PROGRESS_SECONDS: keys are taken over often
-
-
-class Clock:
-    """The clock of a few processes, which can be set (`clock.c`)."""
-
-    def __init__(self, file: Path, library: Path | None) -> None:
-        self._file = file
-        self.library = library
-        file.write_bytes(bytes(8))
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What makes a process read this clock."""
-        if self.library is None:
-            return {}
-        return {"LD_PRELOAD": str(self.library), "SOAK_CLOCK": str(self._file)}
-
-    def set(self, seconds: int) -> None:
-        """How far the clock is ahead of the true time; negative: behind."""
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("q", seconds))
-
-
-def build_clock(folder: Path) -> Path | None:
-    """The library of `clock.c`; None without a C compiler, and then no clock is set."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    library = folder / "clock.so"
-    flags = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
-    subprocess.run([compiler, *flags, "-o", library, CLOCK_SOURCE], check=True)
-    return library
 
 
 class LogDisk:
