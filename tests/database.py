@@ -68,8 +68,8 @@ def another_database(name: str) -> Iterator[None]:
     """An empty database on the test server, which Django uses inside the block. Django flushes it
     only after tests that ask for a database."""
     _copy(name)
+    grant_on_copy(name)
     with django_uses(_url(name)):
-        _grant()
         yield
     with connect("postgres", autocommit=True) as server:
         _drop(server, name)
@@ -154,8 +154,13 @@ def _drop(server: psycopg.Connection, name: str) -> None:
     server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _grant() -> None:
+def grant_on_copy(name: str) -> None:
     """A copy lacks what is granted on the database itself."""
+    with django_uses(_url(name)):
+        _grant()
+
+
+def _grant() -> None:
     with connection.cursor() as cursor:
         grant_rights(cursor, SERVICE, declared_rights())
 

@@ -300,8 +300,13 @@ class Fulfilment(models.Model):
                 | (~Q(status="processing") & Q(claimed_by=None)),
             ),
             models.CheckConstraint(
-                name="topups_fulfilment_failure_has_a_reason",
-                condition=Q(status="failed", failure_reason__in=FailureReason.values)
+                name="topups_fulfilment_failed_for_a_reason",
+                # Without the second condition, NULL would pass: a check refuses only what is false.
+                condition=Q(
+                    status="failed",
+                    failure_reason__isnull=False,
+                    failure_reason__in=FailureReason.values,
+                )
                 | (~Q(status="failed") & Q(failure_reason=None)),
             ),
             models.CheckConstraint(

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection, connections
 
-from tests.database import connect
+from tests.database import connect, grant_on_copy
 
 COPY = "mutant"
 # A test without an answer for this long waits for a lock that nobody releases.
@@ -53,6 +53,7 @@ class Copy:
             with connect("postgres", autocommit=True) as server:
                 server.execute(f'DROP DATABASE IF EXISTS "{COPY}" WITH (FORCE)')
                 server.execute(f'CREATE DATABASE "{COPY}" TEMPLATE "{original}"')
+            grant_on_copy(COPY)
         self._is_there = False
         self._run(statements)
         self._is_there = bool(undo or not statements)

@@ -32,7 +32,7 @@ ENDS = {
     "ELSIF": {"THEN"},
     "WHEN": {"THEN", "EXECUTE", ";"},
     "SELECT": {"FROM", "INTO", ",", ";", "$$"},
-    ",": {"FROM", "INTO", ",", ";", "$$"},
+    ",": {"FROM", "INTO", "WHERE", "RETURNING", ",", ";", "$$"},
 }
 # Settings of the planner make a statement fast, not right.
 PLANNER = "enable_seqscan"
