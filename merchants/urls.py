@@ -11,6 +11,7 @@ from merchants.views import (
     people,
     references,
     requests,
+    search,
     sign_in,
     wallet,
 )
@@ -29,6 +30,7 @@ urlpatterns = [
     path("orders/", orders.orders, name="orders"),
     path("orders/<str:reference>/", orders.order, name="order"),
     path("requests/", requests.request_list, name="requests"),
+    path("search/", search.search, name="search"),
     path("docs/", docs.start, name="docs"),
     path("docs/retries/", docs.retries, name="docs_retries"),
     path("docs/top-ups/", docs.topups, name="docs_topups"),

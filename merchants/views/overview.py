@@ -13,6 +13,7 @@ from config.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
+from merchants.views.search import SearchForm
 from merchants.views.wallet import alert_of, balance_of
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
@@ -44,6 +45,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         "merchants/overview.html",
         title="Overview",
+        form=SearchForm(),
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),

@@ -4,15 +4,20 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import ANSWERS, KEY_LENGTH, find_records, with_answer
+from config.finders import newest_first
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
 from merchants.views.pages import show
 from merchants.views.paging import page_of
+
+MOST_FOUND = 50
+FILTERS = ("client", "code")
 
 
 class RequestFilter(forms.Form):
@@ -51,12 +56,29 @@ class RequestFilter(forms.Form):
         return rows
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def request_list(request: HttpRequest, member: Member) -> HttpResponse:
-    """Lists purchase attempts and refused requests of all clients of the account, newest first."""
-    filters = RequestFilter(request.GET, account=member.account)
-    page = page_of(filters.requests(), query=request.GET) if filters.is_valid() else None
+    """Lists purchase attempts and refused requests of all clients of the account, newest first.
+
+    A text to search for comes in the body of a POST, because people paste codes and keys into any
+    search field, and no address may hold them. Filters without a text lead to an address, which can
+    be kept.
+    """
+    query = (request.POST if request.method == "POST" else request.GET).copy()
+    if request.method != "POST":
+        query.pop("q", None)
+    filters = RequestFilter(query, account=member.account)
+    found: list[RequestRecord] = []
+    page = None
+    if filters.is_valid() and filters.cleaned_data["q"]:
+        found = list(filters.requests().order_by(newest_first())[:MOST_FOUND])
+    elif filters.is_valid() and request.method == "POST":
+        chosen = {name: query[name] for name in FILTERS if query.get(name)}
+        return HttpResponseRedirect(reverse("merchants:requests", query=chosen))
+    elif filters.is_valid():
+        page = page_of(filters.requests(), query=query)
+        found = page.rows
     return show(
         request,
         member,
@@ -64,19 +86,23 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         title="Requests",
         filters=filters,
         page=page,
-        requests=[(row, _advice(row)) for row in _newest_first(page.rows)] if page else [],
-        filtered=bool(request.GET),
+        requests=with_advice(found),
+        filtered=bool(query),
+        most=len(found) == MOST_FOUND and page is None and MOST_FOUND,
         days=settings.RETENTION_DAYS["requests"],
     )
 
 
-def _newest_first(rows: list[RequestRecord]) -> list[RequestRecord]:
-    """Web processes write their records in turns, so ids of the same seconds are not in order."""
-    return sorted(rows, key=lambda row: row.at, reverse=True)
+def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str]]:
+    """The records, newest first, each with what the documentation advises after its answer.
+
+    Web processes write their records in turns, so ids of the same seconds are not in order.
+    """
+    in_order = sorted(rows, key=lambda row: row.at, reverse=True)
+    return [(row, _advice(row)) for row in in_order]
 
 
 def _advice(row: RequestRecord) -> str:
-    """What the documentation advises after this answer."""
     if row.reason in REASONS:
         return REASONS[row.reason].act  # type: ignore[index]
     return CODES[row.code].act if row.code in CODES else ""  # type: ignore[index]

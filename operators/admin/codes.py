@@ -9,8 +9,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
-from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
@@ -31,6 +29,7 @@ from operators.admin.base import (
     url_of,
 )
 from operators.admin.imports import may_import, upload_url
+from operators.admin.timeline import TimelinePage
 from operators.code_reveal import Revealed, reveal_codes
 from operators.imports.models import ImportKind
 from orders.models import Order
@@ -69,13 +68,13 @@ class RevealingAdmin(RecordAdmin):
 
 
 @admin.register(VoucherCode)
-class VoucherCodeAdmin(RevealingAdmin):
+class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     list_display = ("id", "masked", "shelf", "state", "order", "imported_at")
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
     search_help_text = "ID of a code, or reference of the order that it was sold with"
-    fields = ("id", "masked", "shelf", "state", "order", "imported_at", "trail")
+    fields = ("id", "masked", "shelf", "state", "order", "imported_at")
     actions_detail = ("reveal",)
     actions_list = ("import_codes",)
 
@@ -112,11 +111,6 @@ class VoucherCodeAdmin(RevealingAdmin):
         if code.order_id is None:
             return EMPTY
         return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
-
-    @admin.display(description="revealed")
-    def trail(self, code: VoucherCode) -> str:
-        address = reverse("audit_trail", query={"about": f"code:{code.pk}"})
-        return format_html('<a href="{}" class="text-link">See who revealed it</a>', address)
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)

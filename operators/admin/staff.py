@@ -10,14 +10,19 @@ from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from accounts.second_factor import has_factor
+from audit.models import AuditEntry
 from merchants.models import Membership
 from merchants.people.credentials import reset_factor
 from operators.admin.base import BackOfficeAdmin, KeptAdmin, page, staff_of, url_of
+from operators.admin.timeline import SHOWN
+from operators.admin.trail_lines import may_view, rows, trails_for
+from operators.trails import Wanted, find_person, read_trail, without_repeats
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -34,12 +39,26 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     """
 
     actions_detail = ("remove_second_factor",)
+    change_form_outer_after_template = "admin/actions_of_person.html"
     records_itself = True  # audit/people.py does
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "first_name", "last_name", "is_active", "is_superuser")
     list_filter = ("is_active", "is_staff", "is_superuser")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = dict(extra_context or {})
+        user = self.get_object(request, unquote(object_id))
+        if isinstance(user, User) and may_view(request, AuditEntry):
+            wanted = Wanted(person=find_person(user.get_username()))
+            found = read_trail(wanted, trails=trails_for(request), limit=SHOWN)
+            context["did"] = rows(request, without_repeats([one.line for one in found]))
+            context["did_url"] = reverse("audit_trail", query={"who": user.get_username()})
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         fields = (*super().get_readonly_fields(request, obj), "last_login", "date_joined")

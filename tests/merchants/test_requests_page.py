@@ -32,7 +32,8 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
     browser = browser_of(make_member(client.account))
 
     def found(**query: str) -> list[RequestRecord]:
-        return [row for row, _ in browser.get(PATH, query).context["requests"]]
+        answer = browser.post(PATH, query, follow=True)
+        return [row for row, _ in answer.context["requests"]]
 
     assert found() == [refused, bought]
     assert found(q=str(bought.request_id)) == found(q="abc123") == [bought]
@@ -44,6 +45,16 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800"])
 def test_odd_searches_find_nothing(odd: str) -> None:
-    answer = browser_of(make_member()).get(PATH, {"q": odd.encode("utf-8", "surrogatepass")})
+    answer = browser_of(make_member()).post(PATH, {"q": odd.encode("utf-8", "surrogatepass")})
     assert answer.status_code == 200
     assert not answer.context["requests"]
+
+
+def test_what_is_searched_for_stays_out_of_the_address_and_a_filter_goes_into_it() -> None:
+    client = make_client(make_account())
+    make_record(client)
+    browser = browser_of(make_member(client.account))
+
+    assert len(browser.get(PATH, {"q": "nothing like it"}).context["requests"]) == 1
+    answer = browser.post(PATH, {"q": "", "code": "refused", "client": ""})
+    assert answer.headers["Location"] == f"{PATH}?code=refused"

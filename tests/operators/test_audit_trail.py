@@ -88,9 +88,7 @@ def test_switches_sign_ins_and_permissions_are_in_the_list(browser: Client) -> N
     account, clerk = make_account(), make_staff()
     client = make_client(account)
     assert browser.post(url(account, "switch_off"), {"reason": "x"}).status_code == 302
-    form = form_of(browser, url(client))
-    del form["enabled"]
-    assert browser.post(url(client), form).status_code == 302
+    assert browser.post(url(client, "switch_off"), {"reason": "x"}).status_code == 302
     clerk.groups.add(Group.objects.create(name="Night shift"))
 
     # One transaction for the whole test: nothing was read before.
@@ -150,6 +148,13 @@ def test_the_list_is_filtered_by_person(browser: Client, merchant: Merchant) -> 
     assert done_by("shell:ben") == ["Deposit"]
     assert done_by(operator.user.username) == ["Top-up: claim"]
     assert done_by("nobody") == []
+    of_anna = browser.get(url(anna)).context["did"]
+    assert sorted(row.what for row in of_anna) == ["Deposit", "Key issued"]
+
+
+def test_only_readers_of_the_audit_trail_see_what_a_colleague_did() -> None:
+    reader = signed_in(make_staff("auth.view_user"))
+    assert b"What " not in reader.get(url(make_staff())).content
 
 
 def test_the_list_is_filtered_by_object_and_what_belongs_to_it(browser: Client) -> None:

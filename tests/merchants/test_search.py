@@ -1,0 +1,51 @@
+"""The field on the first page finds the account's orders and requests, and nobody else's."""
+
+import pytest
+from django.test import Client
+
+from merchants.models import Role
+from tests.factories import Merchant, buy_topup, make_account, make_client, make_record
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/merchant/search/"
+
+
+def found(browser: Client, text: str) -> list[str]:
+    """The references of the orders, and the request ids of the requests."""
+    shown = browser.post(PATH, {"q": text}).context
+    requests = [str(row.request_id) for row, _ in shown["requests"]]
+    return [order.reference for order in shown["orders"]] + requests
+
+
+def test_orders_and_requests_are_found_by_what_names_them() -> None:
+    client = make_client(make_account())
+    reference = buy_topup(Merchant(client), player_id="p-77")
+    bought = make_record(client, order_reference=reference, status=201, code="", reason="")
+    refused = make_record(client, idempotency_key="shop-4712")
+    stranger = browser_of(make_member())
+    viewer = browser_of(make_member(client.account, Role.VIEWER))
+
+    assert found(viewer, "p-77") == [reference]
+    assert found(viewer, f" {reference.lower()} ") == [reference, str(bought.request_id)]
+    assert found(viewer, "shop-4712") == found(viewer, str(refused.request_id))
+    assert found(viewer, "shop-4712") == [str(refused.request_id)]
+    for text in ("p-77", reference, "shop-4712", str(refused.request_id)):
+        assert found(stranger, text) == []
+
+
+@pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])
+def test_odd_texts_find_nothing(odd: str) -> None:
+    browser = browser_of(make_member())
+    answer = browser.post(PATH, {"q": odd.encode("utf-8", "surrogatepass")})
+    assert answer.status_code == 200
+    assert answer.context["orders"] == answer.context["requests"] == []
+
+
+def test_an_address_searches_nothing() -> None:
+    client = make_client(make_account())
+    make_record(client)
+    answer = browser_of(make_member(client.account)).get(PATH, {"q": "shop-4711"})
+    assert answer.context["requests"] == []
+    assert "shop-4711" not in answer.content.decode()
