@@ -1,4 +1,4 @@
-"""Create and change clients from the command line, and switch accounts off and on.
+"""Create and change clients, and switch clients and accounts off and on.
 
 `create_account` is in wallets/provisioning.py, because it opens a wallet.
 """
@@ -53,10 +53,13 @@ def change_client(
     enabled: bool | None = None,
     rate_limit: int | None = None,
     allowed_networks: Sequence[str] | None = None,
+    actor: User | None = None,
+    note: str = "",
 ) -> ApiClient:
     """Changes what is given; None leaves a value as it is. Networks replace the allowlist.
 
-    `rate_limit` is in requests per minute. Raises InputProblem or ValidationError.
+    `rate_limit` is in requests per minute. The audit entry keeps `note`, the reason, and names
+    `actor`, or for None who runs the command. Raises InputProblem or ValidationError.
     """
     client = find_row(ApiClient.objects.select_for_update(), client_id)
     before = _shown(client)
@@ -66,7 +69,14 @@ def change_client(
     changes = find_changes(before, _shown(client))
     if changes:
         client.save()
-        record_action(actor=None, action=AuditAction.CLIENT_CHANGED, on=client, changes=changes)
+        record_action(
+            actor=actor,
+            action=AuditAction.CLIENT_CHANGED,
+            on=client,
+            reference=client.name,
+            note=note,
+            changes=changes,
+        )
     return client
 
 

@@ -6,26 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django import forms
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from unfold.admin import ModelAdmin
-from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.form_fields import posted
 from accounts.models import Account, ApiClient
-from accounts.services import change_account
 from catalogue.selectors import list_products
 from config.api.pagination import Page
-from config.database.columns import NOTE_LENGTH
 from config.database.functions import StatementTimeout, statement_timeout
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
-from operators.admin.base import amount, list_url, page, site_page, staff_of, url_of
+from operators.admin.base import amount, list_url, site_page, staff_of, url_of
 from operators.admin.sales_overview import READ_SECONDS, SEES_SALES, show_periods
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
@@ -36,14 +29,6 @@ from wallets.models import LedgerEntry, Wallet
 SHOWN = 5  # rows of a section
 PEOPLE = 50
 PRICES = 50  # of a page
-
-
-class SwitchForm(forms.Form):
-    reason = forms.CharField(
-        max_length=NOTE_LENGTH,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="The audit trail keeps it. The merchant does not see it.",
-    )
 
 
 def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
@@ -72,39 +57,6 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
     return {"account": account, "may": may, **shown}
 
 
-def switch_account(
-    admin: ModelAdmin, request: HttpRequest, account: Account, *, on: bool
-) -> HttpResponse:
-    """Asks for a reason, then switches the account on or off."""
-    word = "on" if on else "off"
-    if account.enabled == on:
-        messages.warning(request, f"{account} is already switched {word}.")
-        return HttpResponseRedirect(url_of(account))
-    form = SwitchForm(posted(request))
-    if form.is_valid():
-        change_account(
-            account_id=account.pk,
-            enabled=on,
-            actor=staff_of(request),
-            note=form.cleaned_data["reason"],
-        )
-        messages.success(request, f"{account} is switched {word}.")
-        return HttpResponseRedirect(url_of(account))
-    return page(
-        admin,
-        request,
-        "admin/confirm.html",
-        obj=account,
-        title=f"Switch {word}",
-        form=form,
-        question=f"Switch {account} {word}?",
-        facts=_what_a_switch_does(account, on=on),
-        button=f"Switch {word}",
-        danger=not on,
-        back=url_of(account),
-    )
-
-
 def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
     """The products on sale with what the account pays for them, a page at a time."""
     if not staff_of(request).has_perm("accounts.view_account"):
@@ -128,18 +80,6 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         last_page=last_page,
         query=urlencode({"q": search}),
     )
-
-
-def _what_a_switch_does(account: Account, *, on: bool) -> list[str]:
-    clients = ApiClient.objects.filter(account=account, enabled=True).count()
-    if on:
-        return [f"Clients that work again at once: {clients}."]
-    return [
-        f"Clients that stop at once: {clients}. Their requests get client_disabled.",
-        f"Open top-ups: {count_open_topups(account)}. They stay on the desk, and are delivered or"
-        " refunded as usual.",
-        "Members can still sign in and read.",
-    ]
 
 
 def _money(account: Account) -> dict[str, Any]:

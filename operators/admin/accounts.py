@@ -24,8 +24,9 @@ from unfold.widgets import (
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet
+from accounts.services import change_account, change_client
 from audit.models import AuditAction
-from operators.admin.account_hub import show_hub, show_prices, switch_account
+from operators.admin.account_hub import show_hub, show_prices
 from operators.admin.base import (
     ConfirmForm,
     KeptAdmin,
@@ -37,7 +38,9 @@ from operators.admin.base import (
 )
 from operators.admin.booking import MOVE_MONEY, book
 from operators.admin.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
+from operators.admin.switching import SwitchPage
 from operators.admin.timeline import TimelinePage
+from orders.account_orders import count_open_topups
 from orders.models import Order
 from wallets.models import Wallet
 from wallets.services import open_wallet
@@ -60,7 +63,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(TimelinePage, KeptAdmin):
+class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     added_action = AuditAction.ACCOUNT_CREATED
     changed_action = AuditAction.ACCOUNT_CHANGED
     form = AccountForm
@@ -70,7 +73,7 @@ class AccountAdmin(TimelinePage, KeptAdmin):
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
-    actions_detail = ("book", "switch_off", "switch_on")
+    actions_detail = ("book", *SwitchPage.actions_detail)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
         accounts: QuerySet[Account] = super().get_queryset(request)
@@ -79,9 +82,9 @@ class AccountAdmin(TimelinePage, KeptAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Account | None = None
     ) -> tuple[str, ...]:
-        # The wallet's balance is in this currency: the database refuses a change. `switch` asks for
-        # a reason.
-        return (*self.readonly_fields, "currency", "enabled") if obj else self.readonly_fields
+        fields = super().get_readonly_fields(request, obj)
+        # The wallet's balance is in this currency: the database refuses a change.
+        return (*fields, "currency") if obj else fields
 
     def get_fieldsets(self, request: HttpRequest, obj: Account | None = None) -> Any:
         main = ["name", "currency", "enabled"]
@@ -111,9 +114,6 @@ class AccountAdmin(TimelinePage, KeptAdmin):
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)
 
-    def has_switch_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(self.has_change_permission(request))
-
     @action(description="Book money", icon="payments", permissions=["book"], url_path="book")
     def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
         wallet = Wallet.objects.filter(pk=self._account(request, object_id).pk).first()
@@ -121,37 +121,27 @@ class AccountAdmin(TimelinePage, KeptAdmin):
             raise Http404
         return book(self, request, wallet, shown_on=wallet.account)
 
-    @action(
-        description="Switch off",
-        icon="power_settings_new",
-        permissions=["switch"],
-        url_path="switch-off",
-        variant=ActionVariant.WARNING,
-    )
-    def switch_off(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return switch_account(self, request, self._account(request, object_id), on=False)
-
-    @action(
-        description="Switch on",
-        icon="power_settings_new",
-        permissions=["switch"],
-        url_path="switch-on",
-    )
-    def switch_on(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return switch_account(self, request, self._account(request, object_id), on=True)
-
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Leaves out `book` without a wallet, and the switch that would change nothing."""
+        """Leaves out `book` without a wallet."""
         account = self.get_object(request, unquote(str(object_id)))
-        if not isinstance(account, Account):
-            return []
-        offered = {
-            "book": hasattr(account, "wallet"),
-            "switch_off": account.enabled,
-            "switch_on": not account.enabled,
-        }
         actions = super().get_actions_detail(request, object_id)
-        return [one for one in actions if offered.get(one.method.original_function_name, True)]
+        if hasattr(account, "wallet"):
+            return actions
+        return [one for one in actions if one.method.original_function_name != "book"]
+
+    def switch(self, obj: Account, *, on: bool, request: HttpRequest, reason: str) -> None:
+        change_account(account_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)
+
+    def what_a_switch_does(self, obj: Account, *, on: bool) -> list[str]:
+        clients = obj.clients.filter(enabled=True).count()
+        if on:
+            return [f"Clients that work again at once: {clients}."]
+        return [
+            f"Clients that stop at once: {clients}. Their requests get client_disabled.",
+            f"Open top-ups: {count_open_topups(obj)}. They stay on the desk, and are delivered or"
+            " refunded as usual.",
+            "Members can still sign in and read.",
+        ]
 
     def prices(self, request: HttpRequest, account_id: int) -> HttpResponse:
         """What the account pays for each product."""
@@ -194,7 +184,7 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(ApiClient)
-class ApiClientAdmin(TimelinePage, KeptAdmin):
+class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     added_action = AuditAction.CLIENT_CREATED
     changed_action = AuditAction.CLIENT_CHANGED
     form = ClientForm
@@ -212,7 +202,7 @@ class ApiClientAdmin(TimelinePage, KeptAdmin):
         ("Limits", {"fields": ("rate_limit_per_minute", "allowed_networks")}),
         ("Related", {"fields": ("purchases", "created_at")}),
     )
-    actions_detail = ("issue", "rotate")
+    actions_detail = ("issue", "rotate", *SwitchPage.actions_detail)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiClient]:
         clients: ApiClientQuerySet = super().get_queryset(request)
@@ -223,10 +213,23 @@ class ApiClientAdmin(TimelinePage, KeptAdmin):
     ) -> tuple[str, ...]:
         # Once set, the account that pays cannot change under a running program.
         fixed = ("account",) if obj and obj.account_id else ()
-        return (*self.readonly_fields, *fixed)
+        return (*super().get_readonly_fields(request, obj), *fixed)
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiClient | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
+
+    def switch(self, obj: ApiClient, *, on: bool, request: HttpRequest, reason: str) -> None:
+        change_client(client_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)
+
+    def what_a_switch_does(self, obj: ApiClient, *, on: bool) -> list[str]:
+        keys = obj.keys.live().count()
+        if on:
+            return [f"Keys that work again at once: {keys}."]
+        return [
+            f"Keys that stop working at once: {keys}. Requests with them get client_disabled.",
+            "Open top-ups stay on the desk, and are delivered or refunded as usual.",
+            "Other clients of the account go on.",
+        ]
 
     @admin.display(description="live keys", ordering="live_keys")
     def live(self, client: ApiClient) -> int:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Account, ApiClient
+from audit.models import AuditEntry
 from tests.factories import Merchant, make_account
 from tests.neighbour import ours
 from tests.operators.back_office import form_of, make_staff, signed_in, url
@@ -67,15 +67,29 @@ def test_the_currency_cannot_be_changed(browser: Client) -> None:
     assert (account.name, account.currency) == ("Renamed", "USD")
 
 
-def test_switching_a_client_off_and_on_works_at_once(browser: Client, merchant: Merchant) -> None:
+def test_switching_a_client_off_asks_and_works_at_once(browser: Client, merchant: Merchant) -> None:
     """tests/operators/test_account_hub.py does the same for an account."""
-    save(browser, merchant.client, enabled=None)
-    refused = merchant.get("/ping")
-    save(browser, merchant.client, enabled="on")
-
-    assert refused.json()["error"]["code"] == "client_disabled"
+    off, on = url(merchant.client, "switch_off"), url(merchant.client, "switch_on")
+    question = browser.get(off).content.decode()
+    assert "Keys that stop working at once: 1." in question
+    assert on not in browser.get(url(merchant.client)).content.decode()
+    browser.post(off, {"reason": " "})
     assert merchant.get("/ping").status_code == 200
-    assert LogEntry.objects.count() == 2
+
+    browser.post(off, {"reason": "leaked"})
+    assert merchant.get("/ping").json()["error"]["code"] == "client_disabled"
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.note, entry.changes) == ("leaked", {"enabled": [True, False]})
+    assert off not in browser.get(url(merchant.client)).content.decode()
+
+    browser.post(on, {"reason": "replaced"})
+    assert merchant.get("/ping").status_code == 200
+
+
+def test_the_form_of_a_client_does_not_switch_it(browser: Client, merchant: Merchant) -> None:
+    assert save(browser, merchant.client, enabled=None, name="Renamed").status_code == 302
+    merchant.client.refresh_from_db()
+    assert (merchant.client.name, merchant.client.enabled) == ("Renamed", True)
 
 
 @pytest.mark.parametrize(

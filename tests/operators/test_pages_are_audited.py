@@ -32,6 +32,7 @@ from orders.models import Order
 from tests.factories import (
     buy_topup,
     make_account,
+    make_client,
     make_merchant,
     make_product,
     make_topup_product,
@@ -268,6 +269,15 @@ def switch_on(browser: Client) -> None:
     browser.post(url(account, "switch_on"), {"reason": "x"})
 
 
+def switch_client_off(browser: Client) -> None:
+    browser.post(url(make_client(make_account()), "switch_off"), {"reason": "x"})
+
+
+def switch_client_on(browser: Client) -> None:
+    client = make_client(make_account(), enabled=False)
+    browser.post(url(client, "switch_on"), {"reason": "x"})
+
+
 def credit(browser: Client) -> None:
     order = Order.objects.get(reference=failed_order())
     form = {"amount": "1", "note": "x", "form_id": str(uuid4()), "confirmed": "1"}
@@ -367,6 +377,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "accounts.account switch_on": (switch_on, "audit"),
     "accounts.apiclient issue": (key_page("issue"), "audit"),
     "accounts.apiclient rotate": (key_page("rotate"), "audit"),
+    "accounts.apiclient switch_off": (switch_client_off, "audit"),
+    "accounts.apiclient switch_on": (switch_client_on, "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
     "merchants.invitation approve": (approve, "audit"),
