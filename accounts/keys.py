@@ -1,6 +1,7 @@
 """API keys: issue, rotate, revoke, and look up.
 
-A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. The secret is 256
+A key reads `vk_<prefix>_<secret>`, or `vk_<cell>_<prefix>_<secret>` where the service is one of
+several cells (docs/operate/cells.md). The prefix finds the row and may be shown. The secret is 256
 random bits, so a plain SHA-256 of the whole key is safe to store.
 
 `issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change,
@@ -18,6 +19,7 @@ from datetime import timedelta
 from hmac import compare_digest
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Q
@@ -28,12 +30,18 @@ from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
 from config.database.functions import query
+from config.env import CELL_PATTERN
 from config.inputs import InputProblem
 
 MAX_OVERLAP_HOURS = 24 * 90
 SECRET_LENGTH = 64  # hexadecimal digits
 PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
-KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
+# The cell only tells the proxy where to send a request. It need not be this one: keys move along
+# with their account.
+START_PATTERN = re.compile(rf"^vk_(?:{CELL_PATTERN.pattern}_)?")
+KEY_PATTERN = re.compile(
+    rf"{START_PATTERN.pattern}(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}"
+)
 
 
 class AlreadyIssued(InputProblem):
@@ -170,7 +178,8 @@ def refuse_repeated_form(form: UUID | None) -> None:
 
 def _add_key(client: ApiClient, form: UUID | None) -> str:
     prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
-    key = f"vk_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
+    start = f"vk_{settings.CELL}_" if settings.CELL else "vk_"
+    key = f"{start}{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
     refuse_repeated_form(form)
     try:
         with transaction.atomic():

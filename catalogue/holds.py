@@ -27,7 +27,7 @@ def hold_codes(
         in_stock = VoucherCode.objects.filter(order_id=None, hold=None)
         if digests is not None:
             in_stock = in_stock.filter(digest__in=digests)
-        _take_time()
+        take_time()
         _lock_shelves(in_stock)
         if not in_stock.exists():
             return None, 0
@@ -44,7 +44,7 @@ def release_hold(hold_id: int) -> int:
     """Returns held codes to stock, at their old places; returns how many. Raises InputProblem for
     an unknown or voided hold."""
     with transaction.atomic():
-        _take_time()
+        take_time()
         hold = _open_hold(hold_id)
         _lock_shelves(hold.codes.all())
         _change_stock(hold, by=1)
@@ -59,7 +59,7 @@ def void_hold(hold_id: int) -> int:
     """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
     hold."""
     with transaction.atomic():
-        _take_time()
+        take_time()
         hold = _open_hold(hold_id)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
@@ -67,8 +67,8 @@ def void_hold(hold_id: int) -> int:
     return number
 
 
-def _take_time() -> None:
-    """Removes the statement timeout of this transaction: a hold may have millions of codes."""
+def take_time() -> None:
+    """Removes the statement timeout of this transaction: it may change millions of codes."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
 

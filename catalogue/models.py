@@ -22,6 +22,7 @@ from config.database.columns import (
     NOTE_LENGTH,
     validate_currency,
 )
+from config.transfer_file import REFERENCE_LENGTH as TRANSFER_REFERENCE_LENGTH
 
 MAX_QUANTITY = 100
 # Two digits fewer than a ledger entry's amount, which must hold the price of MAX_QUANTITY units.
@@ -246,6 +247,26 @@ class VoucherCode(models.Model):
 
     def __str__(self) -> str:
         return f"code {self.pk}"
+
+
+class StockTransfer(models.Model):
+    """Codes that were sent to another cell, or received from one (catalogue/transfers.py).
+
+    Codes that were sent are void here: `hold` has them. A transfer never changes
+    (catalogue/sql/transfers.sql).
+    """
+
+    reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH, unique=True)
+    cell = models.CharField(max_length=8, help_text="The other cell.")
+    shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="+")
+    codes = models.PositiveIntegerField(help_text="How many.")
+    hold = models.OneToOneField(
+        CodeHold, on_delete=models.PROTECT, null=True, related_name="transfer"
+    )
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.reference
 
 
 class ReferenceLink(models.Model):

@@ -200,6 +200,11 @@ DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages r
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
 
+# Cells (docs/operate/cells.md): the name of this installation, and the key of the files that carry
+# codes and accounts to another one.
+CELL = env.cell("CELL")
+CELL_TRANSFER_KEY = env.transfer_key("CELL_TRANSFER_KEY")
+
 # Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best
 # kept in memory.
 # The exporter (manage.py run_metrics) listens on host and port. They must not be public.

@@ -22,6 +22,7 @@ from config.database.key_ring import key_ring
 from embedded.environment import SERVICE
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
+from tests.cells.haproxy import find_haproxy
 from tests.database import create_test_database, remove_test_database
 from tests.deploy.engine import find_containers
 from tests.factories import Merchant, make_merchant
@@ -45,6 +46,7 @@ PROGRAMS = {
     "browser": find_browser(),
     "compiler": shutil.which("cc"),
     "containers": find_containers(),
+    "haproxy": find_haproxy(),
     "history": has_history() or None,
     "nginx": find_nginx(),
     "node": shutil.which("node"),

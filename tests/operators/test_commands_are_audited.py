@@ -13,6 +13,8 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
+from config.transfer_file import FileKind, Header, write_file
+from config.version import VERSION
 from operators.demo import CATALOGUE
 from operators.models import CompanyIdentity
 from tests.browsing import PASSWORD
@@ -71,6 +73,19 @@ def hold_all() -> int:
     return number
 
 
+def sent(folder: Path) -> list[Any]:
+    return ["--to", "b", "--reference", "x", "--file", folder / "sent"]
+
+
+def file_for_this_cell(folder: Path) -> Path:
+    product = make_product(codes=1)
+    shelf = product.shelves.get()
+    header = Header(FileKind.STOCK, "x", "b", "a", VERSION)
+    place = {"product": shelf.product_id, "variation": None}
+    write_file(folder / "file", header, [place, ["CODE-OF-B", "", ""]])
+    return folder / "file"
+
+
 def company_member() -> str:
     user = make_staff()
     CompanyIdentity.objects.create(user=user, issuer="https://id.example", subject="1")
@@ -96,6 +111,8 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "hold_codes": (lambda folder: [stocked("--all")], "audit"),
     "release_codes": (lambda folder: [hold_all()], "audit"),
     "void_codes": (lambda folder: [hold_all()], "audit"),
+    "send_stock": (lambda folder: [make_product(codes=1).pk, 1, *sent(folder)], "audit"),
+    "receive_stock": (lambda folder: [file_for_this_cell(folder)], "audit"),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
@@ -133,6 +150,7 @@ def test_each_command_is_recorded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.VAR_DIR = tmp_path
+    settings.CELL, settings.CELL_TRANSFER_KEY = "a", bytes(64)
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
     monkeypatch.setattr("getpass.getpass", lambda prompt="": "quite another battery staple")
     arguments, kind = COMMANDS[name]

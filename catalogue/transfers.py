@@ -1,0 +1,137 @@
+"""Stock that goes from one cell to another, each code once (docs/operate/cells.md).
+
+The sender takes codes out of stock and writes them to a file; the receiver puts them into stock.
+The reference of a transfer is unique in each cell. Sending again writes the same file, and
+receiving again changes nothing.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from audit.models import AuditAction
+from audit.services import record_action
+from catalogue.code_import import Row, add_codes
+from catalogue.codes import Code, code_digester, open_code
+from catalogue.holds import take_time
+from catalogue.models import CodeHold, Shelf, StockTransfer, VoucherCode
+from catalogue.selectors import find_shelf
+from config.inputs import InputProblem
+from config.transfer_file import FileKind, Header, new_header, read_file, write_file
+
+
+def send_stock(
+    *,
+    product_id: int,
+    variation_id: int | None,
+    quantity: int,
+    to: str,
+    reference: str,
+    path: Path,
+    actor: str,
+) -> StockTransfer:
+    """Takes codes out of stock for ever and writes them to a file for the cell `to`.
+
+    The codes that would be sold last are taken. With the reference of an earlier transfer, takes
+    nothing and writes its file again. Raises InputProblem, or sealing.CannotOpen.
+    """
+    if quantity < 1:
+        raise InputProblem("Send at least one code.")
+    header = new_header(FileKind.STOCK, reference=reference, to=to)
+    shelf = find_shelf(product_id=product_id, variation_id=variation_id)
+    with transaction.atomic():
+        take_time()
+        Shelf.objects.select_for_update(no_key=True).get(pk=shelf.pk)
+        transfer = StockTransfer.objects.filter(reference=header.reference).first()
+        if transfer is None:
+            transfer = _take(shelf, quantity, header, actor)
+        elif (transfer.shelf_id, transfer.codes, transfer.cell) != (shelf.pk, quantity, to):
+            raise _used_before(transfer)
+    if transfer.hold_id is None:
+        raise _used_before(transfer)
+    write_file(path, header, _codes_of(transfer, shelf))
+    return transfer
+
+
+def receive_stock(*, path: Path) -> tuple[StockTransfer, bool]:
+    """Puts the codes of a file into stock. Returns the transfer, and whether this call did it: a
+    file that was received before changes nothing.
+
+    Raises InputProblem, or sealing.CannotOpen.
+    """
+    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    with read_file(path, FileKind.STOCK) as (header, rows), transaction.atomic():
+        earlier = StockTransfer.objects.filter(reference=header.reference).first()
+        if earlier is None:
+            return _put_into_stock(header, rows), True
+        if earlier.hold_id is not None or earlier.cell != header.origin:
+            raise _used_before(earlier)
+        return earlier, False
+
+
+def _take(shelf: Shelf, quantity: int, header: Header, actor: str) -> StockTransfer:
+    """Voids the last codes of the shelf, whose row is locked."""
+    hold = CodeHold.objects.create(
+        reason=f"Sent to cell {header.destination}: {header.reference}",
+        held_by=actor,
+        voided_at=Now(),
+    )
+    in_stock = VoucherCode.objects.filter(shelf=shelf, order_id=None, hold=None)
+    last = in_stock.order_by("-position").values("pk")[:quantity]
+    taken = VoucherCode.objects.filter(pk__in=last).update(hold=hold)
+    if taken != quantity:
+        raise InputProblem(f"The shelf has {taken} codes in stock. Nothing was sent.")
+    Shelf.objects.filter(pk=shelf.pk).update(available_stock=F("available_stock") - quantity)
+    record_action(
+        actor=None,
+        action=AuditAction.CODES_VOIDED,
+        on=hold,
+        note=f"Codes: {quantity}. {hold.reason}",
+    )
+    return StockTransfer.objects.create(
+        reference=header.reference,
+        cell=header.destination,
+        shelf=shelf,
+        codes=quantity,
+        hold=hold,
+    )
+
+
+def _put_into_stock(header: Header, rows: Iterator[Any]) -> StockTransfer:
+    place = next(rows)
+    shelf = find_shelf(product_id=place["product"], variation_id=place["variation"])
+    number = add_codes(shelf=shelf, rows=_read_codes(rows))
+    record_action(
+        actor=None,
+        action=AuditAction.CODES_IMPORTED,
+        on=shelf,
+        note=f"Codes: {number}. From cell {header.origin}: {header.reference}",
+    )
+    return StockTransfer.objects.create(
+        reference=header.reference, cell=header.origin, shelf=shelf, codes=number
+    )
+
+
+def _codes_of(transfer: StockTransfer, shelf: Shelf) -> Iterator[object]:
+    yield {"product": shelf.product_id, "variation": shelf.variation_id}
+    codes = VoucherCode.objects.filter(hold=transfer.hold_id).order_by("position")
+    for sealed, digest in codes.values_list("sealed", "digest").iterator():
+        code = open_code(sealed, digest)
+        yield [code.code, code.serial_number, code.pin_code]
+
+
+def _read_codes(rows: Iterator[list[str]]) -> Iterator[Row]:
+    for line, parts in enumerate(rows, start=3):
+        yield line, Code(*parts)
+
+
+def _used_before(transfer: StockTransfer) -> InputProblem:
+    way = "to" if transfer.hold_id else "from"
+    return InputProblem(
+        f"The reference {transfer.reference} was used before: {transfer.codes} codes of shelf"
+        f" {transfer.shelf_id} {way} cell {transfer.cell}. Nothing was changed."
+    )
