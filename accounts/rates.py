@@ -1,21 +1,21 @@
 """Counts what somebody does in a fixed window of time, in the cache that all processes share."""
 
-import structlog
-from django.http import HttpRequest
-from django_ratelimit.core import get_usage
-from redis.exceptions import RedisError
-from rest_framework.request import Request
+import time
+from zlib import crc32
 
+import structlog
+from redis.exceptions import RedisError
+
+from accounts.counters import counters
 from config.cache import CacheLost
 
 logger = structlog.get_logger(__name__)
 
 WINDOW = 60  # seconds
+PREFIX = "rate"  # of every counter's name
 
 
-def seconds_to_wait(
-    request: HttpRequest | Request, *, group: str, key: object, limit: int, times: int = 1
-) -> int:
+def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> int:
     """Counts `times` more for this key, and returns how many seconds its owner must wait.
 
     The result is 0 up to `limit` in the current window of a minute, and at least 1 beyond it.
@@ -23,22 +23,14 @@ def seconds_to_wait(
     nothing is counted and the result is 0: this limit protects the service from load, and a lost
     cache must not stop purchases.
     """
-    wait = 0
+    name = f"{PREFIX}:{group}:{key}"
+    # Windows of different keys begin at different seconds: their owners do not return all at once.
+    window, passed = divmod(int(time.time()) + crc32(name.encode()), WINDOW)
     try:
-        for _ in range(times):
-            usage = get_usage(
-                request,
-                group=group,
-                key=lambda group, request: str(key),
-                rate=(limit, WINDOW),
-                increment=True,
-            )
-            # The count is 0 when the cache lost the counter.
-            if usage and usage["count"] and usage["should_limit"]:
-                wait = max(1, usage["time_left"])  # the window may end within this second
+        count = counters().add(f"{name}:{window}", times, seconds=WINDOW)
     except CacheLost:  # logged once, by config/cache.py
         return 0
     except RedisError as error:
         logger.error("rate_limit_not_counted", cause=type(error).__name__)
         return 0
-    return wait
+    return WINDOW - passed if count > limit else 0

@@ -43,7 +43,6 @@ def count_codes(request: Request, codes: int) -> None:
 def _count(request: Request, times: int = 1) -> int:
     client = caller(request)
     return seconds_to_wait(
-        request,
         group="api",
         key=client.pk,
         limit=client.rate_limit_per_minute,

@@ -129,30 +129,27 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Cache: holds the rate-limit counters and nothing that money depends on.
 REDIS_URL = env.redis("REDIS_URL")
+# A failing cache delays one request of a process by a timeout, in seconds. After that, the process
+# does without the cache for some seconds (config/cache.py).
+CACHE_TIMEOUTS = {"socket_connect_timeout": 0.25, "socket_timeout": 0.25}
 if REDIS_URL:
-    _redis = {
-        "LOCATION": REDIS_URL,
-        # A failing cache delays one request of a process by a timeout. After that, the process
-        # does without the cache for some seconds (config/cache.py).
-        "OPTIONS": {
-            "socket_connect_timeout": 0.25,
-            "socket_timeout": 0.25,
-            "pool_class": "config.cache.ImpatientPool",
-            "serializer": "config.cache.JSONSerializer",
-        },
-    }
     CACHES = {
-        "default": {"BACKEND": "config.cache.ImpatientRedisCache", **_redis},
-        "counters": {"BACKEND": "accounts.counting_cache.CountingRedisCache", **_redis},
+        "default": {
+            "BACKEND": "config.cache.ImpatientRedisCache",
+            "LOCATION": REDIS_URL,
+            "OPTIONS": {
+                **CACHE_TIMEOUTS,
+                "pool_class": "config.cache.ImpatientPool",
+                "serializer": "config.cache.JSONSerializer",
+            },
+        }
     }
-    RATELIMIT_USE_CACHE = "counters"
 else:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 # Number of web processes on this host, 0 when unknown. Granian reads the same variable.
 WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
-# voucher.E004 (config/checks.py) replaces these checks, which do not know CountingRedisCache.
 # voucher.E011 checks what otp_webauthn.E031 checks.
-SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001", "otp_webauthn.E031"]
+SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E031"]
 
 # Celery. Every task is safe to run twice, so a message is acknowledged only after its task ended.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)

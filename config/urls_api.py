@@ -12,15 +12,15 @@ from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet
 
-api_v1 = [
+api_v1 = [  # Django tries them in this order: the busiest first
+    path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
+    path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("ping", PingViewSet.as_view({"get": "retrieve"})),
     path("balance", BalanceViewSet.as_view({"get": "retrieve"})),
     path("products", ProductViewSet.as_view({"get": "list"})),
     path("products/<int:product>", ProductViewSet.as_view({"get": "retrieve"})),
     path("topup-products", TopUpProductViewSet.as_view({"get": "list"})),
     path("topup-products/<int:product>", TopUpProductViewSet.as_view({"get": "retrieve"})),
-    path("orders", OrderViewSet.as_view({"get": "list", "post": "create"})),
-    path("orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("openapi.json", openapi_json),
 ]
 

@@ -32,9 +32,11 @@ from django.urls import get_resolver
 import config.celery  # noqa: F401
 from accounts import request_records, usage
 from config.http.body_limits import lazy_chunked_bodies
+from config.http.signals import drop_idle_receivers
 from config.metrics import keep_in_files
 from config.version import log_start
 
+drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
 usage.start_writing()
 request_records.start_writing()

@@ -29,7 +29,7 @@ from config.database import sealing
 from config.database.sealing import Context
 from config.inputs import raise_problems
 from config.log_files import read_events
-from config.logs import direct_logger
+from config.logs import DirectLogger
 from orders.selectors import orders_of
 
 EVENT = "order_created"
@@ -108,7 +108,7 @@ def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference:
 
 @cache
 def _log() -> Any:
-    return direct_logger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
+    return DirectLogger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
 
 
 def read_purchases(

@@ -14,7 +14,6 @@ import pytest
 import pytest_django
 from django.conf import settings
 from django.core.cache import cache, caches
-from django.test import override_settings
 from playwright.sync_api import Browser
 
 from bench.load import find_wrk
@@ -157,10 +156,9 @@ def _own_cache_keys(worker_id: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_counters(worker_id: str) -> Iterator[None]:
+def _own_counters(worker_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test counts from 0: many use the same addresses, and processes number clients alike."""
-    with override_settings(RATELIMIT_CACHE_PREFIX=f"{worker_id}-{next(_tests)}:"):
-        yield
+    monkeypatch.setattr("accounts.rates.PREFIX", f"{worker_id}-{next(_tests)}")
 
 
 @pytest.fixture

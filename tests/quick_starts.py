@@ -71,7 +71,6 @@ PRELOADED = [
     "django.views.defaults",
     "django.views.generic",
     "django_otp_webauthn.utils",
-    "django_ratelimit.core",
     "django_structlog.celery.steps",
     "django_structlog.middlewares",
     "drf_spectacular.utils",

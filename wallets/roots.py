@@ -23,7 +23,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
 from config.database.key_ring import key_ring
-from config.logs import direct_logger
+from config.logs import DirectLogger
 from wallets.chain import Entry, Leaf, merkle_root, time_text
 from wallets.models import EarlierEntries, LedgerEntry, SignedRoot
 
@@ -283,7 +283,7 @@ def _log_root(root: Root) -> None:
 
 @cache
 def _log() -> Any:
-    return direct_logger("wallets.roots", level="INFO", secrets=settings.LOG_SECRETS)
+    return DirectLogger("wallets.roots", level="INFO", secrets=settings.LOG_SECRETS)
 
 
 def _bytes(value: bytes | memoryview | None) -> bytes | None:

@@ -1,16 +1,27 @@
 """The base class of every API view, and the response to a successful read."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ViewSet
 
 from config.api.envelope import json_response, message_response, success
+
+
+@cache
+def _one(kind: type[Any]) -> Any:
+    """The only instance of a class that keeps nothing of a request."""
+    return kind()
 
 
 class ApiViewSet(ViewSet):
@@ -18,6 +29,9 @@ class ApiViewSet(ViewSet):
 
     DRF authenticates first, but a wrong method never reaches the API (contract, "Response
     envelope").
+
+    DRF would create the helpers below for each request, negotiate a format and look for a version:
+    every response is JSON, and the version is part of the path (docs/decisions/0064-thinner-layers.md).
     """
 
     http_method_names = ["get", "post", "head"]
@@ -26,7 +40,27 @@ class ApiViewSet(ViewSet):
         method = (request.method or "").lower()
         if method not in self.http_method_names or not hasattr(self, method):
             raise MethodNotAllowed(request.method or "")
-        super().initial(request, *args, **kwargs)
+        request.accepted_renderer = _one(self.renderer_classes[0])
+        request.accepted_media_type = request.accepted_renderer.media_type
+        (authenticator,) = self.get_authenticators()
+        request.user, request.auth = authenticator.authenticate(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return [_one(kind) for kind in self.authentication_classes]
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [_one(kind) for kind in self.permission_classes]
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        return [_one(kind) for kind in self.throttle_classes]
+
+    def get_parsers(self) -> list[BaseParser]:
+        return [_one(kind) for kind in self.parser_classes]
+
+    def get_content_negotiator(self) -> BaseContentNegotiation:
+        return _one(self.content_negotiation_class)
 
 
 def ok(data: Any) -> HttpResponse:

@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from psycopg import Connection, OperationalError
 from psycopg.abc import Buffer
@@ -29,8 +28,17 @@ from psycopg.pq.abc import PGresult
 # was rolled back, so the statement can be sent again in full.
 PREPARED_IS_UNUSABLE = {b"26000", b"42P05", b"0A000"}
 
-# Names of the statements each connection has prepared; None when the connection stopped preparing.
-_prepared: WeakKeyDictionary[Connection[Any], set[bytes] | None] = WeakKeyDictionary()
+
+class Kept:
+    """What a connection keeps between its calls.
+
+    values: converts values; it remembers how to convert each type.
+    prepared: the names of the prepared statements; None when the connection stopped preparing.
+    """
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.values: Values = Transformer.from_context(connection)
+        self.prepared: set[bytes] | None = set()
 
 
 def call_function(
@@ -42,10 +50,11 @@ def call_function(
     """
     if not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
         connection.execute("SELECT")  # psycopg begins the transaction before its own statement
-    values = Transformer.from_context(connection)
+    kept = kept_by(connection)
+    values = kept.values
     sent = values.dump_sequence(arguments, [PyFormat.AUTO] * len(arguments))
     statement = _statement(function, len(arguments))
-    result = _run_prepared(connection, statement, sent, values)
+    result = _run_prepared(connection, kept, statement, sent)
     if result is None:
         result = connection.pgconn.exec_params(
             statement, sent, values.types, values.formats, Format.BINARY
@@ -56,14 +65,25 @@ def call_function(
         raise error_from_result(result)
     values.set_pgresult(result)
     names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
-    return values.load_rows(0, result.ntuples, lambda row: dict(zip(names, row, strict=True)))
+    rows = values.load_rows(0, result.ntuples, lambda row: dict(zip(names, row, strict=True)))
+    values.set_pgresult(None)  # which may be large
+    return rows
+
+
+def kept_by(connection: Connection[Any]) -> Kept:
+    """What the connection keeps. It holds the connection, so it is an attribute of it."""
+    of_connection = vars(connection)
+    kept: Kept | None = of_connection.get("kept_by_libpq")
+    if kept is None:
+        kept = of_connection["kept_by_libpq"] = Kept(connection)
+    return kept
 
 
 def _run_prepared(
-    connection: Connection[Any], statement: bytes, sent: Sequence[Buffer | None], values: Values
+    connection: Connection[Any], kept: Kept, statement: bytes, sent: Sequence[Buffer | None]
 ) -> PGresult | None:
     """The result of the prepared statement; None when nothing ran and it must be sent in full."""
-    known = _prepared.setdefault(connection, set())
+    known, values = kept.prepared, kept.values
     if known is None or connection.pgconn.transaction_status != TransactionStatus.IDLE:
         return None  # an unusable prepared statement would abort an open transaction
     name = _name(statement, values.types)
@@ -81,7 +101,7 @@ def _run_prepared(
     if result.status == ExecStatus.TUPLES_OK:
         return result
     if result.error_field(DiagnosticField.SQLSTATE) in PREPARED_IS_UNUSABLE:
-        _prepared[connection] = None
+        kept.prepared = None
         return None
     return result
 

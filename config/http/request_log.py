@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import LazyObject
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from config.logs import direct_logger
+from config.logs import DirectLogger
 
 logger = structlog.get_logger(__name__)
 
@@ -22,7 +22,7 @@ class RequestLogMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.log = direct_logger(
+        self.log = DirectLogger(
             "config.requests", level=settings.LOG_LEVEL, secrets=settings.LOG_SECRETS
         )
         got_request_exception.connect(log_failure)

@@ -72,7 +72,7 @@ def member_page(
             member = find_member(request)
             if member is None or not member.may(least):
                 raise PermissionDenied
-            wait = _seconds_to_wait(request, member.account, heavy=heavy)
+            wait = _seconds_to_wait(member.account, heavy=heavy)
             if wait:
                 return too_many_requests(request, wait)
             note_session_use(request=request, user=member.user)
@@ -83,11 +83,11 @@ def member_page(
     return decorate
 
 
-def _seconds_to_wait(request: HttpRequest, account: Account, *, heavy: bool) -> int:
-    wait = seconds_to_wait(request, group="merchant_pages", key=account.pk, limit=PAGES_PER_MINUTE)
+def _seconds_to_wait(account: Account, *, heavy: bool) -> int:
+    wait = seconds_to_wait(group="merchant_pages", key=account.pk, limit=PAGES_PER_MINUTE)
     if heavy and not wait:
         wait = seconds_to_wait(
-            request, group="merchant_heavy_pages", key=account.pk, limit=HEAVY_PAGES_PER_MINUTE
+            group="merchant_heavy_pages", key=account.pk, limit=HEAVY_PAGES_PER_MINUTE
         )
     return wait
 

@@ -101,7 +101,6 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
     status = HTTPStatus.OK
     if form.is_valid():
         wait = seconds_to_wait(
-            request,
             group="password_emails",
             key=client_network_text(request),
             limit=RESETS_PER_MINUTE,

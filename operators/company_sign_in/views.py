@@ -97,7 +97,6 @@ def _check_time(request: HttpRequest) -> None:
 
 def _wait(request: HttpRequest) -> int:
     return seconds_to_wait(
-        request,
         group="company_sign_in",
         key=client_network_text(request),
         limit=ATTEMPTS_PER_MINUTE,

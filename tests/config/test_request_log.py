@@ -13,7 +13,7 @@ from structlog.contextvars import get_contextvars
 
 from config.http import error_pages
 from config.http.health import healthz
-from config.logs import direct_logger
+from config.logs import DirectLogger
 from tests.answers import CheckedClient
 from tests.factories import Merchant
 from tests.operators.back_office import signed_in
@@ -86,7 +86,7 @@ def test_the_request_id_is_cleared_after_the_request() -> None:
 def test_the_logger_respects_the_level_and_redacts_secrets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log = direct_logger("config.requests", level="WARNING", secrets=["4711:token"])
+    log = DirectLogger("config.requests", level="WARNING", secrets=["4711:token"])
     log.info("request_finished", code=200)
     log.error("request_finished", request="GET /bot4711:token/x")
     (line,) = lines(capsys)

@@ -1,0 +1,69 @@
+"""SharedCounters counts correctly, also when a counter or a connection is lost."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from redis import Redis
+
+from accounts.counters import Counters, LocalCounters, SharedCounters
+
+
+@pytest.fixture
+def counters() -> SharedCounters:
+    return SharedCounters(settings.REDIS_URL, settings.CACHE_TIMEOUTS)
+
+
+@pytest.fixture
+def server() -> Iterator["Redis[bytes]"]:
+    with Redis.from_url(settings.REDIS_URL) as server:
+        yield server
+
+
+@pytest.fixture
+def name(server: "Redis[bytes]") -> Iterator[str]:
+    name = f"counter-{uuid4()}"
+    yield name
+    server.delete(name, f"{name}-next")
+    cache.delete(name)
+
+
+@pytest.mark.parametrize("kind", ["shared", "local"])
+def test_a_counter_adds_up(kind: str, counters: SharedCounters, name: str) -> None:
+    chosen: Counters = counters if kind == "shared" else LocalCounters()
+    assert [chosen.add(name, number, seconds=60) for number in (1, 1, 5)] == [1, 2, 7]
+
+
+def test_two_names_are_counted_separately(counters: SharedCounters, name: str) -> None:
+    counters.add(name, 1, seconds=60)
+    assert counters.add(f"{name}-next", 1, seconds=60) == 1
+    assert counters.add(name, 1, seconds=60) == 2
+
+
+def test_a_counter_ends(counters: SharedCounters, server: "Redis[bytes]", name: str) -> None:
+    counters.add(name, 3, seconds=60)
+    assert 0 < server.ttl(name) <= 60
+    server.expire(name, 30)
+    counters.add(name, 1, seconds=60)
+    assert 0 < server.ttl(name) <= 30  # only the first count sets the end
+
+
+def test_a_lost_counter_restarts_and_ends(
+    counters: SharedCounters, server: "Redis[bytes]", name: str
+) -> None:
+    counters.add(name, 1, seconds=60)
+    server.delete(name)
+    assert counters.add(name, 1, seconds=60) == 1
+    assert 0 < server.ttl(name) <= 60
+
+
+def test_a_lost_connection_loses_no_count(counters: SharedCounters, name: str) -> None:
+    assert counters.add(name, 1, seconds=60) == 1
+    connection: Any = counters._connection
+    connection._sock.shutdown(socket.SHUT_RDWR)
+    assert counters.add(name, 1, seconds=60) == 2
+    assert counters.add(name, 1, seconds=60) == 3
