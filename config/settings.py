@@ -83,6 +83,7 @@ MIDDLEWARE = [
     "config.http.middleware.ApiOverHttpsMiddleware",
     "config.http.body_limits.BodyLimitMiddleware",  # before the CSRF check, which reads the body
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.http.middleware.PageHeadersMiddleware",
     "config.http.outside_api.WhiteNoiseMiddleware",
     "accounts.sessions.SessionMiddleware",
@@ -94,7 +95,6 @@ MIDDLEWARE = [
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 

@@ -1,7 +1,7 @@
 """The base class of every API view, and the response to a successful read."""
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -17,11 +17,14 @@ from rest_framework.viewsets import ViewSet
 
 from config.api.envelope import json_response, message_response, success
 
+_made: dict[Any, Any] = {}
 
-@cache
-def _one(kind: type[Any]) -> Any:
+
+def _one(kind: Any) -> Any:
     """The only instance of a class that keeps nothing of a request."""
-    return kind()
+    if kind not in _made:
+        _made[kind] = kind()
+    return _made[kind]
 
 
 class ApiViewSet(ViewSet):
@@ -31,7 +34,8 @@ class ApiViewSet(ViewSet):
     envelope").
 
     DRF would create the helpers below for each request, negotiate a format and look for a version:
-    every response is JSON, and the version is part of the path (docs/decisions/0064-thinner-layers.md).
+    every response is JSON, and the version is part of the path
+    (docs/decisions/0064-thinner-layers.md).
     """
 
     http_method_names = ["get", "post", "head"]
@@ -42,7 +46,7 @@ class ApiViewSet(ViewSet):
             raise MethodNotAllowed(request.method or "")
         request.accepted_renderer = _one(self.renderer_classes[0])
         request.accepted_media_type = request.accepted_renderer.media_type
-        (authenticator,) = self.get_authenticators()
+        (authenticator,) = map(_one, self.authentication_classes)
         request.user, request.auth = authenticator.authenticate(request)
         self.check_permissions(request)
         self.check_throttles(request)
@@ -60,7 +64,8 @@ class ApiViewSet(ViewSet):
         return [_one(kind) for kind in self.parser_classes]
 
     def get_content_negotiator(self) -> BaseContentNegotiation:
-        return _one(self.content_negotiation_class)
+        negotiation: BaseContentNegotiation = _one(self.content_negotiation_class)
+        return negotiation
 
 
 def ok(data: Any) -> HttpResponse:

@@ -19,13 +19,13 @@ def counters() -> SharedCounters:
 
 
 @pytest.fixture
-def server() -> Iterator["Redis[bytes]"]:
+def server() -> Iterator[Redis]:
     with Redis.from_url(settings.REDIS_URL) as server:
         yield server
 
 
 @pytest.fixture
-def name(server: "Redis[bytes]") -> Iterator[str]:
+def name(server: Redis) -> Iterator[str]:
     name = f"counter-{uuid4()}"
     yield name
     server.delete(name, f"{name}-next")
@@ -44,7 +44,7 @@ def test_two_names_are_counted_separately(counters: SharedCounters, name: str) -
     assert counters.add(name, 1, seconds=60) == 2
 
 
-def test_a_counter_ends(counters: SharedCounters, server: "Redis[bytes]", name: str) -> None:
+def test_a_counter_ends(counters: SharedCounters, server: Redis, name: str) -> None:
     counters.add(name, 3, seconds=60)
     assert 0 < server.ttl(name) <= 60
     server.expire(name, 30)
@@ -53,7 +53,7 @@ def test_a_counter_ends(counters: SharedCounters, server: "Redis[bytes]", name: 
 
 
 def test_a_lost_counter_restarts_and_ends(
-    counters: SharedCounters, server: "Redis[bytes]", name: str
+    counters: SharedCounters, server: Redis, name: str
 ) -> None:
     counters.add(name, 1, seconds=60)
     server.delete(name)

@@ -1,14 +1,18 @@
 """A web process does only what its requests need before and after each of them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
+from django.dispatch import Signal
 
 from config.http.signals import drop_idle_receivers
 
-DROPPED = {
+DROPPED: dict[Callable[..., Any], Signal] = {
     reset_queries: request_started,
     close_old_connections: request_finished,
     close_caches: request_finished,

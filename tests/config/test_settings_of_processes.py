@@ -4,14 +4,25 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+from django.utils.module_loading import import_string
 
-from config import settings, settings_api
+from config import settings as all_settings
+from config import settings_api
 from embedded.environment import PROJECT
 from tests.config.test_unsafe_settings import SAFE
 from tests.quick_starts import run_quickly
 
+API_HEADERS = "config.http.api_headers.ApiHeadersMiddleware"
+THE_SAME_HEADERS = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "config.http.middleware.PageHeadersMiddleware",
+]
 MODULES = ["config.settings", "config.settings_api", "config.settings_pages"]
 # An API process never loads these: they take memory, and no request needs them.
 NOT_FOR_THE_API = {
@@ -54,11 +65,33 @@ def test_an_api_process_loads_nothing_of_the_pages(tmp_path: Path) -> None:
     assert NOT_FOR_THE_API.isdisjoint(loaded)
 
 
+@pytest.mark.parametrize("path", ["/api/v1/ping", "/healthz", "/nothing"])
+@pytest.mark.parametrize("https", [False, True])
+@pytest.mark.parametrize("secure", [False, True])
+def test_one_middleware_sets_the_headers_of_three(
+    path: str, https: bool, secure: bool, settings: Any
+) -> None:
+    settings.SECURE_SSL_REDIRECT = https
+    settings.SECURE_HSTS_SECONDS = 60 if https else 0
+    settings.SECURE_HSTS_PRELOAD = settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = https
+    answers = []
+    for names in ([API_HEADERS], THE_SAME_HEADERS):
+        chain: Any = lambda request: HttpResponse("body")  # noqa: E731
+        for name in reversed(names):
+            chain = import_string(name)(chain)
+        answers.append(chain(RequestFactory().get(path, secure=secure, HTTP_HOST="localhost")))
+    one, other = answers
+    assert (one.status_code, dict(one.headers)) == (other.status_code, dict(other.headers))
+
+
 def test_api_middleware_keeps_its_order() -> None:
     """A middleware that everything needs must be added to both lists."""
-    shared = [name for name in settings.MIDDLEWARE if name in settings_api.MIDDLEWARE]
-    assert shared == settings_api.MIDDLEWARE
-    assert set(settings.MIDDLEWARE) - set(shared) == {
+    expanded = list(settings_api.MIDDLEWARE)
+    place = expanded.index(API_HEADERS)
+    expanded[place : place + 1] = THE_SAME_HEADERS
+    shared = [name for name in all_settings.MIDDLEWARE if name in expanded]
+    assert shared == expanded
+    assert set(all_settings.MIDDLEWARE) - set(shared) == {
         "config.http.outside_api.WhiteNoiseMiddleware",
         "accounts.sessions.SessionMiddleware",
         "django.middleware.csrf.CsrfViewMiddleware",
