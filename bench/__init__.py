@@ -7,7 +7,7 @@
     data        merchants, products, codes and past orders, written by SQL
     load        the load generator: wrk, over HTTP
     floor       the limit of the database: the writes of a purchase by pgbench
-    peers/      other implementations of the purchase, to compare with
+    peers/      other implementations of the purchase, to compare with, and a check of them
     machine     a description of the machine and the software
     report      the table, and docs/benchmarks.md
     charts      the charts of docs/benchmarks.md

@@ -7,7 +7,9 @@ SQL writes all rows but the codes: Python seals each for its row. Codes are load
 import hashlib
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -129,6 +131,34 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
             "SELECT count(*) FROM catalogue_vouchercode code"
             " WHERE code.shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL)"
         )
+
+
+@dataclass
+class FreshCodes:
+    """New codes; the numbers continue from file to file."""
+
+    next_code: int = field(default=0)
+
+    def write(self, path: Path, number: int) -> None:
+        """A file for `import_codes`."""
+        with path.open("w") as file:
+            file.write("code,serial_number,pin_code\n")
+            file.writelines(
+                f"{code.code},{code.serial_number},{code.pin_code}\n" for code in self._take(number)
+            )
+
+    def write_sealed(self, path: Path, number: int) -> None:
+        """A file for COPY with the same kind of codes, sealed for the first shelf."""
+        digest = code_digester()
+        with path.open("w") as file:
+            for code in self._take(number):
+                key = digest(code.code)
+                file.write(f"1\t\\\\x{seal_code(code, key).hex()}\t\\\\x{key.hex()}\n")
+
+    def _take(self, number: int) -> Iterator[Code]:
+        first, self.next_code = self.next_code, self.next_code + number
+        for n in range(first, first + number):
+            yield Code(f"FRESH-{n:012d}", f"SN{n:010d}", f"{n % 10_000:04d}")
 
 
 def sell(url: str, number: int) -> None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 
+from bench.data import FreshCodes, wait_until_idle
 from bench.floor import run_floor
 from bench.load import CONNECTIONS, BenchError
 from bench.world import Site, World, database_roles
@@ -90,6 +91,12 @@ def unrecorded(world: World) -> Figures:
 @subject("FastAPI peer purchases/s")
 def fastapi(world: World) -> Figures:
     return {"FastAPI peer purchases/s": _purchases(world.peer("fastapi"), "voucher", world)}
+
+
+@subject("FastAPI peer with the same duties, purchases/s")
+def duties(world: World) -> Figures:
+    rate = _purchases(world.peer("duties"), "voucher", world)
+    return {"FastAPI peer with the same duties, purchases/s": rate}
 
 
 @subject("DRF peer purchases/s")
@@ -190,51 +197,43 @@ def orders_few(world: World) -> Figures:
     return {"GET /orders p50, few orders, ms": p50}
 
 
-@dataclass
-class _File:
-    """Writes files of new codes; the numbers continue from file to file."""
-
-    next_code: int = field(default=0)
-
-    def write(self, path: Path, number: int) -> None:
-        first, self.next_code = self.next_code, self.next_code + number
-        with path.open("w") as file:
-            file.write("code,serial_number,pin_code\n")
-            file.writelines(
-                f"FRESH-{n:012d},SN{n:010d},{n % 10_000:04d}\n"
-                for n in range(first, first + number)
-            )
+_codes = FreshCodes()
 
 
-_file = _File()
-
-
-@subject("import_codes, s", "import_codes, peak MB", "bare COPY, s", rounds=3, warm=False)
+@subject("import_codes, s", "import_codes, peak MB", "COPY of sealed rows, s", rounds=3, warm=False)
 def imports(world: World) -> Figures:
-    """Imports a file with `import_codes`, and with COPY into a table of three text columns."""
-    path, url = world.folder / "codes.csv", world.database("little")
-    _file.write(path, world.sizes.imported)
+    """Imports a file with `import_codes`, and as many rows, sealed beforehand, with COPY."""
+    path, url = world.folder / "codes", world.database("little")
     try:
-        bare = _copy_seconds(path, url)
+        _codes.write_sealed(path, world.sizes.imported)
+        copied = _copy_seconds(path, world.sizes.imported, url)
+        _codes.write(path, world.sizes.imported)
+        wait_until_idle(url)
         seconds, peak = _import(path, url)
     finally:
         path.unlink()
-    return {"import_codes, s": seconds, "import_codes, peak MB": peak, "bare COPY, s": bare}
+    return {
+        "import_codes, s": seconds,
+        "import_codes, peak MB": peak,
+        "COPY of sealed rows, s": copied,
+    }
 
 
-def _copy_seconds(path: Path, url: str) -> float:
-    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE bare (code text, serial_number text, pin_code text)")
-        since = time.perf_counter()
+def _copy_seconds(path: Path, number: int, url: str) -> float:
+    """The duration of COPY into the table of codes and of the change of stock, with commit."""
+    since = time.perf_counter()
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
         with (
             path.open("rb") as file,
-            cursor.copy("COPY bare FROM STDIN (FORMAT csv, HEADER)") as copy,
+            cursor.copy("COPY catalogue_vouchercode (shelf_id, sealed, digest) FROM STDIN") as copy,
         ):
             while part := file.read(1 << 18):
                 copy.write(part)
-        seconds = time.perf_counter() - since
-        cursor.execute("DROP TABLE bare")
-    return seconds
+        cursor.execute(
+            "UPDATE catalogue_shelf SET available_stock = available_stock + %s WHERE id = 1",
+            [number],
+        )
+    return time.perf_counter() - since
 
 
 def _import(path: Path, url: str) -> tuple[float, float]:

@@ -35,6 +35,7 @@ from bench.data import (
     vacuum,
 )
 from bench.load import BenchError, Load, run_load
+from bench.peers.check import check_peer
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from embedded.screen import Screen
@@ -45,6 +46,7 @@ SERVICE = ("--interface=wsgi", "config.wsgi:application")
 UNMETERED = ("--interface=wsgi", "bench.peers.unmetered:application")
 PEERS = {
     "fastapi": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_peer:application"),
+    "duties": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_duties:application"),
     "drf": ("--interface=wsgi", "bench.peers.drf_peer:application"),
 }
 
@@ -114,6 +116,7 @@ class World:
     _databases: dict[str, str] = field(default_factory=dict)
     _sites: dict[str, Site] = field(default_factory=dict)
     _keys: Keys | None = None
+    _checked: set[str] = field(default_factory=set)
 
     def database(self, name: str) -> str:
         """The URL of a database, which is created and loaded at its first use."""
@@ -135,8 +138,19 @@ class World:
         return self._site("unrecorded", "start", SERVICE, self.workers, REQUEST_RECORDS="0")
 
     def peer(self, name: str) -> Site:
-        """A peer on the database `peers`."""
-        return self._site(name, "peers", PEERS[name], self.workers)
+        """A peer on the database `peers`. At its first use, it shows that it writes a purchase."""
+        site = self._site(name, "peers", PEERS[name], self.workers)
+        if name not in self._checked:
+            check_peer(
+                port=site.port,
+                database=site.database,
+                client=1,
+                bearer=json.loads(self._bearer(1)),
+                key=name,
+                duties=name == "duties",
+            )
+            self._checked.add(name)
+        return site
 
     def orders_to_read(self, site: Site) -> Path:
         """The path of a Lua file for the load generator with orders of many clients."""

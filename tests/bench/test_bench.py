@@ -13,14 +13,15 @@ from bench.world import TINY
 from embedded.environment import PROJECT
 
 ONLY = [
-    *("floor", "drf", "metrics", "replays", "order"),
+    *("floor", "duties", "fastapi", "drf", "metrics", "replays", "order"),
     *("topups", "orders-far", "half-rate", "import"),
 ]
 
 
 @pytest.mark.wrk
 def test_a_tiny_run_prints_a_table() -> None:
-    """The FastAPI peer and the charts need packages that only `make bench` installs."""
+    """Each peer shows that it writes a purchase (bench/peers/check.py). The charts need a package
+    that only `make bench` installs."""
     command = [sys.executable, "-m", "embedded", "exec", "--fast", "--", sys.executable]
     ran = subprocess.run(
         [*command, "-m", "bench", "--size=tiny", "--workers=1"]
