@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 from django.db import connection as django_connection
 
-from catalogue.codes import Code, code_digester, seal_code
+from catalogue.codes import Code, code_digester, code_sealer
 from config.database.key_ring import key_ring
 from orders.codes import order_secret
 
@@ -114,7 +114,7 @@ def load_merchants_and_catalogue(url: str) -> Keys:
 
 def load_codes(url: str, number: int, *, hot: int = 0) -> None:
     """Puts `number` codes in stock, spread over all shelves, and `hot` more on the first shelf."""
-    digest = code_digester()
+    digest, seal = code_digester(), code_sealer()
     with psycopg.connect(url) as connection:
         run = connection.execute
         run("SET LOCAL session_replication_role = replica")
@@ -125,7 +125,7 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
                 code = Code(f"BENCH-{n:012d}", f"SN{n:010d}", "1234")
                 key = digest(code.code)
                 shelf = 1 + n % SHELVES if n < number else 1
-                copy.write_row((shelf, seal_code(code, key), key))
+                copy.write_row((shelf, seal(code, key), key))
         run(
             "UPDATE catalogue_shelf shelf SET available_stock = ("
             "SELECT count(*) FROM catalogue_vouchercode code"
@@ -149,11 +149,11 @@ class FreshCodes:
 
     def write_sealed(self, path: Path, number: int) -> None:
         """A file for COPY with the same kind of codes, sealed for the first shelf."""
-        digest = code_digester()
+        digest, seal = code_digester(), code_sealer()
         with path.open("w") as file:
             for code in self._take(number):
                 key = digest(code.code)
-                file.write(f"1\t\\\\x{seal_code(code, key).hex()}\t\\\\x{key.hex()}\n")
+                file.write(f"1\t\\\\x{seal(code, key).hex()}\t\\\\x{key.hex()}\n")
 
     def _take(self, number: int) -> Iterator[Code]:
         first, self.next_code = self.next_code, self.next_code + number

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.codes import Code, code_digester, normal_form, seal_code
+from catalogue.codes import Code, code_digester, code_sealer, normal_form
 from catalogue.models import Shelf
 from catalogue.selectors import find_shelf
 from config.database.key_ring import check_keys
@@ -34,6 +34,7 @@ COLUMNS = ("code", "serial_number", "pin_code")
 MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
 ROWS_AT_ONCE = 1000
+SHOWN_BYTES = 64 * 1024  # the progress of reading is shown in such steps
 IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_CODES = "The file contains no codes."
 
@@ -113,9 +114,9 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     commit. Purchases go on during the import and wait only between the UPDATE and the commit, so
     the foreign keys of all rows are checked before the UPDATE.
     """
-    digest = code_digester()
+    digest, seal = code_digester(), code_sealer()
     lines = (
-        f"{shelf.pk}\t\\\\x{seal_code(code, key).hex()}\t\\\\x{key.hex()}\n"
+        f"{shelf.pk}\t\\\\x{seal(code, key).hex()}\t\\\\x{key.hex()}\n"
         for code, key in ((code, digest(code.code)) for _, code in _good_rows(rows))
     )
     with transaction.atomic(), connection.cursor() as cursor:
@@ -257,7 +258,7 @@ class _BadLine(Exception):
 
 
 def _read_lines(file: BinaryIO, advance: Advance) -> Iterator[str]:
-    encoding = "utf-8-sig"
+    encoding, read = "utf-8-sig", 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise _BadLine(f"longer than {MAX_LINE_BYTES} bytes")
@@ -266,7 +267,11 @@ def _read_lines(file: BinaryIO, advance: Advance) -> Iterator[str]:
         except UnicodeDecodeError:
             raise _BadLine("not UTF-8") from None
         encoding = "utf-8"
-        advance(len(line))
+        read += len(line)
+        if read >= SHOWN_BYTES:
+            advance(read)
+            read = 0
+    advance(read)
 
 
 def _read_header(row: Sequence[str]) -> list[str]:
@@ -282,8 +287,11 @@ def _read_header(row: Sequence[str]) -> list[str]:
 def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | str:
     if len(row) != len(columns):
         return f"line {line}: {len(row)} columns instead of {len(columns)}"
-    parts = dict(zip(columns, map(str.strip, row), strict=True))
-    for name, part in parts.items():
+    stripped = [part.strip() for part in row]
+    parts = dict(zip(columns, stripped, strict=True))
+    together = "".join(stripped)
+    suspect = len(together) > MAX_PART_LENGTH or not together.isprintable()
+    for name, part in parts.items() if suspect else ():
         if len(part) > MAX_PART_LENGTH:
             return f"line {line}: {name} is longer than {MAX_PART_LENGTH} characters"
         if not part.isprintable():

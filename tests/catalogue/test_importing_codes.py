@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from catalogue.code_import import import_codes
-from catalogue.codes import normal_form, open_code
+from catalogue.codes import SEPARATORS, normal_form, open_code
 from catalogue.models import Product, Shelf, VoucherCode
 from operators.reconcile import reconcile
 from tests.commands import refusal, run
@@ -261,6 +261,11 @@ def test_every_unicode_dash_and_space_is_ignored() -> None:
 
 def test_letters_digits_and_other_signs_are_kept() -> None:
     assert normal_form("aA0_./#+*Ж") == "aA0_./#+*Ж"
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_codes_need_no_table_of_separators(code: str) -> None:
+    assert normal_form(code) == SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
 
 
 def patiently(look: Callable[[], Any]) -> None:
