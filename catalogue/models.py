@@ -22,6 +22,7 @@ from config.database.columns import (
     NOTE_LENGTH,
     validate_currency,
 )
+from config.env import CELL_LENGTH
 from config.transfer_file import REFERENCE_LENGTH as TRANSFER_REFERENCE_LENGTH
 
 MAX_QUANTITY = 100
@@ -257,7 +258,7 @@ class StockTransfer(models.Model):
     """
 
     reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH, unique=True)
-    cell = models.CharField(max_length=8, help_text="The other cell.")
+    cell = models.CharField(max_length=CELL_LENGTH, help_text="The other cell.")
     shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="+")
     codes = models.PositiveIntegerField(help_text="How many.")
     hold = models.OneToOneField(

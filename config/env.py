@@ -18,7 +18,8 @@ from environ.fileaware_mapping import FileAwareMapping
 WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
-CELL_PATTERN = re.compile("[a-z0-9]{1,8}")
+CELL_LENGTH = 8
+CELL_PATTERN = re.compile(rf"[a-z0-9]{{1,{CELL_LENGTH}}}")
 TRANSFER_KEY_BYTES = 64  # AES-256-SIV
 
 
@@ -95,7 +96,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         """The name of this cell, or "" for the only installation."""
         name: str = self.ENVIRON.get(var) or ""
         if name and not CELL_PATTERN.fullmatch(name):
-            stop_start(var, "must be 1 to 8 of the characters a to z and 0 to 9.")
+            stop_start(var, f"must be 1 to {CELL_LENGTH} of the characters a to z and 0 to 9.")
         return name
 
     def transfer_key(self, var: str) -> bytes:

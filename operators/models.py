@@ -1,5 +1,6 @@
 """Telegram (platform settings, routes, linked accounts, announcements), heartbeats, company
-accounts, and the nightly runs of `reconcile`. Imports are in operators/imports/models.py."""
+accounts, and the nightly runs of `reconcile`. Imports are in operators/imports/models.py, and
+transfers of accounts in operators/account_transfers/models.py."""
 
 from __future__ import annotations
 
@@ -14,6 +15,9 @@ from django.db.models.functions import Now
 
 from catalogue.models import Category
 from config.database.columns import ACTOR_LENGTH
+from operators.account_transfers.models import (
+    AccountTransfer as AccountTransfer,  # noqa: PLC0414  one of our models
+)
 from operators.imports.models import FileImport as FileImport  # noqa: PLC0414  one of our models
 from topups.models import Fulfilment, TopUpProduct
 

@@ -27,6 +27,12 @@ from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
 
+# No refusal: the account buys in its new cell, with the same key (docs/operate/cells.md).
+ACCOUNT_MOVES = (
+    "The account is being moved, and nothing was charged here. Send the same request with the same"
+    " `Idempotency-Key` until it is answered."
+)
+
 
 def purchase_vouchers(
     *,
@@ -151,6 +157,8 @@ def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
     match word:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
+        case "wallet_closed":
+            return ApiError(ErrorCode.SERVER_ERROR, ACCOUNT_MOVES)
         case "product_unknown":
             return ValidationFailed(
                 {"product_id": ["There is no product with this id; see `GET /products`."]}
@@ -172,6 +180,8 @@ def _topup_refusal(word: str) -> ApiError:
     match word:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
+        case "wallet_closed":
+            return ApiError(ErrorCode.SERVER_ERROR, ACCOUNT_MOVES)
         case "product_unknown":
             return unknown_product()
         case "options_missing":  # read_fields says it with the field's id, unless it just changed

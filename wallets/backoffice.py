@@ -109,6 +109,7 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "wallets_balance_moves_by_ledger",
+        "wallets_closed_wallet_stays",
         "wallets_earlier_entries_are_append_only",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",

@@ -9,6 +9,7 @@ booking gets AlreadyBooked with the first entry. `actor` is who books: `admin:an
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
 from accounts.models import Account
 from config.api.errors import OrderRefused, order_refused
@@ -28,6 +29,7 @@ NOT_PAID_BACK = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
     "not_paid_by_wallet": "this wallet did not pay for this order",
 }
+MOVED = "the account has moved to another cell: book it there"
 
 
 class BadBooking(ValueError):
@@ -45,6 +47,16 @@ class AlreadyBooked(Exception):
 def open_wallet(*, account: Account) -> Wallet:
     """Gives the account an empty wallet. Raises IntegrityError if it already has one."""
     return Wallet.objects.create(account=account)
+
+
+def close_wallet(*, account: Account) -> bool:
+    """Closes the account's wallet for ever: the database refuses every later entry. Returns whether
+    it was open.
+
+    Waits for purchases that have reached the wallet. They are in the ledger when this returns.
+    """
+    open_one = Wallet.objects.filter(account=account, closed_at=None)
+    return bool(open_one.update(closed_at=Now()))
 
 
 def deposit(
@@ -175,6 +187,8 @@ def _post(entry: LedgerEntry) -> LedgerEntry:
 def _refused(word: str) -> Exception:
     if word in NOT_PAID_BACK:
         return BadBooking(NOT_PAID_BACK[word])
+    if word == "wallet_closed":
+        return BadBooking(MOVED)
     return order_refused(word)
 
 

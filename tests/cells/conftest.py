@@ -31,7 +31,6 @@ def service(
     with ExitStack() as stack:
         with django_db_blocker.unblock():
             a, b = stack.enter_context(two_cells(folder))
-            b.add_catalogue()
         servers = {}
         for cell in (a, b):
             place = folder / cell.name

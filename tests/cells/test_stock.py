@@ -22,9 +22,8 @@ CODES = [f"CODE-{number:04d}" for number in range(10)]
 def cells(alone: None, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
     """Cell `a` has ten codes, cell `b` none. Both sell the same products."""
     with two_cells(tmp_path) as (a, b):
-        for cell in (a, b):
-            cell.add_catalogue()
-        a.add_codes(*CODES)
+        a.fill(CODES)
+        b.fill()
         yield a, b
 
 
@@ -178,7 +177,7 @@ def test_sent_codes_never_return(cells: tuple[Cell, Cell], tmp_path: Path) -> No
 
 def test_a_code_that_is_there_already_is_refused(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
     a, b = cells
-    b.add_codes(CODES[9])
+    b.fill(CODES[9:])
     send(a, tmp_path / "t1")
     with b.entered():
         assert "repeated" in refusal("receive_stock", tmp_path / "t1")
@@ -187,7 +186,7 @@ def test_a_code_that_is_there_already_is_refused(cells: tuple[Cell, Cell], tmp_p
 
 def test_a_variation_goes_to_its_shelf(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
     a, b = cells
-    a.add_codes("LARGE-1", variation=VARIATION)
+    a.fill(large=["LARGE-1"])
     a.run("send_stock", PRODUCT, 1, "--variation", VARIATION, *options(tmp_path / "t2", "t2"))
     b.run("receive_stock", tmp_path / "t2")
     with b.entered():

@@ -6,7 +6,7 @@ The test's own database is cell `a`; cell `b` has another one.
 import base64
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,17 +80,16 @@ class Cell:
             log=self.folder / f"{self.name}.log",
         )
 
-    def add_catalogue(self) -> None:
-        """The products that both cells sell, with the same ids."""
-        file = self.folder / "catalogue.json"
-        file.write_text(CATALOGUE)
-        self.run("import_catalogue", file)
-
-    def add_codes(self, *codes: str, variation: int | None = None) -> None:
-        """Puts codes on the shelf of PRODUCT, or of its variation."""
-        file = self.folder / "codes.csv"
-        file.write_text("\n".join(["code", *codes]))
-        self.run("import_codes", PRODUCT, file, *(["--variation", variation] if variation else []))
+    def fill(self, codes: Sequence[str] = (), large: Sequence[str] = ()) -> None:
+        """Adds the products that both cells sell, and codes for PRODUCT and its variation."""
+        file = self.folder / "import"
+        with self.entered():
+            file.write_text(CATALOGUE)
+            run("import_catalogue", file)
+            for given, options in ((codes, ()), (large, ("--variation", VARIATION))):
+                if given:
+                    file.write_text("\n".join(["code", *given]))
+                    run("import_codes", PRODUCT, file, *options)
 
 
 @contextmanager

@@ -87,6 +87,9 @@ DAMAGE = {
     "each sold code has its order": (
         "UPDATE catalogue_vouchercode SET order_id = 999999 WHERE order_id IS NULL"
     ),
+    "a wallet is closed if its account left for another cell, and only then": (
+        "UPDATE wallets_wallet SET closed_at = now()"
+    ),
     "the codes of a transfer to another cell are void": (
         "INSERT INTO catalogue_codehold (reason, held_by, voided_at) VALUES ('x', 'x', now());"
         " INSERT INTO catalogue_stocktransfer (reference, cell, shelf_id, codes, hold_id)"

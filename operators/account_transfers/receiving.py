@@ -1,0 +1,271 @@
+"""An account arrives from another cell: everything in its file is added, in one transaction.
+
+Ids of this cell are new, except for those of the catalogue. Codes and stored responses are sealed
+with the keys of this cell, for their new rows. The ledger's trigger posts each entry again, so the
+balance follows from the entries here, too.
+"""
+
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+
+from accounts.models import Account, ApiClient, ApiKey
+from audit.models import AuditAction
+from audit.services import record_action
+from catalogue.codes import Code, code_digester, seal_code
+from catalogue.holds import take_time
+from catalogue.models import ReferenceLink, Shelf
+from config.database.sealing import Context, seal
+from config.inputs import InputProblem
+from config.transfer_file import FileKind, Header, read_file
+from idempotency.models import IdempotencyRecord
+from idempotency.services import response_row
+from operators.account_transfers.models import AccountTransfer
+from operators.account_transfers.rows import Row, batches, from_row
+from orders.codes import codes_mac
+from orders.models import ClientCounter, LostPurchase, Order
+from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
+from wallets.models import LedgerEntry, Wallet
+from wallets.services import open_wallet
+
+# Codes get their positions, by which an order shows them, in the order of the arrays.
+ADD_SOLD_CODES = """
+    INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest, order_id)
+    SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])
+"""
+
+
+@dataclass(frozen=True)
+class Received:
+    """What became of a file: the arrival of its account, from an earlier run if `before`. Nothing
+    of a `trial` was kept."""
+
+    transfer: AccountTransfer
+    before: bool
+    trial: bool
+
+
+def receive_account(*, path: Path) -> Received:
+    """Adds the account of a file. A file that was received before changes nothing.
+
+    Raises InputProblem, or sealing.CannotOpen.
+    """
+    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    with read_file(path, FileKind.ACCOUNT) as (header, rows), transaction.atomic():
+        earlier = AccountTransfer.objects.filter(reference=header.reference).first()
+        if earlier is not None:
+            if earlier.sent or earlier.cell != header.origin:
+                raise InputProblem(
+                    f"The reference {header.reference} was used for another transfer."
+                )
+            return Received(earlier, before=True, trial=False)
+        take_time()
+        try:
+            transfer = _Arrival(header).add(rows)
+        except IntegrityError as error:
+            raise InputProblem(
+                f"The account does not fit into this cell ({_constraint(error)}). Nothing was"
+                " changed."
+            ) from None
+        transaction.set_rollback(header.trial)
+    return Received(transfer, before=False, trial=header.trial)
+
+
+def moved_keys(account: Account, cell: str) -> list[str]:
+    """The lines of HAProxy's moved.map for the account's live keys."""
+    keys = ApiKey.objects.live().filter(client__account=account).order_by("pk")
+    return [f"{prefix} {cell}" for prefix in keys.values_list("prefix", flat=True)]
+
+
+def _constraint(error: IntegrityError) -> str:
+    return getattr(getattr(error.__cause__, "diag", None), "constraint_name", None) or "unknown"
+
+
+class _Arrival:
+    """Adds the rows of one file. `_clients` maps the ids of the other cell to those here."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._digest = code_digester()
+        self._clients: dict[int, int] = {}
+        self._orders: Counter[int] = Counter()
+        self._balance = Decimal(0)
+
+    def add(self, rows: Iterator[Row]) -> AccountTransfer:
+        """Adds all rows. Raises InputProblem and IntegrityError."""
+        add: dict[str, Callable[[list[Row]], object]] = {
+            "account": self._add_account,
+            "client": self._add_clients,
+            "link": self._add_links,
+            "entry": self._add_entries,
+            "order": self._add_orders,
+            "lost": self._add_lost_purchases,
+            "record": self._add_records,
+        }
+        for kind, group in groupby(rows, key=lambda row: next(iter(row))):
+            for batch in batches(group):
+                add[kind](batch)
+        ClientCounter.objects.bulk_create(
+            ClientCounter(client_id=client, orders=number)
+            for client, number in self._orders.items()
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        if Wallet.objects.get(account=self._account).balance != self._balance:
+            raise InputProblem("The balance is not the sum of the entries. Nothing was changed.")
+        return self._transfer
+
+    def _add_account(self, rows: list[Row]) -> None:
+        (row,) = rows
+        self._balance = Decimal(row["balance"])
+        self._account = from_row(Account, row["account"])
+        self._account.save()
+        open_wallet(account=self._account)
+        origin, reference = self._header.origin, self._header.reference
+        self._transfer = AccountTransfer.objects.create(
+            reference=reference, account=self._account, sent=False, cell=origin
+        )
+        record_action(
+            actor=None,
+            action=AuditAction.ACCOUNT_CREATED,
+            on=self._account,
+            reference=self._account.name,
+            note=f"Came from cell {origin}: {reference}",
+        )
+
+    def _add_clients(self, rows: list[Row]) -> None:
+        for row in rows:
+            client = from_row(ApiClient, row["client"], account=self._account)
+            client.save()
+            self._clients[row["id"]] = client.pk
+            keys = [from_row(ApiKey, key, client=client) for key in row["keys"]]
+            ApiKey.objects.bulk_create(keys)
+
+    def _add_links(self, rows: list[Row]) -> None:
+        ReferenceLink.objects.bulk_create(
+            ReferenceLink(
+                account=self._account, reference=row["link"], shelf_id=self._shelf(row["shelf"])
+            )
+            for row in rows
+        )
+
+    def _add_entries(self, rows: list[Row]) -> None:
+        entries = [
+            from_row(LedgerEntry, row["entry"], wallet_id=self._account.pk, balance_after=0)
+            for row in rows
+        ]
+        for entry in entries:
+            entry.actor = self._actor(entry.actor)
+        LedgerEntry.objects.bulk_create(entries)  # in this order: the trigger chains them
+
+    def _add_orders(self, rows: list[Row]) -> None:
+        topups = [row for row in rows if "fulfilment" in row]
+        fulfilments = {
+            made.order_reference: made.pk
+            for made in Fulfilment.objects.bulk_create(self._fulfilment(row) for row in topups)
+        }
+        events = [
+            from_row(FulfilmentEvent, event, fulfilment_id=fulfilments[row["order"]["reference"]])
+            for row in topups
+            for event in row["events"]
+        ]
+        for event in events:
+            event.actor = self._actor(event.actor)
+        FulfilmentEvent.objects.bulk_create(events)
+        sealed = [self._sealed(row.get("codes", ())) for row in rows]
+        orders = Order.objects.bulk_create(
+            self._order(row, codes, fulfilments.get(row["order"]["reference"]))
+            for row, codes in zip(rows, sealed, strict=True)
+        )
+        self._add_codes(orders, sealed)
+        self._orders.update(order.client_id for order in orders)
+
+    def _fulfilment(self, row: Row) -> Fulfilment:
+        fulfilment = from_row(Fulfilment, row["fulfilment"], account=self._account)
+        if fulfilment.product_id not in self._topup_products:
+            raise _not_sold_here(f"top-up product {fulfilment.product_id}")
+        return fulfilment
+
+    def _order(
+        self, row: Row, codes: Sequence[tuple[bytes, bytes]], fulfilment: int | None
+    ) -> Order:
+        client, shelf = self._clients[row["of"]], row.get("shelf")
+        order = from_row(Order, row["order"], client_id=client, fulfilment_id=fulfilment)
+        if shelf is not None:
+            order.shelf_id = self._shelf(shelf)
+            digests = b"".join(digest for _, digest in codes)
+            order.codes_mac = codes_mac(client, order.reference, digests)
+        return order
+
+    def _sealed(self, codes: Sequence[Sequence[str]]) -> list[tuple[bytes, bytes]]:
+        """Each code sealed for this cell, with its digest."""
+        opened = [Code(*parts) for parts in codes]
+        digests = [self._digest(code.code) for code in opened]
+        return [
+            (seal_code(code, digest), digest) for code, digest in zip(opened, digests, strict=True)
+        ]
+
+    def _add_codes(
+        self, orders: Sequence[Order], sealed: Sequence[Sequence[tuple[bytes, bytes]]]
+    ) -> None:
+        codes = [
+            (order.shelf_id, code, digest, order.pk)
+            for order, of_order in zip(orders, sealed, strict=True)
+            for code, digest in of_order
+        ]
+        if codes:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    ADD_SOLD_CODES, [list(column) for column in zip(*codes, strict=True)]
+                )
+
+    def _add_lost_purchases(self, rows: list[Row]) -> None:
+        LostPurchase.objects.bulk_create(
+            from_row(LostPurchase, row["lost"], client_id=self._clients[row["of"]]) for row in rows
+        )
+
+    def _add_records(self, rows: list[Row]) -> None:
+        IdempotencyRecord.objects.bulk_create(self._record(row) for row in rows)
+
+    def _record(self, row: Row) -> IdempotencyRecord:
+        record = from_row(IdempotencyRecord, row["record"], client_id=self._clients[row["of"]])
+        if row["response"] is not None:
+            body, place = b64decode(row["response"]), response_row(record.client_id, record.key)
+            record.response = seal(body, Context.REPLAY_BODY, place)
+        return record
+
+    def _actor(self, actor: str) -> str:
+        """Clients have other ids here. People are named as they were there."""
+        kind, _, client = actor.partition(":")
+        return f"client:{self._clients[int(client)]}" if kind == "client" else actor
+
+    def _shelf(self, place: Sequence[Any]) -> int:
+        product, variation = place
+        try:
+            return self._shelves[product, variation]
+        except KeyError:
+            of = f"variation {variation} of " if variation is not None else ""
+            raise _not_sold_here(f"{of}product {product}") from None
+
+    @cached_property
+    def _shelves(self) -> dict[tuple[int, int | None], int]:
+        places = Shelf.objects.values_list("product_id", "variation_id", "pk")
+        return {(product, variation): pk for product, variation, pk in places}
+
+    @cached_property
+    def _topup_products(self) -> set[int]:
+        return set(TopUpProduct.objects.values_list("pk", flat=True))
+
+
+def _not_sold_here(what: str) -> InputProblem:
+    return InputProblem(
+        f"There is no {what} in this cell. Import the same catalogue; nothing was changed."
+    )

@@ -1,0 +1,31 @@
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from config.command_line import JSONCommand
+from operators.account_transfers.receiving import moved_keys, receive_account
+
+
+class Command(JSONCommand):
+    help = (
+        "Adds the account of another cell's file, once, and prints the lines for HAProxy's"
+        " moved.map. Nothing of a trial is kept (docs/operate/cells.md)."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        received = receive_account(path=options["file"])
+        transfer = received.transfer
+        if received.trial:
+            return {"from": transfer.cell, "reference": transfer.reference, "trial": True}
+        return {
+            "account": transfer.account_id,
+            "from": transfer.cell,
+            "reference": transfer.reference,
+            "received_before": received.before,
+            "moved_map": moved_keys(transfer.account, settings.CELL),
+        }

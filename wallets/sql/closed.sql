@@ -1,0 +1,15 @@
+-- A closed wallet never changes again: its account has moved to another cell, and pays there. Refuses
+-- with VT001 wallet_closed what the ledger's trigger (post_entry.sql) would do, so a purchase, a
+-- refund or a booking rolls back.
+--
+-- Whoever closes a wallet waits for the purchase that has it locked. A purchase that waited for the
+-- closing finds the wallet closed.
+CREATE OR REPLACE FUNCTION wallets_refuse_closed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'wallet_closed';
+END $$;
+
+CREATE OR REPLACE TRIGGER wallets_closed_wallet_stays
+    BEFORE UPDATE ON wallets_wallet
+    FOR EACH ROW WHEN (OLD.closed_at IS NOT NULL)
+    EXECUTE FUNCTION wallets_refuse_closed();
