@@ -37,7 +37,8 @@ MENU = {
 }
 HELP = "\n".join(
     [
-        "Orders are announced in the operators' chat. Work on an order with the buttons below it.",
+        "Orders are announced in the operators' chat. Work on an order with the buttons below it."
+        " Reply to its message to add a note, such as why you rejected it.",
         *(f"/{name}: {escape(text)}" for name, text in MENU.items()),
         "/link CODE: Link your account (private chat only; get a code in the back office)",
     ]

@@ -21,10 +21,11 @@ from telegram.ext import (
     CallbackQueryHandler,
     CommandHandler,
     ContextTypes,
+    MessageHandler,
     filters,
 )
 
-from operators.telegram import chat_commands, presses
+from operators.telegram import chat_commands, presses, replies
 from operators.telegram.background import Background
 from operators.telegram.bot_api import describe, markup
 from operators.telegram.presses import Pressed, Verdict
@@ -58,6 +59,8 @@ class Handlers:
         for name in COMMANDS:
             typed = partial(self.on_command, name=name)
             application.add_handler(CommandHandler(name, typed, filters.UpdateType.MESSAGE))
+        reply = filters.REPLY & filters.TEXT & ~filters.COMMAND & filters.UpdateType.MESSAGE
+        application.add_handler(MessageHandler(reply, self.on_reply))
         application.add_error_handler(self.on_error)
 
     async def on_press(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
@@ -91,6 +94,24 @@ class Handlers:
             words=" ".join((message.text or "").split()[1:]),
         )
         text = await in_database(partial(chat_commands.answer, typed))
+        if text is not None:
+            self._background.start(_guarded(update, _insist_on_reply(message, text)))
+
+    async def on_reply(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
+        """Keeps a reply to an order's message as a note."""
+        message = update.message
+        if message is None or message.from_user is None or message.sender_chat is not None:
+            return  # written as a group or a channel, so by nobody
+        if message.reply_to_message is None or message.text is None:
+            return
+        replied = replies.Replied(
+            telegram_user_id=message.from_user.id,
+            chat_id=message.chat.id,
+            message_id=message.message_id,
+            to=message.reply_to_message.message_id,
+            text=message.text,
+        )
+        text = await in_database(partial(replies.keep_note, replied))
         if text is not None:
             self._background.start(_guarded(update, _insist_on_reply(message, text)))
 

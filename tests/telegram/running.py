@@ -198,10 +198,12 @@ class Desk:
         self.api.wait_for(lambda: label in message.buttons, f"{label!r} in {message.buttons}")
         return self.api.press(person, message, label)
 
-    def ask(self, person: Person, chat: Chat, text: str) -> Message:
+    def ask(
+        self, person: Person, chat: Chat, text: str, *, reply_to: Message | None = None
+    ) -> Message:
         """Types, and waits for the bot's answer."""
         before = len(self.api.bot_messages(chat))
-        self.api.type(person, chat, text)
+        self.api.type(person, chat, text, reply_to=reply_to)
         self.api.wait_for(lambda: len(self.api.bot_messages(chat)) > before, f"answer to {text}")
         return self.api.bot_messages(chat)[before]
 

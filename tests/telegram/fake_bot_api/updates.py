@@ -64,10 +64,18 @@ class Updates(Chats):
             self._push_in_disorder(payload)
         return press
 
-    def type(self, person: Person, chat: Chat, text: str, *, thread: int | None = None) -> Message:
+    def type(
+        self,
+        person: Person,
+        chat: Chat,
+        text: str,
+        *,
+        thread: int | None = None,
+        reply_to: Message | None = None,
+    ) -> Message:
         with self.changed:
             chat.silent = False
-            message = self._keep(chat, person, text, thread=thread)
+            message = self._keep(chat, person, text, thread=thread, reply_to=reply_to)
             word = text.split(maxsplit=1)[0] if text.strip() else ""
             if word.startswith("/"):
                 message.entities = [{"type": "bot_command", "offset": 0, "length": units(word)}]

@@ -1,0 +1,67 @@
+"""Replies to an order's message: each becomes a note in the order's timeline.
+
+After a rejection or a doubt, the operator replies to the message and says why. The merchant never
+sees it.
+"""
+
+from dataclasses import dataclass
+from html import escape
+
+from django.db import transaction
+from django.db.models import Q
+
+from audit.models import AuditAction
+from audit.services import record_action
+from config.database.columns import NOTE_LENGTH
+from operators.models import Announcement
+from operators.telegram.handled_presses import note_handled, was_handled
+from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
+
+
+@dataclass(frozen=True)
+class Replied:
+    """A reply as Telegram delivers it. `to` is the message that it answers."""
+
+    telegram_user_id: int
+    chat_id: int
+    message_id: int
+    to: int
+    text: str
+
+
+def keep_note(replied: Replied) -> str | None:
+    """Keeps the text as a note of the order, and returns the answer in HTML.
+
+    None for a reply to a message of no order, and for a reply that was handled before: the bot
+    answers neither.
+    """
+    named = Q(message_id=replied.to) | Q(former_message_id=replied.to)
+    row = Announcement.objects.filter(named, chat_id=replied.chat_id).first()
+    handled = f"reply-{replied.chat_id}-{replied.message_id}"
+    if row is None or was_handled(handled):
+        return None
+    fulfilment = row.fulfilment
+    try:
+        operator = operator_of(replied.telegram_user_id)
+    except NotAnOperator as refused:
+        record_refusal(
+            telegram_user_id=replied.telegram_user_id,
+            on=fulfilment,
+            reference=fulfilment.order_reference,
+            note="replied to an order's message",
+        )
+        return escape(str(refused))
+    note = replied.text.replace("\x00", "").strip()
+    if len(note) > NOTE_LENGTH:
+        return f"The note was not kept: it has more than {NOTE_LENGTH} characters."
+    with transaction.atomic():
+        record_action(
+            actor=operator.user,
+            action=AuditAction.NOTE_ADDED,
+            on=fulfilment,
+            reference=fulfilment.order_reference,
+            note=note,
+        )
+    if not note_handled(handled):
+        return None
+    return f"Note kept for {fulfilment.order_reference}. The merchant does not see it."

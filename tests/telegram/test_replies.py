@@ -1,0 +1,54 @@
+"""A reply to an order's message is kept as a note of the order."""
+
+import pytest
+
+from audit.models import AuditAction, AuditEntry
+from tests.telegram.running import Desk
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+
+def notes() -> list[tuple[str, str]]:
+    """Who added which note, oldest first."""
+    entries = AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).order_by("pk")
+    return list(entries.values_list("actor__username", "note"))
+
+
+def test_a_reply_after_a_rejection_is_kept_in_the_orders_timeline(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    fulfilment, message = desk.order()
+
+    answer = desk.ask(anna, desk.group, " the ID has a letter ", reply_to=message)
+
+    assert answer.text.startswith(f"Note kept for {fulfilment.order_reference}.")
+    assert notes() == [("anna", "the ID has a letter")]
+    entry = AuditEntry.objects.get(action=AuditAction.NOTE_ADDED)
+    assert (entry.object_type, entry.object_id) == ("topups.fulfilment", str(fulfilment.pk))
+
+
+def test_a_reply_that_telegram_delivers_again_is_kept_once(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    _, message = desk.order()
+    desk.ask(anna, desk.group, "one note", reply_to=message)
+    before = len(desk.api.bot_messages(desk.group))
+
+    desk.api.replay(1)
+    desk.ask(anna, desk.group, "another", reply_to=message)
+
+    assert notes() == [("anna", "one note"), ("anna", "another")]
+    assert len(desk.api.bot_messages(desk.group)) == before + 1
+
+
+def test_strangers_long_texts_and_other_replies_leave_no_note(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    eve = desk.api.add_user("Eve")
+    _, message = desk.order()
+
+    assert "cannot use this bot" in desk.ask(eve, desk.group, "hello", reply_to=message).text
+    assert "not kept" in desk.ask(anna, desk.group, "x" * 3000, reply_to=message).text
+    chatter = desk.api.type(eve, desk.group, "good morning")
+    desk.api.type(anna, desk.group, "good morning, Eve", reply_to=chatter)
+    desk.ask(anna, desk.group, "/queue", reply_to=message)
+
+    assert notes() == []
+    assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 1
