@@ -23,7 +23,7 @@ SEES_REFUNDS = "topups.view_fulfilment"
 READ_SECONDS = 5
 LINES = 8  # of a table; the others are added up
 PERIOD_NAMES = {1: "Today", 7: "7 days", 30: "30 days"}
-BEFORE_NAMES = {1: "yesterday", 7: "the 7 days before", 30: "the 30 days before"}
+BEFORE_NAMES = {1: "all of yesterday", 7: "the 7 days before", 30: "the 30 days before"}
 PAGES = {
     Kind.PRODUCT: "admin:catalogue_product_change",
     Kind.TOP_UP: "admin:topups_topupproduct_change",
@@ -59,7 +59,7 @@ def show_periods(account: Account | None = None) -> list[dict[str, Any]]:
             "name": PERIOD_NAMES[days],
             "before": BEFORE_NAMES[days],
             "currency": currency,
-            **_show(figures, currency),
+            **_show(figures, currency, days),
         }
         for currency, periods in sorted(sales_by_period(day=today(), account=account).items())
         for days, figures in periods.items()
@@ -79,13 +79,13 @@ def _show_sales(days: int) -> dict[str, Any]:
         "before": BEFORE_NAMES[days],
         "periods": periods,
         "tables": [
-            ("By product", "Product", _table(lines, {Kind.PRODUCT, Kind.TOP_UP})),
-            ("By account", "Account", _table(lines, {Kind.ACCOUNT})),
+            ("By product", "Product", _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
+            ("By account", "Account", _table(lines, {Kind.ACCOUNT}, days)),
         ],
     }
 
 
-def _table(lines: list[Line], kinds: set[Kind]) -> list[dict[str, Any]]:
+def _table(lines: list[Line], kinds: set[Kind], days: int) -> list[dict[str, Any]]:
     """The largest lines of these kinds in each currency, and one line for its others."""
     rows = []
     of_kinds = [line for line in lines if line.kind in kinds]
@@ -94,29 +94,35 @@ def _table(lines: list[Line], kinds: set[Kind]) -> list[dict[str, Any]]:
         all_ = list(found)
         rows += [
             {"name": line.name, "url": reverse(PAGES[line.kind], args=[line.pk])}
-            | _show(line.figures, currency)
+            | _show(line.figures, currency, days)
             for line in all_[:LINES]
         ]
         others = all_[LINES:]
         if others:
             total = sum((line.figures for line in others), Figures())
-            rows.append({"name": f"{len(others)} others", "url": ""} | _show(total, currency))
+            rows.append({"name": f"{len(others)} others", "url": ""} | _show(total, currency, days))
     return rows
 
 
-def _show(figures: Figures, currency: str) -> dict[str, Any]:
+def _show(figures: Figures, currency: str, days: int) -> dict[str, Any]:
     return {
         "orders": figures.orders,
         "amount": amount(figures.amount, currency),
         "amount_before": amount(figures.amount_before, currency),
-        **_change(figures),
+        **_change(figures, days),
     }
 
 
-def _change(figures: Figures) -> dict[str, str]:
-    """The change since the period before, in whole percent, and its colour."""
+def _change(figures: Figures, days: int) -> dict[str, str]:
+    """The change since the period before, in whole percent, and its colour.
+
+    Today is not over, so it is not compared with a whole day. Of longer periods, today is a small
+    part.
+    """
     if not figures.amount_before:
         return {"change": "new" if figures.amount else "", "colour": "info"}
+    if days == 1:
+        return {"change": "", "colour": "info"}
     percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before
     return {"change": f"{percent:+.0f} %", "colour": "success" if percent >= 0 else "warning"}
 

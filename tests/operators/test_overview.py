@@ -1,6 +1,8 @@
 """The overview shows sales, stock and due refunds, each to those who may see it."""
 
 import re
+from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
@@ -9,7 +11,8 @@ from django.urls import reverse
 
 from catalogue.models import Shelf
 from config.backoffice import StaffRole
-from orders.sales import count_sales
+from orders.models import DailySales
+from orders.sales import count_sales, today
 from tests.factories import (
     buy_topup,
     make_merchant,
@@ -51,7 +54,7 @@ def test_sales_are_shown_with_the_period_before() -> None:
     page = text_of(browser)
 
     assert "Today 1,250.50 USD 1 order" in page
-    assert "0.00 USD yesterday" in page
+    assert "0.00 USD all of yesterday" in page
     assert "By product, today" in page
     assert "Large card 1 1,250.50 USD 0.00 USD new" in page
     assert f"{merchant.client.account} 1 1,250.50 USD" in page
@@ -65,6 +68,23 @@ def test_a_card_leads_to_the_tables_of_its_period(days: str) -> None:
 
     assert f"By account, {days} days" in text_of(signed_in(), f"{INDEX}?days={days}")
     assert "By account, today" in text_of(signed_in(), f"{INDEX}?days=9%00")
+
+
+def test_today_is_not_compared_with_a_whole_day_in_percent() -> None:
+    merchant = make_merchant()
+    product = make_product(price="2.00", codes=3)
+    for _ in range(2):
+        merchant.buy(product_id=product.pk, quantity=1)
+    count_sales()
+    sold = DailySales.objects.get()
+    for days, amount in ((1, "8.00"), (30, "1.00")):
+        sold.pk, sold.day, sold.amount = None, today() - timedelta(days=days), Decimal(amount)
+        sold.save(force_insert=True)
+
+    page = text_of(signed_in())
+
+    assert "Today 4.00 USD 2 orders 8.00 USD all of yesterday" in page
+    assert "30 days 12.00 USD 4 orders +1100 % 1.00 USD the 30 days before" in page
 
 
 def test_small_products_are_added_up() -> None:
