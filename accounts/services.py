@@ -41,6 +41,7 @@ def create_client(
         actor=None,
         action=AuditAction.CLIENT_CREATED,
         on=client,
+        reference=client.name,
         changes=find_changes({}, _shown(client)),
     )
     return client, issue_key(client=client, actor=None)

@@ -111,8 +111,18 @@ def import_rows(
     for model in (Category, Product, Variation, TopUpProduct):
         advance_ids(model)
     # The price history holds the old and new prices.
-    record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=f"{counts}")
+    note = _in_words(counts)
+    record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=note)
     return counts
+
+
+def _in_words(counts: Counts) -> str:
+    """The counts for the audit trail, such as `products: 2 created, 1 updated`."""
+    parts = (
+        (kind.replace("_", " "), [f"{count} {what}" for what, count in found.items() if count])
+        for kind, found in counts.items()
+    )
+    return "; ".join(f"{kind}: {', '.join(words)}" for kind, words in parts if words)
 
 
 def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:

@@ -38,6 +38,7 @@ def create_account(
         actor=None,
         action=AuditAction.ACCOUNT_CREATED,
         on=account,
+        reference=account.name,
         changes=find_changes(
             {}, {"name": account.name, "currency": currency, "wallet": with_wallet}
         ),

@@ -65,7 +65,7 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error("name", str(problem))
         else:
-            messages.success(request, f"{client} was created. Issue a key for it now.")
+            messages.success(request, f"{client} was created. Create an API key for it now.")
             return _to(client)
     return confirm(
         request,
@@ -140,14 +140,14 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     return confirm(
         request,
         member,
-        title="Issue a key",
+        title="Create an API key",
         question=f"Give {client} a new key?",
         facts=[
             "The key is shown once, on the next page. Have a safe place for it ready.",
             f"Keys that work now and keep working: {client.keys.live().count()}.",
         ],
         form=form,
-        button="Issue key",
+        button="Create an API key",
         back=_url(client),
     )
 

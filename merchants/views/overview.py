@@ -74,7 +74,7 @@ def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
         SetupStep(
             bool(balance_of(account)), "Add money to the wallet; support tells you how", wallet
         ),
-        SetupStep(keys.exists(), "Create a client and issue its first key", clients),
+        SetupStep(keys.exists(), "Create a client and its first API key", clients),
         SetupStep(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
             "Buy the first order with the quick start",

@@ -262,7 +262,9 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         )
         return [revoke, *super().get_urls()]
 
-    @action(description="Issue key", icon="add", permissions=["issue"], url_path="issue-key")
+    @action(
+        description="Create an API key", icon="add", permissions=["issue"], url_path="issue-key"
+    )
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
         form = IssueForm(posted(request))
@@ -273,11 +275,11 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             request,
             "admin/confirm.html",
             obj=client,
-            title="Issue a key",
+            title="Create an API key",
             form=form,
-            question=f"Issue a new key for {client}? It is shown once, on the next page.",
+            question=f"Create an API key for {client}? It is shown once, on the next page.",
             facts=[f"Keys that work now and keep working: {client.keys.live().count()}."],
-            button="Issue key",
+            button="Create an API key",
             back=url_of(client),
         )
 
@@ -301,7 +303,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             obj=client,
             title="Rotate keys",
             form=form,
-            question=f"Issue a new key for {client} and end its other keys?",
+            question=f"Create an API key for {client} and end its other keys?",
             facts=[f"These keys end after the overlap: {prefixes or 'none is live'}."],
             button="Rotate keys",
             back=url_of(client),

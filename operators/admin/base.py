@@ -30,6 +30,7 @@ from config.database.functions import name_actor
 from config.finders import is_id
 from operators.admin.auditing import AuditedAdmin, read_stored
 
+UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
 
@@ -85,6 +86,13 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     warn_unsaved_form = True
     list_disable_select_all = True
     when_empty = "There is nothing here yet."  # a list without rows says so
+
+    @property
+    def media(self) -> forms.Media:
+        """Without the scripts with which fields fill in others: no page here has such fields."""
+        found = super().media
+        scripts = [name for name in found._js if not str(name).endswith(UNUSED_SCRIPTS)]
+        return forms.Media(css=found._css, js=scripts)
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         """The filters whose choices this person may search."""

@@ -176,7 +176,7 @@ def book(
                 f"Reason: {asked['reason']}",
                 *([f"Reference: {asked['reference']}"] if asked["reference"] else []),
             ],
-            button="Book",
+            button=f"Confirm {EntryKind(asked['kind']).label.lower()}",
             danger=form.change() < 0,
             back=url_of(shown_on),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin, messages
@@ -29,7 +30,7 @@ from operators.admin.base import (
     url_of,
 )
 from operators.admin.imports import may_import, upload_url
-from operators.admin.timeline import TimelinePage
+from operators.admin.timeline import Timeline, TimelinePage, timeline_of
 from operators.code_reveal import Revealed, reveal_codes
 from operators.imports.models import ImportKind
 from orders.models import Order
@@ -111,6 +112,9 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         if code.order_id is None:
             return EMPTY
         return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
+
+    def timeline(self, request: HttpRequest, obj: VoucherCode) -> Timeline:
+        return replace(timeline_of(request, obj), empty="Nobody has seen this code here.")
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)

@@ -30,12 +30,16 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
 }
 
 # A chart of stacked bars, with whole numbers on the y axis and a legend.
-_TICKS = {"color": "#9ca3af", "precision": 0}
+_FONT = {"family": "system-ui, sans-serif"}
+_TICKS = {"color": "#9ca3af", "precision": 0, "font": _FONT}
 CHART_OPTIONS = {
     "maintainAspectRatio": False,
     "animation": False,
     "plugins": {
-        "legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": "#9ca3af"}}
+        "legend": {
+            "align": "end",
+            "labels": {"boxHeight": 8, "boxWidth": 8, "color": "#9ca3af", "font": _FONT},
+        }
     },
     "scales": {
         "x": {"stacked": True, "ticks": _TICKS, "grid": {"display": False}},

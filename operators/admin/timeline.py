@@ -43,6 +43,7 @@ class Timeline:
 
     order: how the lines are ordered, in words.
     links: what the object belongs to, as far as the reader may see it: kind, name and address.
+    empty: what the page says if there are no lines.
     more: the address of all lines in the audit trail; empty if there are no more, or if the reader
         may not open it.
     note_url: where the form for a note is sent.
@@ -53,6 +54,7 @@ class Timeline:
     note_form: forms.Form
     note_url: str
     more: str = ""
+    empty: str = "No changes yet."
     links: Sequence[tuple[str, str, str]] = ()
 
 

@@ -121,7 +121,7 @@ def test_each_change_of_a_key_is_in_the_audit_trail(merchant: Merchant) -> None:
 
     entries = AuditEntry.objects.filter(object_id=str(made["client_id"])).order_by("pk")
     assert [(entry.action, entry.actor, entry.reference) for entry in entries] == [
-        (AuditAction.CLIENT_CREATED, None, ""),
+        (AuditAction.CLIENT_CREATED, None, "Web shop"),
         (AuditAction.KEY_ISSUED, None, prefix_of(made["api_key"])),
         (AuditAction.KEY_ROTATED, None, prefix_of(rotated["api_key"])),
         (AuditAction.KEY_REVOKED, None, prefix_of(rotated["api_key"])),

@@ -94,11 +94,11 @@ def ask_before_switching_off(page: Page) -> None:
 def issue_one_key_and_reload(page: Page) -> None:
     client: ApiClient = make_client(make_account())
     page.goto(url(client))
-    page.get_by_role("link", name="Issue key").click()
-    page.get_by_role("button", name="Issue key").click()
+    page.get_by_role("link", name="Create an API key").click()
+    page.get_by_role("button", name="Create an API key").click()
     expect(page.get_by_label("API key")).to_have_value(re.compile("^vk_"))
     page.reload()
-    expect(page.locator("body")).to_contain_text("already issued")
+    expect(page.locator("body")).to_contain_text("already created")
     expect(page.get_by_label("API key")).to_have_count(0)
     assert ApiKey.objects.filter(client=client).count() == 1
 
@@ -111,11 +111,11 @@ def book_once_and_go_back(page: Page) -> None:
     page.get_by_label("Reason").fill("bank transfer")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("main")).to_contain_text("Balance after: 25.00")
-    page.get_by_role("button", name="Book").click()
+    page.get_by_role("button", name="Confirm deposit").click()
     page.wait_for_url(re.compile(url(account)))
 
     page.go_back()
     expect(page.locator("body")).to_contain_text("25.00")
     assert "Resubmission" not in page.content()
-    assert page.get_by_role("button", name="Book").count() == 0
+    assert page.get_by_role("button", name="Confirm deposit").count() == 0
     assert LedgerEntry.objects.filter(wallet=account.pk).count() == 1

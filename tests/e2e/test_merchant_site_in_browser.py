@@ -151,8 +151,8 @@ def issue_first_key(page: Page, live: LiveServer) -> Program:
     page.get_by_role("link", name="Create a client").click()
     page.get_by_label("Name").fill("Web shop")
     page.get_by_role("button", name="Create client").click()
-    page.get_by_role("link", name="Issue a key").click()
-    page.get_by_role("button", name="Issue key").click()
+    page.get_by_role("link", name="Create an API key").click()
+    page.get_by_role("button", name="Create an API key").click()
     program = Program(live, shown_key(page))
     page.get_by_role("link", name="Done").click()
     assert program.key not in page.content()
@@ -284,19 +284,19 @@ def test_a_new_key_survives_a_double_click_and_a_reload_issues_no_other(
     page = visitor.page
 
     page.goto(f"/merchant/clients/{client.pk}/keys/issue/")
-    page.get_by_role("button", name="Issue key").dblclick()
+    page.get_by_role("button", name="Create an API key").dblclick()
     key = shown_key(page)
     assert ours(ApiKey).get().prefix == key.split("_")[1]
 
     page.reload()  # the browser sends the form again
 
-    expect(page.locator("main")).to_contain_text("this form has already issued the key")
+    expect(page.locator("main")).to_contain_text("this form has already created the key")
     assert ours(ApiKey).count() == 1
     assert Program(live, key).ping() == (200, "")
 
     # The page of the form works again after "back".
     page.goto(f"/merchant/clients/{client.pk}/keys/issue/")
-    page.get_by_role("button", name="Issue key").click()
+    page.get_by_role("button", name="Create an API key").click()
     page.go_back()
-    page.get_by_role("button", name="Issue key").click()
-    expect(page.locator("body")).to_contain_text(re.compile("already issued|shown only this once"))
+    page.get_by_role("button", name="Create an API key").click()
+    expect(page.locator("body")).to_contain_text(re.compile("already created|shown only this once"))

@@ -88,7 +88,7 @@ def test_reloading_the_page_of_a_new_key_issues_no_other(
     key = issued(browser.post(path, sent))
     again = browser.post(path, sent, follow=True).content.decode()
 
-    assert f"this form has already issued the key {key.split('_')[1]}" in again
+    assert f"this form has already created the key {key.split('_')[1]}" in again
     assert not re.search("vk_[0-9a-f]{12}_", again)
     assert shop.keys.count() == 1
     assert len(told()) == 1
@@ -104,7 +104,7 @@ def test_the_last_key_is_not_reported_as_one_too_many(owner: Membership, shop: A
 
     again = browser.post(path, sent, follow=True).content.decode()
 
-    assert "has already issued the key" in again
+    assert "has already created the key" in again
     assert "revoke one first" not in again
 
 
@@ -222,6 +222,6 @@ def test_an_unusable_name_is_refused(owner: Membership, shop: ApiClient, name: s
 def test_a_viewer_cannot_change_anything(owner: Membership, shop: ApiClient) -> None:
     viewer = browser_of(make_member(owner.account, Role.VIEWER))
     page = viewer.get(f"/merchant/clients/{shop.pk}/").content.decode()
-    assert "Issue a key" not in page
+    assert "Create an API key" not in page
     assert viewer.post(f"/merchant/clients/{shop.pk}/keys/issue/").status_code == 403
     assert not shop.keys.exists()

@@ -63,7 +63,7 @@ def test_reloading_the_page_of_a_new_key_issues_no_other(merchant: Merchant, nam
     again = browser.post(address, form, follow=True)
 
     text = html.unescape(again.content.decode())
-    assert f"this form has already issued the key {key.split('_')[1]}" in text
+    assert f"this form has already created the key {key.split('_')[1]}" in text
     assert not KEY.search(text)
     assert merchant.client.keys.live().count() == live == 2
     assert recorded().count() == 1

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,6 +20,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from operators.models import PlatformSettings
 from orders.sales import count_sales
+from tests.factories import make_account, make_client
 from tests.operators.back_office import (
     World,
     list_url,
@@ -29,6 +31,7 @@ from tests.operators.back_office import (
     url,
     without_frame,
 )
+from topups.models import Fulfilment
 
 PAGE = 20  # rows of a long list; as shipped, a page shows 50
 FEW, MANY = 3, PAGE + 1
@@ -271,6 +274,17 @@ def test_the_log_in_page_lets_staff_in(db: None) -> None:
     assert right["Location"] == reverse("admin:index")
     assert browser.get(right["Location"]).status_code == 200
     assert browser.get(reverse("admin:password_change")).status_code == 200
+
+
+def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
+    client = make_client(make_account())
+    for address, words in (
+        (list_url(Fulfilment), ["Top-ups", "Desk"]),
+        (url(client), ["Merchants", "API clients", client.name]),
+        (list_url(User), ["System", "Staff"]),
+    ):
+        page = browser.get(address).content.decode()
+        assert re.findall(r"tracking-tight[^>]*>\s*([^<]+?)\s*<", page) == words
 
 
 def _list_of(model: Any, browser: Client) -> tuple[Any, int]:
