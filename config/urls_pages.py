@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
-from config.api.openapi import DocsView
+from config.api.reference import docs
 from config.http import error_pages
 from config.http.health import healthz, readyz
 from config.http.landing import landing
@@ -26,7 +26,7 @@ company_sign_in = (
 
 urlpatterns = [
     path("", landing, name="landing"),
-    path("docs/", DocsView.as_view(), name="docs"),
+    path("docs/", docs, name="docs"),
     path("docs/ledger-key", ledger_key, name="ledger_key"),
     path("docs/verify_statement.py", verify_statement, name="verify_statement"),
     path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),

@@ -34,7 +34,4 @@ OPENAPI_SETTINGS: dict[str, Any] = {
         "config.api.openapi.add_request_ids",
         "config.api.openapi.require_bodies",
     ],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
 }

@@ -32,7 +32,7 @@ class PageHeadersMiddleware:
     Pages for people show players, money, codes and keys. Browsers must not cache or frame them, and
     pages exchange data only with this service. In the back office the theme needs two exceptions:
     Alpine evaluates expressions in templates (`unsafe-eval`), and the colours are an inline style
-    (`unsafe-inline`). The API documentation page has an inline style too.
+    (`unsafe-inline`).
 
     API responses are not cached: they contain codes, and a poll must return the current state.
     """
@@ -52,7 +52,7 @@ class PageHeadersMiddleware:
         "/admin/": STRICT
         | {"script-src": "'self' 'unsafe-eval'", "style-src": "'self' 'unsafe-inline'"},
         "/merchant/": STRICT,
-        "/docs/": STRICT | {"style-src": "'self' 'unsafe-inline'"},
+        "/docs/": STRICT,
     }
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

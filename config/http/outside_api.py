@@ -12,6 +12,7 @@ from django.contrib.auth import middleware as auth
 from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
 from django.http import HttpRequest
+from django.middleware import gzip
 from django_otp import middleware as otp
 from whitenoise import middleware as whitenoise
 
@@ -31,6 +32,11 @@ class OutsideApi:
 
 class WhiteNoiseMiddleware(OutsideApi, whitenoise.WhiteNoiseMiddleware):
     """Serves static files."""
+
+
+class GZipMiddleware(OutsideApi, gzip.GZipMiddleware):
+    """Compresses pages. Django adds bytes of random length against guesses from the size (BREACH),
+    and masks CSRF tokens anew in each response."""
 
 
 class SessionMiddleware(OutsideApi, sessions.SessionMiddleware):

@@ -28,7 +28,7 @@ MODULES = ["config.settings", "config.settings_api", "config.settings_pages"]
 NOT_FOR_THE_API = {
     *("merchants", "operators.models", "operators.admin", "unfold", "axes", "whitenoise"),
     *("django.contrib.sessions", "django.contrib.messages.middleware"),
-    *("django.contrib.staticfiles", "telegram", "segno", "drf_spectacular_sidecar"),
+    *("django.contrib.staticfiles", "telegram", "segno"),
 }
 
 
@@ -93,6 +93,7 @@ def test_api_middleware_keeps_its_order() -> None:
     assert shared == expanded
     assert set(all_settings.MIDDLEWARE) - set(shared) == {
         "config.http.outside_api.WhiteNoiseMiddleware",
+        "config.http.outside_api.GZipMiddleware",
         "accounts.sessions.SessionMiddleware",
         "django.middleware.csrf.CsrfViewMiddleware",
         "config.http.outside_api.AuthenticationMiddleware",

@@ -102,6 +102,13 @@ def test_pages_before_sign_in_are_accessible(page: Page) -> None:
     assert wrong == {}, json.dumps(wrong, indent=1)
 
 
+def test_public_pages_are_accessible(page: Page) -> None:
+    for path in ("/", "/docs/"):
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('main details').forEach(one => one.open = true)")
+        assert problems(page) == [], path
+
+
 def test_an_error_is_shown_at_its_field(page: Page, live: LiveServer, world: World) -> None:
     sign_in(page, live, world)
     page.goto("/merchant/account/password/")
@@ -115,6 +122,23 @@ def test_an_error_is_shown_at_its_field(page: Page, live: LiveServer, world: Wor
     words = [page.locator(f"id={one}").inner_text() for one in described]
     assert any("incorrect" in one for one in words), words
     assert problems(page) == []
+
+
+def test_the_menu_of_a_phone_is_closed_until_it_is_opened(
+    page: Page, live: LiveServer, world: World
+) -> None:
+    sign_in(page, live, world)
+    page.goto("/merchant/")
+    wallet = page.get_by_role("navigation", name="Main").get_by_role("link", name="Wallet")
+    summary = page.locator("summary", has_text="Menu")
+    if page.viewport_size == LOOKS["desktop"]["viewport"]:
+        assert not summary.is_visible()
+    else:
+        assert not wallet.is_visible()
+        summary.press("Enter")
+        assert problems(page) == []
+    wallet.click()
+    page.wait_for_url("**/wallet/")
 
 
 def test_the_keyboard_reaches_the_content(page: Page, live: LiveServer, world: World) -> None:
