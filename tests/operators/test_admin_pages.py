@@ -284,7 +284,7 @@ def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
         (list_url(User), ["System", "Staff"]),
     ):
         page = browser.get(address).content.decode()
-        assert re.findall(r"tracking-tight[^>]*>\s*([^<]+?)\s*<", page) == words
+        assert re.findall(r"min-w-0 truncate tracking-tight[^>]*>\s*([^<]+?)\s*<", page) == words
 
 
 def _list_of(model: Any, browser: Client) -> tuple[Any, int]:
