@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # Folders whose files take longest. They start first, or one process would end with a long file
 # while the others have nothing left to do. Files that wait for servers and timers alternate with
 # files that compute, so that the cores are busy all the time.
-WAITING = ("failover", "tasks", "stress", "e2e", "telegram", "scaling")
+WAITING = ("failover", "cells", "tasks", "stress", "e2e", "telegram", "scaling")
 COMPUTING = ("performance", "proof", "operators", "merchants")
 
 
