@@ -2,8 +2,6 @@
 cell at a time (operators/account_transfers/)."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,11 @@ from django.db import DatabaseError
 from accounts.keys import issue_key
 from accounts.models import Account
 from audit.models import AuditEntry
-from catalogue.models import Shelf
 from operators.account_transfers import sending
-from operators.account_transfers.models import AccountTransfer
 from orders.models import Order
-from tests.cells.two_cells import PRODUCT, TOPUP, VARIATION, Cell, two_cells
+from tests.cells.accounts import asking, assert_healthy, leave, move, run_leaving
+from tests.cells.two_cells import PRODUCT, TOPUP, Cell
 from tests.commands import refusal, run
-from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     execute,
     holding_wallet,
@@ -27,78 +23,12 @@ from tests.concurrency.racing import (
     scalar,
     wait_for_waiting,
 )
-from tests.factories import (
-    Merchant,
-    buy_topup,
-    link,
-    make_client,
-    make_merchant,
-    make_operator,
-    move_now,
-)
+from tests.factories import Merchant
 from tests.tasks.running import wait_until
-from topups.fulfilments import RejectReason
-from topups.models import TopUpProduct
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
 from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Answers = dict[str, Any]
-
-
-@pytest.fixture
-def cells(alone: None, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
-    """Both cells have the same products and codes of their own. Cell `b` has a merchant already, so
-    its ids are others."""
-    with two_cells(tmp_path) as (a, b):
-        a.fill([f"a-{number}" for number in range(20)], ["a-large"])
-        b.fill([f"b-{number}" for number in range(20)])
-        with b.entered():
-            make_merchant().buy(product_id=PRODUCT, quantity=1)
-        yield a, b
-
-
-@pytest.fixture
-def merchant(cells: tuple[Cell, Cell]) -> Merchant:
-    """In cell `a`, with every kind of order, and a second client."""
-    with cells[0].entered():
-        merchant = make_merchant(balance="100.0000", allowed_networks=["127.0.0.0/8"])
-        account = merchant.client.account
-        assert account is not None
-        link(account, "my-card", Shelf.objects.get(product=PRODUCT, variation=None))
-        bought = merchant.buy("plain", product_id=PRODUCT, quantity=3).json()["data"]["reference"]
-        merchant.buy("mapped", merchant_reference="my-card", quantity=1)
-        merchant.buy("large", product_id=PRODUCT, variation_id=VARIATION, quantity=1)
-        run("credit_order", bought, "1.00", "--reference", "c", "--note", "broken")
-        operator, gems = make_operator(), TopUpProduct.objects.get(pk=TOPUP)
-        for ends in ([Move.CLAIM, Move.COMPLETE], [Move.CLAIM, Move.REJECT]):
-            reference = buy_topup(merchant, gems)
-            for move in ends:
-                move_now(
-                    reference=reference, move=move, operator=operator, reason=RejectReason.WRONG_ID
-                )
-        sweep_refunds()
-        Merchant(make_client(account)).buy("plain", product_id=PRODUCT, quantity=1)
-    return merchant
-
-
-def leave(cell: Cell, merchant: Merchant, file: Path, *options: object) -> dict[str, Any]:
-    words = ["--to", "b", "--reference", "m1", "--file", file, *options]
-    return cell.run("send_account", merchant.client.account_id, *words)
-
-
-def move(cells: tuple[Cell, Cell], merchant: Merchant, file: Path) -> dict[str, Any]:
-    """The whole move. Returns what `receive_account` printed."""
-    leave(cells[0], merchant, file)
-    return cells[1].run("receive_account", file)
-
-
-@contextmanager
-def asking(cell: Cell, merchant: Merchant) -> Iterator[Merchant]:
-    """The merchant's program, whose requests reach this cell."""
-    with cell.entered():
-        yield merchant
 
 
 def everything(merchant: Merchant) -> Answers:
@@ -115,14 +45,6 @@ def everything(merchant: Merchant) -> Answers:
         ],
         **{path: merchant.get(path).json() for path in paths},
     }
-
-
-def assert_healthy(*cells: Cell) -> None:
-    for cell in cells:
-        with cell.entered():
-            assert run("reconcile", "--decrypt")["findings"] == []
-            assert run("verify_ledger")["ok"] is True
-            assert_books_balance()
 
 
 def test_a_program_reads_in_its_new_cell_what_it_read_before(
@@ -261,11 +183,6 @@ def test_a_purchase_that_has_the_wallet_is_moved(
     assert_healthy(a, b)
 
 
-def run_leaving(merchant: Merchant, file: Path) -> dict[str, Any]:
-    words = ["--to", "b", "--reference", "m1", "--file", file]
-    return run("send_account", merchant.client.account_id, *words)
-
-
 def test_a_purchase_whose_response_was_lost_is_abandoned_there_too(
     cells: tuple[Cell, Cell],
     merchant: Merchant,
@@ -322,127 +239,6 @@ def test_a_moved_order_can_be_credited(
         run("credit_order", reference, "2.00", *words)
         assert Wallet.objects.get(pk=account).balance == before + 2
     assert_healthy(a, b)
-
-
-def test_open_topups_keep_an_account(
-    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
-) -> None:
-    a, _ = cells
-    with a.entered():
-        reference = buy_topup(merchant, TopUpProduct.objects.get(pk=TOPUP))
-        for options in ([], ["--trial"]):
-            words = ["--to", "b", "--reference", "m1", "--file", tmp_path / "m1", *options]
-            assert reference in refusal("send_account", merchant.client.account_id, *words)
-        operator = make_operator()
-        for step in (Move.CLAIM, Move.REJECT):
-            move_now(reference=reference, move=step, operator=operator)
-        assert reference in refusal("send_account", merchant.client.account_id, *words)
-        assert not AccountTransfer.objects.exists()
-        sweep_refunds()
-        assert merchant.buy(product_id=PRODUCT, quantity=1).status_code == 201
-    leave(a, merchant, tmp_path / "m1")
-
-
-def test_each_step_may_be_run_again(
-    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
-) -> None:
-    a, b = cells
-    first, second = tmp_path / "first", tmp_path / "second"
-    assert leave(a, merchant, first) == leave(a, merchant, second)
-    assert first.read_bytes() == second.read_bytes()
-    received = b.run("receive_account", first)
-    for file in (first, second):
-        assert b.run("receive_account", file) == {**received, "received_before": True}
-    with asking(b, merchant):
-        merchant.buy("new", product_id=PRODUCT, quantity=1)
-    assert b.run("receive_account", first)["account"] == received["account"]
-    assert_healthy(a, b)
-
-
-def test_a_move_has_one_destination_and_one_account(
-    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
-) -> None:
-    a, b = cells
-    move(cells, merchant, tmp_path / "m1")
-    with a.entered():
-        account, other = merchant.client.account_id, make_merchant().client.account_id
-        for words, message in (
-            ([account, "--to", "c", "--reference", "m1"], "left for cell b before"),
-            ([account, "--to", "b", "--reference", "m2"], "left for cell b before"),
-            ([other, "--to", "b", "--reference", "m1"], "another transfer"),
-            ([10**9, "--to", "b", "--reference", "m3"], "no account"),
-        ):
-            assert message in refusal("send_account", *words, "--file", tmp_path / "x")
-        assert "no wallet" in refusal(
-            *("send_account", run("create_account", "X", "--no-wallet")["account_id"]),
-            *("--to", "b", "--reference", "m4", "--file", tmp_path / "x"),
-        )
-        assert Wallet.objects.get(pk=other).closed_at is None
-    a.run("send_account", other, "--to", "b", "--reference", "m5", "--file", tmp_path / "m5")
-    with b.entered():
-        arrived = AccountTransfer.objects.get().account_id
-        own = Account.objects.exclude(pk=arrived).get().pk
-        run("send_account", own, "--to", "c", "--reference", "m5", "--file", tmp_path / "x")
-        assert "another transfer" in refusal("receive_account", tmp_path / "m5")
-        assert "another transfer" in refusal(
-            *("send_account", arrived, "--to", "a", "--reference", "m1", "--file", tmp_path / "x")
-        )
-
-
-def test_a_trial_changes_nothing(
-    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
-) -> None:
-    a, b = cells
-    leave(a, merchant, tmp_path / "trial", "--trial")
-    answer = b.run("receive_account", tmp_path / "trial")
-    assert answer == {"from": "a", "reference": "m1", "trial": True}
-    with b.entered():
-        assert (Account.objects.count(), AccountTransfer.objects.count()) == (1, 0)
-    with asking(a, merchant):
-        assert merchant.buy("new", product_id=PRODUCT, quantity=1).status_code == 201
-        assert not AccountTransfer.objects.exists()
-    move(cells, merchant, tmp_path / "m1")
-    assert_healthy(a, b)
-
-
-def test_an_account_that_does_not_fit_is_not_added(
-    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
-) -> None:
-    """After the other cell is corrected, the same file is received."""
-    a, b = cells
-    leave(a, merchant, tmp_path / "m1")
-    prefix = merchant.key.split("_")[1]
-    another_product = "UPDATE catalogue_shelf SET product_id = -product_id WHERE variation_id IS "
-    obstacles = {
-        "no product 9001": (another_product + "NULL", another_product + "NULL"),
-        "no variation 9001 of product 9001": (another_product + "NOT NULL",) * 2,
-        "no top-up product 9101": ("UPDATE topups_topupproduct SET id = -id",) * 2,
-        "accounts_apikey_prefix": (
-            f"UPDATE accounts_apikey SET prefix = '{prefix}'",
-            "UPDATE accounts_apikey SET prefix = 'x'",
-        ),
-        "catalogue_vouchercode_digest": (
-            "UPDATE catalogue_shelf SET available_stock = available_stock",
-            "DELETE FROM catalogue_vouchercode WHERE order_id IS NULL;"
-            " UPDATE catalogue_shelf SET available_stock = 0",
-        ),
-    }
-    for message, (obstruct, clear) in obstacles.items():
-        if "digest" in message:
-            b.fill(["a-0"])
-        with b.entered():
-            with_triggers_off(obstruct)
-            assert message in refusal("receive_account", tmp_path / "m1")
-            assert Account.objects.count() == 1
-            with_triggers_off(clear)
-    b.run("receive_account", tmp_path / "m1")
-    assert_healthy(b)
-
-
-def with_triggers_off(statement: str) -> None:
-    execute("SET session_replication_role = replica")
-    execute(statement)
-    execute("SET session_replication_role = origin")
 
 
 def test_control_without_the_guard_one_key_buys_in_both_cells(

@@ -1,0 +1,149 @@
+"""The steps of a move: what they refuse, and what happens when they are run again
+(operators/account_transfers/)."""
+
+from pathlib import Path
+
+import pytest
+
+from accounts.models import Account
+from operators.account_transfers.models import AccountTransfer
+from tests.cells.accounts import asking, assert_healthy, leave, move
+from tests.cells.two_cells import PRODUCT, TOPUP, Cell
+from tests.commands import refusal, run
+from tests.concurrency.racing import (
+    execute,
+)
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    move_now,
+)
+from topups.models import TopUpProduct
+from topups.refunds import sweep_refunds
+from topups.transitions import Move
+from wallets.models import Wallet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_open_topups_keep_an_account(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    a, _ = cells
+    with a.entered():
+        reference = buy_topup(merchant, TopUpProduct.objects.get(pk=TOPUP))
+        for options in ([], ["--trial"]):
+            words = ["--to", "b", "--reference", "m1", "--file", tmp_path / "m1", *options]
+            assert reference in refusal("send_account", merchant.client.account_id, *words)
+        operator = make_operator()
+        for step in (Move.CLAIM, Move.REJECT):
+            move_now(reference=reference, move=step, operator=operator)
+        assert reference in refusal("send_account", merchant.client.account_id, *words)
+        assert not AccountTransfer.objects.exists()
+        sweep_refunds()
+        assert merchant.buy(product_id=PRODUCT, quantity=1).status_code == 201
+    leave(a, merchant, tmp_path / "m1")
+
+
+def test_each_step_may_be_run_again(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    a, b = cells
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert leave(a, merchant, first) == leave(a, merchant, second)
+    assert first.read_bytes() == second.read_bytes()
+    received = b.run("receive_account", first)
+    for file in (first, second):
+        assert b.run("receive_account", file) == {**received, "received_before": True}
+    with asking(b, merchant):
+        merchant.buy("new", product_id=PRODUCT, quantity=1)
+    assert b.run("receive_account", first)["account"] == received["account"]
+    assert_healthy(a, b)
+
+
+def test_a_move_has_one_destination_and_one_account(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    a, b = cells
+    move(cells, merchant, tmp_path / "m1")
+    with a.entered():
+        account, other = merchant.client.account_id, make_merchant().client.account_id
+        for words, message in (
+            ([account, "--to", "c", "--reference", "m1"], "left for cell b before"),
+            ([account, "--to", "b", "--reference", "m2"], "left for cell b before"),
+            ([other, "--to", "b", "--reference", "m1"], "another transfer"),
+            ([10**9, "--to", "b", "--reference", "m3"], "no account"),
+        ):
+            assert message in refusal("send_account", *words, "--file", tmp_path / "x")
+        assert "no wallet" in refusal(
+            *("send_account", run("create_account", "X", "--no-wallet")["account_id"]),
+            *("--to", "b", "--reference", "m4", "--file", tmp_path / "x"),
+        )
+        assert Wallet.objects.get(pk=other).closed_at is None
+    a.run("send_account", other, "--to", "b", "--reference", "m5", "--file", tmp_path / "m5")
+    with b.entered():
+        arrived = AccountTransfer.objects.get().account_id
+        own = Account.objects.exclude(pk=arrived).get().pk
+        run("send_account", own, "--to", "c", "--reference", "m5", "--file", tmp_path / "x")
+        assert "another transfer" in refusal("receive_account", tmp_path / "m5")
+        assert "another transfer" in refusal(
+            *("send_account", arrived, "--to", "a", "--reference", "m1", "--file", tmp_path / "x")
+        )
+
+
+def test_a_trial_changes_nothing(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    a, b = cells
+    leave(a, merchant, tmp_path / "trial", "--trial")
+    answer = b.run("receive_account", tmp_path / "trial")
+    assert answer == {"from": "a", "reference": "m1", "trial": True}
+    with b.entered():
+        assert (Account.objects.count(), AccountTransfer.objects.count()) == (1, 0)
+    with asking(a, merchant):
+        assert merchant.buy("new", product_id=PRODUCT, quantity=1).status_code == 201
+        assert not AccountTransfer.objects.exists()
+    move(cells, merchant, tmp_path / "m1")
+    assert_healthy(a, b)
+
+
+def test_an_account_that_does_not_fit_is_not_added(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    """After the other cell is corrected, the same file is received."""
+    a, b = cells
+    leave(a, merchant, tmp_path / "m1")
+    prefix = merchant.key.split("_")[1]
+    another_product = "UPDATE catalogue_shelf SET product_id = -product_id WHERE variation_id IS "
+    obstacles = {
+        "no product 9001": (another_product + "NULL", another_product + "NULL"),
+        "no variation 9001 of product 9001": (another_product + "NOT NULL",) * 2,
+        "no top-up product 9101": ("UPDATE topups_topupproduct SET id = -id",) * 2,
+        "accounts_apikey_prefix": (
+            f"UPDATE accounts_apikey SET prefix = '{prefix}'",
+            "UPDATE accounts_apikey SET prefix = 'x'",
+        ),
+        "catalogue_vouchercode_digest": (
+            "UPDATE catalogue_shelf SET available_stock = available_stock",
+            "DELETE FROM catalogue_vouchercode WHERE order_id IS NULL;"
+            " UPDATE catalogue_shelf SET available_stock = 0",
+        ),
+    }
+    for message, (obstruct, clear) in obstacles.items():
+        if "digest" in message:
+            b.fill(["a-0"])
+        with b.entered():
+            with_triggers_off(obstruct)
+            assert message in refusal("receive_account", tmp_path / "m1")
+            assert Account.objects.count() == 1
+            with_triggers_off(clear)
+    b.run("receive_account", tmp_path / "m1")
+    assert_healthy(b)
+
+
+def with_triggers_off(statement: str) -> None:
+    execute("SET session_replication_role = replica")
+    execute(statement)
+    execute("SET session_replication_role = origin")
