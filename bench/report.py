@@ -82,7 +82,9 @@ code.
   The settings of the database are PostgreSQL's defaults.
 - pgbench and the peers use copies of the same tables, with the same indexes, checks and foreign
   keys, but without our triggers. `bench/floor.sql` and `bench/peers/` say what they leave out.
-- The service and its peers run in granian with the same number of processes.
+- The service and its peers run in granian with the same number of processes. The minimal FastAPI
+  peer neither counts requests nor logs nor encrypts; the peer with the same duties does. At its
+  first use each peer shows that it writes a purchase (`bench/peers/check.py`).
 - wrk corrects its percentiles for requests that a slow response delayed. At half of the top rate,
   requests are sent at fixed times.
 {_history(measures, sizes)}""")
