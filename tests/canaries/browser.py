@@ -8,6 +8,7 @@ from urllib.parse import urlencode, urlsplit
 from tests.live import Answer, LiveServer
 
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
+BOUNDARY = "a-line-that-no-form-contains"
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
@@ -42,10 +43,34 @@ class Browser:
             return self.get(urlsplit(answer["Location"]).path)
         return answer
 
-    def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+    def upload(self, path: str, form: Mapping[str, object], *, file: tuple[str, str]) -> Answer:
+        """Opens the page for its hidden fields, then sends the form with a file: name and text."""
+        hidden = dict(HIDDEN.findall(self.get(path).content.decode()))
+        name, text = file
+        parts = [
+            f'Content-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
+            for field, value in {**hidden, **form}.items()
+        ]
+        parts.append(
+            f'Content-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            f"Content-Type: text/csv\r\n\r\n{text}\r\n"
+        )
+        body = "".join(f"--{BOUNDARY}\r\n{part}" for part in parts) + f"--{BOUNDARY}--\r\n"
+        kind = f"multipart/form-data; boundary={BOUNDARY}"
+        answer = self._send("POST", path, body.encode(), kind=kind)
+        return self.get(answer["Location"]) if answer.status_code == 302 else answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        kind: str = "application/x-www-form-urlencoded",
+    ) -> Answer:
         headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         if body is not None:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            headers["Content-Type"] = kind
         answer = self._server.http.request(method, path, body, headers)
         for line in answer.headers.get_all("Set-Cookie") or ():
             for name, morsel in SimpleCookie(line).items():

@@ -10,9 +10,12 @@ from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
 
-from catalogue.models import VoucherCode
+from catalogue.models import Shelf, VoucherCode
 from merchants.models import Role
+from operators.admin.imports import upload_url
+from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.models import PlatformSettings
+from operators.tasks import run_import
 from operators.telegram.staff_links import issue_code
 from orders.models import Order
 from tests.canaries.browser import Browser
@@ -173,6 +176,10 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
     code = canaries.values["code"][0]
     for path in (f"?code={code}", f"?q={merchant.key}"):
         running.error_pages.append(browser.get(f"/merchant/nothing/{path}").content)
+    for form in ("search", "orders", "requests"):
+        for secret in (code, merchant.key, canaries.values["player id"][0]):
+            found = browser.post(f"/merchant/{form}/", {"q": secret}, follow=False)
+            assert found.status_code == 200, form
     browser.post("/merchant/account/password/", {
         "old_password": password, "new_password1": new, "new_password2": new,
     })  # fmt: skip
@@ -229,7 +236,26 @@ def use_back_office(running: Running) -> None:
     assert code in shown.content.decode()
     browser.get(f"/admin/catalogue/vouchercode/?q={code}")
     running.error_pages.append(browser.get(f"/admin/nothing/?q={code}").content)
+    for secret in (code, *canaries.values["API key"][:1], canaries.values["player id"][0]):
+        assert browser.post("/admin/search/", {"text": secret}, follow=False).status_code in {
+            200,
+            302,
+        }
+    upload_codes(running, browser, sold.shelf)
     canaries.add("CSRF token", *browser.csrf_tokens)
+
+
+def upload_codes(running: Running, browser: Browser, shelf: Shelf) -> None:
+    """A file with a good and a repeated code, which a worker checks."""
+    codes = [running.canaries.make("code") for _ in range(2)]
+    text = "\n".join(["code", *codes, codes[0], ""])
+    page = upload_url(ImportKind.CODES, shelf)
+    answer = browser.upload(page, {"shelf": shelf.pk}, file=("delivery.csv", text))
+    assert answer.status_code == 200
+    row = FileImport.objects.latest("pk")
+    running.broker.send(run_import, row.pk)
+    refused = FileImport.objects.filter(pk=row.pk, state=ImportState.REFUSED)
+    wait_until(refused.exists, "the check of the file", LATER)
 
 
 def link_telegram(running: Running) -> None:
