@@ -176,10 +176,10 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
     code = canaries.values["code"][0]
     for path in (f"?code={code}", f"?q={merchant.key}"):
         running.error_pages.append(browser.get(f"/merchant/nothing/{path}").content)
-    for form in ("search", "orders", "requests"):
+    for place in ("search", "orders", "requests"):
         for secret in (code, merchant.key, canaries.values["player id"][0]):
-            found = browser.post(f"/merchant/{form}/", {"q": secret}, follow=False)
-            assert found.status_code == 200, form
+            found = browser.post(f"/merchant/{place}/", {"q": secret}, follow=False)
+            assert found.status_code == 200, place
     browser.post("/merchant/account/password/", {
         "old_password": password, "new_password1": new, "new_password2": new,
     })  # fmt: skip
