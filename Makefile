@@ -9,10 +9,12 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system: images and their containers, upgrades, the benchmark, kills. They take
-# minutes.
-SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py tests/failover \
-	tests/proof/test_kill_at_every_call.py tests/soak tests/upgrade
+# Tests of the whole system: images and their containers, upgrades, the benchmark, and whatever kills
+# or stops servers and processes. They take minutes.
+SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py tests/e2e/test_crash_cache.py \
+	tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py tests/e2e/test_stopping_web.py \
+	tests/failover tests/proof/test_kill_at_every_call.py tests/scaling tests/soak tests/stress \
+	tests/tasks tests/telegram/test_disorder.py tests/upgrade
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
@@ -40,7 +42,7 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder \
 		$(addprefix --ignore=,$(SYSTEM_TESTS)) $(ARGS)
 
-system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades
+system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades, kills
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
 proof: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 from django.core.management import call_command
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from config.backoffice import declared_rights
@@ -156,8 +157,8 @@ def _drop(server: psycopg.Connection, name: str) -> None:
 
 def grant_on_copy(name: str) -> None:
     """A copy lacks what is granted on the database itself."""
-    with django_uses(_url(name)):
-        _grant()
+    with connect(name) as database, database.cursor() as cursor:
+        grant_rights(CursorWrapper(cursor, connection), SERVICE, declared_rights())
 
 
 def _grant() -> None:

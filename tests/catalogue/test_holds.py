@@ -43,8 +43,11 @@ def test_a_held_code_is_not_sold_and_a_released_one_is() -> None:
     assert stock(product) == 3
     assert merchant.buy(product_id=product.pk, quantity=3).status_code == 201
     assert run("reconcile")["findings"] == []
-    actions = AuditEntry.objects.filter(object_id=str(first.pk)).values_list("action", flat=True)
-    assert set(actions) == {AuditAction.CODES_HELD, AuditAction.CODES_RELEASED}
+    entries = AuditEntry.objects.filter(object_type=first._meta.label_lower, object_id=first.pk)
+    assert set(entries.values_list("action", flat=True)) == {
+        AuditAction.CODES_HELD,
+        AuditAction.CODES_RELEASED,
+    }
 
 
 @pytest.mark.django_db(transaction=True)

@@ -20,6 +20,7 @@ Place = tuple[str, int]  # the qualified name and the first line of a function
 
 def apply_python(mutant: Mutant) -> None:
     """Mutates this process. Raises Stale if the change is outside functions and texts."""
+    gc.unfreeze()  # the tests froze what they loaded; `get_objects` leaves that out
     path = PROJECT / mutant.file
     before = compile(path.read_text(), str(path), "exec", dont_inherit=True)
     after = compile(mutant.text, str(path), "exec", dont_inherit=True)

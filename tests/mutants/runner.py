@@ -97,7 +97,10 @@ class Runner:
         if mutant.is_python:
             ran = run_forked(items, self._copy, mutate=partial(apply_python, mutant))
         else:
-            ran = run_forked(items, self._copy, statements=mutant.text, undo=mutant.before)
+            ran = run_forked(
+                items, self._copy,
+                statements=mutant.text, undo=mutant.before, mutate=_count_no_guards,
+            )  # fmt: skip
         if ran.error:
             raise Stale(ran.error)
         if ran.failed and ran.failed not in self._passing:
@@ -106,3 +109,10 @@ class Runner:
                 raise Stale(f"{ran.failed} also fails without a mutant")
             self._passing.add(ran.failed)
         return ran.failed
+
+
+def _count_no_guards() -> None:
+    """Keeps `reconcile` from asking which guards are there: tests must miss what a guard does."""
+    from operators import reconcile  # noqa: PLC0415  Django is not set up before
+
+    reconcile.CHECKS.remove(reconcile.GUARDS)

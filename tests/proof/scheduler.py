@@ -124,7 +124,8 @@ class Scheduler:
             if len(trace.points) < len(choices) and not impossible:
                 chosen = choices[len(trace.points)]
                 if chosen not in options:
-                    impossible = f"{chosen} is none of {options} after:\n{trace.steps()}"
+                    states = [(one.state.name, one.label, one.result) for one in running]
+                    impossible = f"{chosen} is none of {options}: {states} after:\n{trace.steps()}"
                     chosen = options[0]
             participant = running[int(chosen.removesuffix("c"))]
             blocked = frozenset(one.number for one in running if one.state is State.BLOCKED)
@@ -160,15 +161,19 @@ class Scheduler:
                 self._changed.wait_for(
                     lambda: all(one.state is not State.RUNNING for one in running), LOOK_AFTER
                 )
+            with self._changed:
+                before = [one.state for one in running]
             self._wait_for_dead(running)
             waiting = [one for one in running if one.state in (State.RUNNING, State.BLOCKED)]
             if not waiting:
                 return
             blocked = self._blocked(waiting, running)
             with self._changed:
+                # Who went on meanwhile may have released a lock: then the look came too early.
+                if before != [one.state for one in running]:
+                    continue
                 for one in waiting:
-                    if one.state in (State.RUNNING, State.BLOCKED):
-                        one.state = State.BLOCKED if one.pid in blocked else State.RUNNING
+                    one.state = State.BLOCKED if one.pid in blocked else State.RUNNING
                 states = {one.state for one in running}
             if State.RUNNING not in states and State.READY in states:
                 return
