@@ -20,10 +20,6 @@ from merchants.email.outbox import email_owners, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet
 
-# The balance of the alert's wallet. It is a subquery so that the UPDATE itself checks it. Django
-# would read a join in a SELECT before the UPDATE, and two sweeps could both find the balance below.
-BALANCE = Subquery(Wallet.objects.filter(pk=OuterRef("account_id")).values("balance"))
-
 
 @transaction.atomic
 def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -> bool:
@@ -61,13 +57,22 @@ def sweep_balance_alerts() -> dict[str, int]:
 
     Rearms the alerts whose balance is back at or above the level. Returns both counts.
     """
-    armed = BalanceAlert.objects.filter(below=True, level__lte=BALANCE).update(below=False)
+    armed = BalanceAlert.objects.filter(below=True, level__lte=_balance()).update(below=False)
     fallen = _fallen().order_by("pk").values_list("pk", flat=True)
     return {"emailed": sum(_email_low_balance(pk) for pk in fallen), "armed": armed}
 
 
 def _fallen() -> QuerySet[BalanceAlert]:
-    return BalanceAlert.objects.filter(below=False, level__gt=BALANCE)
+    return BalanceAlert.objects.filter(below=False, level__gt=_balance())
+
+
+def _balance() -> Subquery:
+    """The balance of the alert's wallet, as a subquery, so that the UPDATE itself checks it.
+
+    Django would read a join in a SELECT before the UPDATE, and two sweeps could both find the
+    balance below the level.
+    """
+    return Subquery(Wallet.objects.filter(pk=OuterRef("account_id")).values("balance"))
 
 
 @transaction.atomic

@@ -27,6 +27,8 @@ def requests_per_minute() -> None:
     assert data(merchant.get("/ping"))["rate_limit_per_minute"] == 3
     statuses = [merchant.get("/ping").status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
+    another = make_merchant(rate_limit_per_minute=3)
+    assert another.get("/ping").status_code == 200  # each client has its own count
 
 
 def per_page() -> None:

@@ -12,7 +12,7 @@ from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
 from tests.audited import recorded
-from tests.factories import make_client
+from tests.factories import make_account, make_client, make_key
 from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
@@ -195,6 +195,10 @@ def test_the_callers_own_address_is_offered(owner: Membership, shop: ApiClient) 
 
 
 def test_clients_and_keys_are_limited(owner: Membership, shop: ApiClient) -> None:
+    another = make_client(make_account())  # whose clients and keys do not count
+    for _ in range(max(MAX_CLIENTS, MAX_LIVE_KEYS)):
+        make_client(another.account)
+        make_key(another)
     browser = browser_of(owner)
     for _ in range(MAX_LIVE_KEYS):
         issued(browser.post(f"/merchant/clients/{shop.pk}/keys/issue/"))
@@ -204,7 +208,8 @@ def test_clients_and_keys_are_limited(owner: Membership, shop: ApiClient) -> Non
     more = browser.post(rotate, {"overlap_hours": 1}, follow=True)
     assert "revoke one first" in more.content.decode()
     issued(browser.post(rotate, {"overlap_hours": 0}))  # which ends the others
-    for _ in range(MAX_CLIENTS - 1):
+    assert browser.post("/merchant/clients/new/", {"name": "Second"}).status_code == 302
+    for _ in range(MAX_CLIENTS - 2):
         make_client(owner.account)
     answer = browser.post("/merchant/clients/new/", {"name": "One more"})
     assert f"at most {MAX_CLIENTS}" in answer.content.decode()

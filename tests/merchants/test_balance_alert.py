@@ -43,6 +43,23 @@ def emails() -> list[Email]:
     return list(Email.objects.filter(kind=EmailKind.LOW_BALANCE).order_by("pk"))
 
 
+def test_each_account_has_its_own_alert() -> None:
+    (one, _), (two, _) = make_alert(), make_alert()
+    for account in (one, two):
+        move(account, "-60")
+        assert sweep_balance_alerts() == {"emailed": 1, "armed": 0}
+    assert [email.facts["account"] for email in emails()] == [one.name, two.name]
+
+
+def test_a_change_is_told_to_the_owners_who_are_still_there() -> None:
+    account, owner = make_alert()
+    gone = make_member(account, Role.OWNER).user
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    ours(Email).delete()
+    set_balance_alert(account=account, level=Decimal(7), actor=owner)
+    assert [email.to for email in ours(Email)] == [owner.email]
+
+
 def test_each_crossing_sends_one_email_to_every_owner() -> None:
     account, owner = make_alert()
     other = make_member(account, Role.OWNER).user

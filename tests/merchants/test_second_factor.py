@@ -9,6 +9,7 @@ from django.test import Client
 from django_otp.oath import totp
 
 from accounts.models import SecondFactor
+from accounts.second_factor import check_code
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership
 from tests.merchants.people import PASSWORD, make_member
@@ -34,16 +35,17 @@ def sign_in(member: Membership) -> Client:
     return browser
 
 
-def code_now() -> str:
-    """The code that the app shows now. It counts as new, although it may have been used."""
+def code_now(member: Membership | None = None) -> str:
+    """The code that the app of the member, or of the only one, shows now, as if it were unused."""
     SecondFactor.objects.update(last_step=-1)
-    return f"{totp(SecondFactor.objects.get().key):06d}"
+    factors = SecondFactor.objects.filter(user=member.user) if member else SecondFactor.objects
+    return f"{totp(factors.get().key):06d}"
 
 
-def enrol(browser: Client) -> list[str]:
-    """Turns the second factor on, and returns the backup codes."""
+def enrol(browser: Client, member: Membership | None = None) -> list[str]:
+    """Turns the second factor of the member, or of the only one, on; returns the backup codes."""
     assert "data:image/svg" in browser.get(ON).content.decode()
-    answer = browser.post(ON, {"code": code_now()})
+    answer = browser.post(ON, {"code": code_now(member)})
     assert "no-store" in answer["Cache-Control"]
     (listed,) = re.findall(r'aria-label="Backup codes">([^<]+)<', answer.content.decode())
     codes: list[str] = listed.split()
@@ -141,3 +143,27 @@ def test_the_page_that_was_asked_for_opens_after_the_code(member: Membership) ->
 
     assert check == f"{CHECK}?{urlencode({'next': '/merchant/orders/?page=2'})}"
     assert browser.post(check, {"code": code_now()})["Location"] == "/merchant/orders/?page=2"
+
+
+def test_the_factor_of_somebody_else_neither_binds_nor_helps(member: Membership) -> None:
+    other = make_member()
+    enrol(sign_in(other))
+    assert sees_the_page(sign_in(member))
+
+    browser = sign_in(member)
+    codes = enrol(browser, member)
+    stranger = sign_in(member)
+    stranger.post(CHECK, {"code": code_now(other)})
+    assert not sees_the_page(stranger)
+
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    assert browser.post(OFF, {"code": codes[0]}).status_code == 302
+    assert sees_the_page(sign_in(member))
+    assert not sees_the_page(sign_in(other))
+
+
+def test_a_factor_that_was_not_confirmed_shows_nothing(member: Membership) -> None:
+    browser = sign_in(member)
+    browser.get(ON)
+
+    assert check_code(user=member.user, code=code_now()) is None

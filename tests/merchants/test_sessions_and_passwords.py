@@ -49,12 +49,13 @@ def test_sessions_are_listed_with_device_and_address() -> None:
 
 def test_one_session_is_ended() -> None:
     member = make_member()
-    lost, browser = sign_in(member), sign_in(member)
+    lost, kept, browser = sign_in(member), sign_in(member), sign_in(member)
     session = MemberSession.objects.get(session_id=lost.session.session_key)
 
     assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 302
 
     assert not is_in(lost)
+    assert is_in(kept)
     assert is_in(browser)
     assert browser.post(f"{ACCOUNT}sessions/{session.pk}/end/").status_code == 404
 
@@ -86,7 +87,7 @@ def test_all_other_sessions_are_ended_at_once() -> None:
 
 
 def test_a_new_password_needs_the_old_one_and_ends_other_sessions() -> None:
-    member = make_member()
+    member, colleague = make_member(), sign_in(make_member())
     other, browser = sign_in(member), sign_in(member)
     new = {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
 
@@ -96,6 +97,7 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions() -> None:
 
     assert browser.post(f"{ACCOUNT}password/", {"old_password": PASSWORD, **new}).status_code == 302
     assert is_in(browser)
+    assert is_in(colleague)
     assert not is_in(other)
 
 

@@ -136,6 +136,7 @@ def test_ended_invitations_answer_410() -> None:
         (message,) = (one for one in emails() if one.to == [email])
         return invitation, link_in(message)
 
+    _, open_one = invite("still-open@b.example")
     withdrawn, first = invite("one@b.example")
     assert withdraw_invitation(invitation=withdrawn, actor=owner.user)
     assert not withdraw_invitation(invitation=withdrawn, actor=owner.user)
@@ -147,6 +148,7 @@ def test_ended_invitations_answer_410() -> None:
     )
     for link in (first, second, replaced, "/merchant/join/", "/merchant/join/?token=x%00y"):
         assert Client().get(link, follow=True).status_code == 410, link
+    assert Client().get(open_one, follow=True).status_code == 200
 
 
 def test_only_the_holder_learns_that_an_address_is_in_use() -> None:
@@ -210,7 +212,9 @@ def test_a_reset_link_works_once() -> None:
 
 
 def test_asking_for_a_reset_reveals_nothing_and_is_limited() -> None:
-    member, staff = make_member(), make_staff()
+    member, former, staff = make_member(), make_member().user, make_staff()
+    former.is_active = False
+    former.save()
     staff.username = staff.email = "staff@service.example"
     staff.save()
     said = {
@@ -219,7 +223,12 @@ def test_asking_for_a_reset_reveals_nothing_and_is_limited() -> None:
         .content.decode()
         .split("<main")[1]
         .split("csrfmiddlewaretoken")[0]
-        for email in [staff.email, "nobody@merchant.example", *[member.user.email] * 5]
+        for email in [
+            staff.email,
+            former.email,
+            "nobody@merchant.example",
+            *[member.user.email] * 5,
+        ]
     }
     assert len(said) == 1
     assert Email.objects.filter(to=member.user.email).count() == 3
