@@ -370,3 +370,15 @@ def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyP
 
     assert shown(answer) == topups[:0:-1]
     assert "the newest 2 orders" in answer.content.decode()
+
+
+def test_an_order_shows_only_its_own_entries_and_moves() -> None:
+    account, merchant, _ = two_clients()
+    product = make_topup_product()
+    one, other = (buy_topup(merchant, product) for _ in range(2))
+    operator = make_operator()
+    for reference in (one, other):
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    page = viewer_of(account).get(f"{ORDERS}{one}/").context
+    assert [entry.order_reference for entry in page["entries"]] == [one]
+    assert [event.to_status for event in page["moves"]] == ["pending", "processing"]

@@ -71,6 +71,8 @@ def test_every_failed_sign_in_gets_the_same_answer() -> None:
     assert said("nobody@merchant.example", PASSWORD) == wrong
     assert said(staff.username, PASSWORD) == wrong
     assert said(off.user.email, PASSWORD) == wrong
+    nobody = User.objects.create_user("nobody@service.example", password=PASSWORD)
+    assert said(nobody.username, PASSWORD) == wrong
 
 
 def test_next_never_leads_to_another_site() -> None:

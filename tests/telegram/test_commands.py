@@ -13,9 +13,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 def test_queue_lists_the_oldest_order_first(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
+    boris, _ = desk.staff("boris")
     first, message = desk.order(name="Gems & <gold>")
-    second, _ = desk.order()
+    second, other_message = desk.order()
     desk.press(anna, message, "Claim")
+    desk.press(boris, other_message, "Claim")
 
     queue = desk.ask(anna, desk.group, "/queue").text
     mine = desk.ask(anna, desk.group, "/mine@topups_test_bot").text
@@ -45,6 +47,7 @@ def test_empty_lists_are_answered(desk: Desk) -> None:
 
 def test_order_is_shown_by_its_reference(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
+    desk.order()
     fulfilment, message = desk.order()
     private = desk.api.private(anna)
     reference = fulfilment.order_reference

@@ -26,6 +26,7 @@ from operators.telegram.staff_links import (
     operator_of,
     record_refusal,
     unlink_user,
+    void_code,
 )
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
@@ -253,3 +254,13 @@ def test_code_shown_in_a_group_is_cancelled(chat_id: int) -> None:
 
     with pytest.raises(InputProblem):
         consume_code(code=code, telegram_user_id=78)
+
+
+def test_the_codes_of_others_stay_valid() -> None:
+    anna, boris, chris = staff(), staff(), staff()
+    shown, _, kept = (issue_code(user=user) for user in (anna, boris, chris))
+
+    void_code(shown)
+    unlink_user(user=boris, actor=None)
+
+    assert consume_code(code=kept, telegram_user_id=7).user == chris

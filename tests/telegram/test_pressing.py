@@ -121,6 +121,28 @@ def test_a_late_press_leaves_a_colleagues_question_in_place(desk: Desk) -> None:
     assert status(fulfilment) == "failed"
 
 
+def test_an_old_go_back_leaves_the_persons_new_question_in_place(desk: Desk) -> None:
+    sofia, _ = desk.staff("sofia", senior=True)
+    fulfilment, message = desk.order()
+    desk.press(sofia, message, "Claim")
+    desk.press(sofia, message, "Wrong ID: reject, refund")
+    desk.api.wait_for(lambda: "Go back" in message.buttons, "the question")
+    old = message.data("Go back")
+    desk.press(sofia, message, "Go back")
+    desk.api.wait_for(lambda: "Not sure: review" in message.buttons, "the buttons again")
+    desk.press(sofia, message, "Not sure: review")
+    desk.shows(message, "In review")
+    desk.press(sofia, message, DECIDE)
+    desk.press(sofia, message, "Wrong ID: reject, refund")
+    asked = ["sofia: wrong ID: reject and refund 4.99 USD?", "Go back"]
+    desk.api.wait_for(lambda: message.buttons == asked, "the question")
+
+    desk.api.press_data(sofia, message, old).wait()
+    wait_for_edits(desk)
+
+    assert (message.buttons, status(fulfilment)) == (asked, "pending_review")
+
+
 def test_a_colleagues_press_leaves_the_question_in_place(desk: Desk) -> None:
     (anna, sofia), fulfilment, message, _ = in_review(desk, "anna", "sofia")
     before = message.data("Delivered")
