@@ -174,6 +174,20 @@ SCHEMA = {
         " ADD CONSTRAINT orders_order_reference_key UNIQUE (reference)",
         "orders_order.reference has no unique index",
     ),
+    "an index is no longer unique": (
+        "ALTER TABLE orders_order DROP CONSTRAINT orders_order_reference_key;"
+        " CREATE INDEX plain ON orders_order (reference)",
+        "DROP INDEX plain; ALTER TABLE orders_order"
+        " ADD CONSTRAINT orders_order_reference_key UNIQUE (reference)",
+        "orders_order.reference has no unique index",
+    ),
+    "a unique index has one column more": (
+        "ALTER TABLE orders_order DROP CONSTRAINT orders_order_reference_key;"
+        " CREATE UNIQUE INDEX wider ON orders_order (reference, id)",
+        "DROP INDEX wider; ALTER TABLE orders_order"
+        " ADD CONSTRAINT orders_order_reference_key UNIQUE (reference)",
+        "orders_order.reference has no unique index",
+    ),
 }
 
 

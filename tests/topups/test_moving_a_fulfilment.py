@@ -117,13 +117,15 @@ def test_the_failure_reason_depends_on_the_channel(
 def test_counted_stock_returns_except_after_no_stock(
     merchant: Merchant, move: Move, reason: RejectReason, stock: int
 ) -> None:
-    product = make_topup_product(available_stock=2)
+    product, other = (make_topup_product(available_stock=2) for _ in range(2))
     reference = buy_topup(merchant, product)
 
     move_now(reference=reference, move=move, operator=make_operator(), reason=reason)
 
     product.refresh_from_db()
     assert product.available_stock == stock
+    other.refresh_from_db()
+    assert other.available_stock == 2
 
 
 def test_an_operator_cannot_act_on_anothers_claim(merchant: Merchant) -> None:
