@@ -111,6 +111,11 @@ def configure(config: dict[str, Any]) -> None:
     )
 
 
+# Both logs share one buffer. Lines that meet in it could be written together, and a pipe splits
+# what is longer than 4 kB.
+_ONE_LINE_AT_A_TIME = threading.Lock()
+
+
 class DirectLogger:
     """Writes one JSON line to stderr for each call, without the standard library and structlog.
 
@@ -126,7 +131,6 @@ class DirectLogger:
         self._level = logging.getLevelNamesMapping()[level]
         self._render = RedactingRenderer(secrets)
         self._stream = sys.stderr
-        self._lock = threading.Lock()
 
     def info(self, event: str, **values: Any) -> None:
         self._write(logging.INFO, "info", event, values)
@@ -146,6 +150,6 @@ class DirectLogger:
             "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         }
         text = self._render(None, level_name, line)
-        with self._lock:
+        with _ONE_LINE_AT_A_TIME:
             self._stream.write(f"{text}\n")
             self._stream.flush()

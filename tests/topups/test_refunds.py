@@ -23,6 +23,7 @@ from topups import refunds
 from topups.models import Fulfilment, TopUpProduct
 from topups.refunds import carry_out_refund, sweep_refunds
 from topups.transitions import Move
+from topups.versions import version_of
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet, refund
 
@@ -220,3 +221,11 @@ def test_sweep_stops_at_its_limits_and_the_next_one_continues(
     monkeypatch.setattr(refunds, "SECONDS", 15)
     monkeypatch.setattr(refunds, "BATCH", 2)
     assert [sweep_refunds(), sweep_refunds(), sweep_refunds()] == [2, 1, 0]
+
+
+@pytest.mark.django_db
+def test_a_refund_leaves_the_version_that_people_saw() -> None:
+    fulfilment = failed_topup(make_merchant())
+    seen = version_of(fulfilment)
+    assert carry_out_refund(fulfilment.pk)
+    assert version_of(fulfilment) == seen
