@@ -1,4 +1,5 @@
-"""Counters that all processes share, in Redis or Valkey: one round trip for each count.
+"""Counters that all processes share, in Redis or Valkey: one round trip for each count, and two for
+the first of a window.
 
 redis-py's client takes a connection from its pool and instruments it for every command. Here each
 thread has a connection of its own (docs/decisions/0064-thinner-layers.md).
@@ -30,7 +31,7 @@ class SharedCounters(threading.local):
         self._connection: Any = pool.connection_class(**pool.connection_kwargs)
 
     def add(self, name: str, number: int, *, seconds: int) -> int:
-        """See `Counters`. A process that is killed in between leaves a counter without an end."""
+        """See `Counters`. A process killed after INCRBY leaves a counter without an end."""
         return config_cache.outage.run(lambda: self._add(name, number, seconds))
 
     def _add(self, name: str, number: int, seconds: int) -> int:

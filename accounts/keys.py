@@ -50,7 +50,7 @@ class AlreadyIssued(InputProblem):
     def __init__(self, key: ApiKey) -> None:
         super().__init__(
             f"No other key was created: this form has already created the key {key.prefix}. A key"
-            " is shown only once. If you did not copy it, revoke it and issue another."
+            " is shown only once. If you did not copy it, revoke it and create another."
         )
 
 

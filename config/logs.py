@@ -111,8 +111,8 @@ def configure(config: dict[str, Any]) -> None:
     )
 
 
-# Both logs share one buffer. Lines that meet in it could be written together, and a pipe splits
-# what is longer than 4 kB.
+# All DirectLoggers write to one buffer. Lines that meet in it could be written together, and a pipe
+# splits what is longer than 4 kB.
 _ONE_LINE_AT_A_TIME = threading.Lock()
 
 

@@ -129,8 +129,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Cache: holds the rate-limit counters and nothing that money depends on.
 REDIS_URL = env.redis("REDIS_URL")
-# A failing cache delays one request of a process by a timeout, in seconds. After that, the process
-# does without the cache for some seconds (config/cache.py).
+# In seconds. A failing cache delays one request of a process by one timeout. The process then skips
+# the cache for some seconds (config/cache.py).
 CACHE_TIMEOUTS = {"socket_connect_timeout": 0.25, "socket_timeout": 0.25}
 if REDIS_URL:
     CACHES = {

@@ -55,7 +55,7 @@ def new_header(kind: FileKind, *, reference: str, to: str, trial: bool = False) 
     reference = clean_text(reference, what="reference", max_length=REFERENCE_LENGTH)
     _require_settings()
     if not CELL_PATTERN.fullmatch(to) or to == settings.CELL:
-        raise InputProblem("Name another cell, as its setting CELL does.")
+        raise InputProblem("--to must be the CELL of another cell.")
     return Header(kind, reference, settings.CELL, to, VERSION, trial)
 
 

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
-from config.api.reference import docs
+from config.api.docs_page import docs
 from config.http import error_pages
 from config.http.health import healthz, readyz
 from config.http.landing import landing

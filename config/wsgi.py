@@ -32,7 +32,7 @@ from django.urls import get_resolver
 import config.celery  # noqa: F401
 from accounts import request_records, usage
 from config.http.body_limits import lazy_chunked_bodies
-from config.http.signals import drop_idle_receivers
+from config.http.receivers import drop_idle_receivers
 from config.metrics import keep_in_files
 from config.version import log_start
 

@@ -50,7 +50,7 @@ def check_peer(
 
         def expect(what: str, found: object, wanted: object) -> None:
             if found != wanted:
-                raise BenchError(f"The peer wrote {what} {found!r} instead of {wanted!r}.")
+                raise BenchError(f"Wrong {what}: {found!r} instead of {wanted!r}.")
 
         before = state()
         status, headers, body = _post(port, bearer, key, PURCHASE)
@@ -61,34 +61,34 @@ def check_peer(
         total = found.get("total_price", 0)
         balance, stock, unsold, orders, number = before
         wanted = [balance - total, stock - 2, unsold - 2, orders + 1, number + 1]
-        expect("the books", state(), wanted)
+        expect("books", state(), wanted)
         for name, value in {
             "number": number + 1, "quantity": 2, "amount": -total, "balance_after": balance - total,
             "bought": True, "codes": 2,
         }.items():  # fmt: skip
             expect(name, found.get(name), value)
-        expect("the price", Decimal(str(answered["total_price"])), total)
+        expect("price", Decimal(str(answered["total_price"])), total)
         if not duties:
-            expect("the response", bytes(found["response"]), body)
+            expect("stored response", bytes(found["response"]), body)
             return
 
         row = f"{client}:{key}".encode()
         opened = sealing.open_sealed(found["response"], Context.REPLAY_BODY, row)
-        expect("the sealed response", opened, body)
+        expect("sealed response", opened, body)
         names = {code["code"].partition("-")[0] for code in answered["codes"]}
         expect("codes", names, {"BENCH"})
-        expect("a request id of length", len(headers.get("x-request-id", "")), 36)
+        expect("length of the request id", len(headers.get("x-request-id", "")), 36)
         replayed = _post(port, bearer, key, PURCHASE)
-        expect("a replay", (replayed[0], replayed[1].get("idempotent-replay")), (201, "true"))
-        expect("a replay", replayed[2], body)
+        expect("replay", (replayed[0], replayed[1].get("idempotent-replay")), (201, "true"))
+        expect("replay", replayed[2], body)
         status, _, body = _post(port, bearer, key, {**PURCHASE, "quantity": 1})
         code = json.loads(body)["error"]["code"]
-        expect("for a reused key", (status, code), (409, "idempotency_key_reused"))
+        expect("response to a reused key", (status, code), (409, "idempotency_key_reused"))
         expect("orders after retries", state(), wanted)
         # A refusal releases its key.
         unknown = _post(port, bearer, f"{key}-2", {**PURCHASE, "product_id": 1_000_000})
-        expect("for an unknown product", unknown[0], 422)
-        expect("after a refusal", _post(port, bearer, f"{key}-2", PURCHASE)[0], 201)
+        expect("status for an unknown product", unknown[0], 422)
+        expect("status after a refusal", _post(port, bearer, f"{key}-2", PURCHASE)[0], 201)
 
 
 def _post(

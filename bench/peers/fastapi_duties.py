@@ -1,4 +1,4 @@
-"""The FastAPI peer with the duties of the service: what a team would write that needs them.
+"""The FastAPI peer with the duties of the service: as a team that needs them would write it.
 
 To the purchase of fastapi_peer.py it adds: clients and accounts that are switched off, expired
 keys, allowlists, the limit of requests in the cache, a request id, one JSON log line, sealed codes

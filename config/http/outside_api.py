@@ -36,7 +36,7 @@ class WhiteNoiseMiddleware(OutsideApi, whitenoise.WhiteNoiseMiddleware):
 
 class GZipMiddleware(OutsideApi, gzip.GZipMiddleware):
     """Compresses pages. Django adds bytes of random length against guesses from the size (BREACH),
-    and masks CSRF tokens anew in each response."""
+    and masks CSRF tokens again in each response."""
 
 
 class SessionMiddleware(OutsideApi, sessions.SessionMiddleware):

@@ -124,7 +124,7 @@ def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResp
         member,
         title="Remove a person",
         question=f"Remove {person.user.email} from {member.account}?",
-        facts=["They are signed out everywhere at once. API keys that they issued keep working."],
+        facts=["They are signed out everywhere at once. API keys that they created keep working."],
         button="Remove",
         danger=True,
         back=reverse("merchants:people"),

@@ -114,7 +114,9 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
 
     def timeline(self, request: HttpRequest, obj: VoucherCode) -> Timeline:
-        return replace(timeline_of(request, obj), empty="Nobody has seen this code here.")
+        return replace(
+            timeline_of(request, obj), empty="Nobody has revealed this code in the back office."
+        )
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)

@@ -33,9 +33,9 @@ DONE = {
     Action.DONE: "Marked as delivered.",
     Action.WRONG_ID: "Rejected: wrong player ID. The merchant is refunded.",
     Action.NO_STOCK: "Rejected: no stock. The merchant is refunded.",
-    Action.FAILED: "Rejected. The merchant is refunded. Reply to the message to say why.",
-    Action.UNREFUNDED: "Failed. The merchant is not refunded. Reply to the message to say why.",
-    Action.UNSURE: "Sent to review. Reply to the message to say why.",
+    Action.FAILED: "Rejected. The merchant is refunded. To say why, reply to the order's message.",
+    Action.UNREFUNDED: "Failed, not refunded. To say why, reply to the order's message.",
+    Action.UNSURE: "Sent to review. To say why, reply to the order's message.",
     Action.RELEASE: "Released. Other operators can claim the order.",
 }
 STATES = {

@@ -54,13 +54,13 @@ def test_a_key_without_a_cell_leads_to_the_first(service: Service) -> None:
 @pytest.mark.parametrize(
     "key", ["", "vk_", "vk_c_000000000000_0", "vk_b", "___", "b_b", "x" * 4000]
 )
-def test_what_is_no_key_gets_an_answer_of_the_contract(service: Service, key: str) -> None:
+def test_a_malformed_key_gets_invalid_token(service: Service, key: str) -> None:
     answer = ping(service, key)
 
     assert (answer.status, answer.json()["error"]["code"]) == (401, "invalid_token")
 
 
-def test_no_key_gets_an_answer_of_the_contract(service: Service) -> None:
+def test_a_request_without_a_key_gets_missing_token(service: Service) -> None:
     answer = service.proxy.front.ask("GET", "/api/v1/ping")
 
     assert (answer.status, answer.json()["error"]["code"]) == (401, "missing_token")

@@ -10,7 +10,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
 from django.dispatch import Signal
 
-from config.http.signals import drop_idle_receivers
+from config.http.receivers import drop_idle_receivers
 
 DROPPED: dict[Callable[..., Any], Signal] = {
     reset_queries: request_started,

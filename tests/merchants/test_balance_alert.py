@@ -51,7 +51,7 @@ def test_each_account_has_its_own_alert() -> None:
     assert [email.facts["account"] for email in emails()] == [one.name, two.name]
 
 
-def test_a_change_is_told_to_the_owners_who_are_still_there() -> None:
+def test_only_active_owners_receive_the_email_about_a_change() -> None:
     account, owner = make_alert()
     gone = make_member(account, Role.OWNER).user
     User.objects.filter(pk=gone.pk).update(is_active=False)

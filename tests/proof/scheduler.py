@@ -169,7 +169,7 @@ class Scheduler:
                 return
             blocked = self._blocked(waiting, running)
             with self._changed:
-                # Who went on meanwhile may have released a lock: then the look came too early.
+                # A participant that changed state meanwhile may have released a lock: look again.
                 if before != [one.state for one in running]:
                     continue
                 for one in waiting:

@@ -1,6 +1,6 @@
 """The page at /docs/: the OpenAPI document as a reference that needs no script.
 
-It has no form to call the API: there is no sandbox, and a key never belongs into a browser
+It has no form to call the API: there is no sandbox, and a key never belongs in a browser
 (contract, "Authentication").
 """
 
