@@ -257,7 +257,7 @@ class StockTransfer(models.Model):
     (catalogue/sql/transfers.sql).
     """
 
-    reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH, unique=True)
+    reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH)
     cell = models.CharField(max_length=CELL_LENGTH, help_text="The other cell.")
     shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="+")
     codes = models.PositiveIntegerField(help_text="How many.")
@@ -265,6 +265,20 @@ class StockTransfer(models.Model):
         CodeHold, on_delete=models.PROTECT, null=True, related_name="transfer"
     )
     at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="catalogue_transfer_sent_once",
+                fields=["reference"],
+                condition=models.Q(hold__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="catalogue_transfer_received_once",
+                fields=["cell", "reference"],
+                condition=models.Q(hold=None),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.reference

@@ -1,25 +1,26 @@
 """Stock that goes from one cell to another, each code once (docs/operate/cells.md).
 
 The sender takes codes out of stock and writes them to a file; the receiver puts them into stock.
-The reference of a transfer is unique in each cell. Sending again writes the same file, and
-receiving again changes nothing.
+The sender chooses a reference once, so a transfer is known by the sender and the reference.
+Sending again writes the same file, and receiving again changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import Row, add_codes
 from catalogue.codes import Code, code_digester, open_code
-from catalogue.holds import take_time
+from catalogue.holds import hold_codes, take_time, void_hold
 from catalogue.models import CodeHold, Shelf, StockTransfer, VoucherCode
 from catalogue.selectors import find_shelf
+from catalogue.sent_codes import log_sent_codes
 from config.inputs import InputProblem
 from config.transfer_file import FileKind, Header, new_header, read_file, write_file
 
@@ -37,7 +38,8 @@ def send_stock(
     """Takes codes out of stock for ever and writes them to a file for the cell `to`.
 
     The codes that would be sold last are taken. With the reference of an earlier transfer, takes
-    nothing and writes its file again. Raises InputProblem, or sealing.CannotOpen.
+    nothing and writes its file again. The purchase log names the codes before the file is there.
+    Raises InputProblem, or sealing.CannotOpen.
     """
     if quantity < 1:
         raise InputProblem("Send at least one code.")
@@ -46,14 +48,21 @@ def send_stock(
     with transaction.atomic():
         take_time()
         Shelf.objects.select_for_update(no_key=True).get(pk=shelf.pk)
-        transfer = StockTransfer.objects.filter(reference=header.reference).first()
+        transfer = _sent().filter(reference=header.reference).first()
         if transfer is None:
             transfer = _take(shelf, quantity, header, actor)
         elif (transfer.shelf_id, transfer.codes, transfer.cell) != (shelf.pk, quantity, to):
             raise _used_before(transfer)
-    if transfer.hold_id is None:
-        raise _used_before(transfer)
-    write_file(path, header, _codes_of(transfer, shelf))
+    with transaction.atomic():  # the cursor of many rows lives in it
+        take_time()
+        codes = VoucherCode.objects.filter(hold=transfer.hold_id).order_by("position")
+        log_sent_codes(
+            reference=transfer.reference,
+            cell=transfer.cell,
+            sent_at=transfer.at,
+            digests=codes.values_list("digest", flat=True).iterator(),
+        )
+        write_file(path, header, _rows_of(shelf, codes))
     return transfer
 
 
@@ -65,18 +74,44 @@ def receive_stock(*, path: Path) -> tuple[StockTransfer, bool]:
     """
     code_digester()  # stores the key of the digests, if it is missing, before the transaction
     with read_file(path, FileKind.STOCK) as (header, rows), transaction.atomic():
-        earlier = StockTransfer.objects.filter(reference=header.reference).first()
+        received = StockTransfer.objects.filter(hold=None, cell=header.origin)
+        earlier = received.filter(reference=header.reference).first()
         if earlier is None:
             return _put_into_stock(header, rows), True
-        if earlier.hold_id is not None or earlier.cell != header.origin:
-            raise _used_before(earlier)
         return earlier, False
+
+
+@transaction.atomic
+def void_sent_codes(*, reference: str, cell: str, digests: Sequence[bytes], held_by: str) -> int:
+    """After a restore to a moment before a transfer to `cell`: makes its codes that are in stock
+    void again, and records the transfer; returns how many.
+
+    The other cell has the codes, or the file. Then `send_stock` can write the file again.
+    """
+    reason = _reason(reference, cell)
+    hold, number = hold_codes(digests=digests, reason=reason, held_by=held_by)
+    if hold is not None:
+        void_hold(hold.pk)
+        if not _sent().filter(reference=reference).exists():
+            shelf = hold.codes.values_list("shelf", flat=True)[:1].get()
+            StockTransfer.objects.create(
+                reference=reference, cell=cell, shelf_id=shelf, codes=number, hold=hold
+            )
+    return number
+
+
+def _sent() -> QuerySet[StockTransfer]:
+    return StockTransfer.objects.filter(hold__isnull=False)
+
+
+def _reason(reference: str, cell: str) -> str:
+    return f"Sent to cell {cell}: {reference}"
 
 
 def _take(shelf: Shelf, quantity: int, header: Header, actor: str) -> StockTransfer:
     """Voids the last codes of the shelf, whose row is locked."""
     hold = CodeHold.objects.create(
-        reason=f"Sent to cell {header.destination}: {header.reference}",
+        reason=_reason(header.reference, header.destination),
         held_by=actor,
         voided_at=Now(),
     )
@@ -116,9 +151,8 @@ def _put_into_stock(header: Header, rows: Iterator[Any]) -> StockTransfer:
     )
 
 
-def _codes_of(transfer: StockTransfer, shelf: Shelf) -> Iterator[object]:
+def _rows_of(shelf: Shelf, codes: QuerySet[VoucherCode]) -> Iterator[object]:
     yield {"product": shelf.product_id, "variation": shelf.variation_id}
-    codes = VoucherCode.objects.filter(hold=transfer.hold_id).order_by("position")
     for sealed, digest in codes.values_list("sealed", "digest").iterator():
         code = open_code(sealed, digest)
         yield [code.code, code.serial_number, code.pin_code]
@@ -130,8 +164,7 @@ def _read_codes(rows: Iterator[list[str]]) -> Iterator[Row]:
 
 
 def _used_before(transfer: StockTransfer) -> InputProblem:
-    way = "to" if transfer.hold_id else "from"
     return InputProblem(
         f"The reference {transfer.reference} was used before: {transfer.codes} codes of shelf"
-        f" {transfer.shelf_id} {way} cell {transfer.cell}. Nothing was changed."
+        f" {transfer.shelf_id} to cell {transfer.cell}. Nothing was changed."
     )

@@ -1,5 +1,6 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
-twice (docs/operate/backup.md).
+twice (docs/operate/backup.md). Codes that left for another cell have lines of their own
+(catalogue/sent_codes.py).
 
 The line is written right after the commit, before the response is stored and sent, and again before
 a retry learns the reference of an abandoned order. So every order that a merchant was told of has
@@ -25,6 +26,8 @@ import orjson
 from django.conf import settings
 
 from accounts.models import ApiClient
+from catalogue import sent_codes
+from catalogue.codes import logged_code
 from config.database import sealing
 from config.database.sealing import Context
 from config.inputs import raise_problems
@@ -33,13 +36,12 @@ from config.logs import DirectLogger
 from orders.selectors import orders_of
 
 EVENT = "order_created"
-CODE_BYTES = 16  # of a digest
 
 
 @dataclass(frozen=True)
 class LoggedPurchase:
     """One line of the log. `price` is the total in units of `currency`; `codes` are the first
-    CODE_BYTES of each code's digest."""
+    LOGGED_BYTES of each code's digest (catalogue/codes.py)."""
 
     reference: str
     client_id: int
@@ -57,6 +59,17 @@ class LoggedPurchase:
         )
         key, fingerprint = orjson.loads(opened)
         return key, bytes.fromhex(fingerprint)
+
+
+@dataclass(frozen=True)
+class LoggedTransfer:
+    """One line about codes that left for another cell; a transfer may have several. `codes` are as
+    those of a purchase."""
+
+    reference: str
+    cell: str
+    sent_at: datetime
+    codes: tuple[bytes, ...]
 
 
 def log_purchase(
@@ -83,7 +96,7 @@ def log_purchase(
             price=str(price),
             currency=currency,
             sold_at=sold_at.isoformat(),
-            codes=[_text(bytes(digest[:CODE_BYTES])) for digest in digests],
+            codes=[logged_code(digest) for digest in digests],
         )
 
 
@@ -114,24 +127,34 @@ def _log() -> Any:
 def read_purchases(
     files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
 ) -> Iterator[LoggedPurchase]:
-    """The purchases of log files since a time, in the order of the lines.
+    """The purchases of log files since a time, as `read_log` finds them."""
+    for line in read_log(files, since=since, skip_damaged=skip_damaged):
+        if isinstance(line, LoggedPurchase):
+            yield line
+
+
+def read_log(
+    files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
+) -> Iterator[LoggedPurchase | LoggedTransfer]:
+    """The purchases and transfers of log files since a time, in the order of the lines.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.
 
-    Raises InputProblem for damaged lines, unless they are skipped, for a file without a purchase,
+    Raises InputProblem for damaged lines, unless they are skipped, for a file without such a line,
     which may be the wrong one, and for a file that cannot be read.
     """
     damaged, found = [], dict.fromkeys(map(str, files), False)
-    for line in read_events(files, EVENT):
+    for line in read_events(files, EVENT, sent_codes.EVENT):
         try:
-            purchase = _read(line.values)
+            read = _read(line.values)
         except ValueError:
             damaged.append(f"{line.place}: this line is damaged")
             continue
         found[line.file] = True
-        if purchase.sold_at >= since:
-            yield purchase
+        at = read.sold_at if isinstance(read, LoggedPurchase) else read.sent_at
+        if at >= since:
+            yield read
     if not skip_damaged:
         raise_problems(damaged)
     raise_problems(
@@ -141,18 +164,26 @@ def read_purchases(
     )
 
 
-def _read(values: dict[str, Any] | None) -> LoggedPurchase:
-    """The purchase of a line. Raises ValueError for a damaged line."""
+def _read(values: dict[str, Any] | None) -> LoggedPurchase | LoggedTransfer:
+    """What a line says. Raises ValueError for a damaged line."""
     if values is None:
         raise ValueError
     try:
+        codes = tuple(base64.b64decode(code, validate=True) for code in values["codes"])
+        if values["event"] == sent_codes.EVENT:
+            return LoggedTransfer(
+                reference=values["reference"],
+                cell=values["cell"],
+                sent_at=datetime.fromisoformat(values["sent_at"]),
+                codes=codes,
+            )
         return LoggedPurchase(
             reference=values["reference"],
             client_id=int(values["client_id"]),
             price=Decimal(values["price"]),
             currency=values["currency"],
             sold_at=datetime.fromisoformat(values["sold_at"]),
-            codes=tuple(base64.b64decode(code, validate=True) for code in values["codes"]),
+            codes=codes,
             sealed_request=base64.b64decode(values["request"], validate=True),
         )
     except (KeyError, TypeError, AttributeError, InvalidOperation) as error:

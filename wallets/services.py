@@ -29,7 +29,9 @@ NOT_PAID_BACK = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
     "not_paid_by_wallet": "this wallet did not pay for this order",
 }
-MOVED = "the account has moved to another cell: book it there"
+MOVED = (
+    "the account has moved to another cell, with its orders and entries: look there before you book"
+)
 
 
 class BadBooking(ValueError):

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("reference", models.CharField(max_length=64, unique=True)),
+                ("reference", models.CharField(max_length=64)),
                 ("cell", models.CharField(help_text="The other cell.", max_length=8)),
                 ("codes", models.PositiveIntegerField(help_text="How many.")),
                 (
@@ -45,5 +45,19 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("hold__isnull", False)),
+                        fields=("reference",),
+                        name="catalogue_transfer_sent_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("hold", None)),
+                        fields=("cell", "reference"),
+                        name="catalogue_transfer_received_once",
+                    ),
+                ],
+            },
         ),
     ]

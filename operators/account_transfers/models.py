@@ -15,10 +15,11 @@ class AccountTransfer(models.Model):
     (operators/sql/transfers.sql).
 
     The wallet of an account that left is closed. An account arrives at
-    most once, and leaves at most once.
+    most once, and leaves at most once. The sender chooses a reference once, so a transfer is known
+    by the sender and the reference.
     """
 
-    reference = models.CharField(max_length=REFERENCE_LENGTH, unique=True)
+    reference = models.CharField(max_length=REFERENCE_LENGTH)
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, db_index=False, related_name="transfers"
     )
@@ -31,7 +32,17 @@ class AccountTransfer(models.Model):
         constraints = [
             models.UniqueConstraint(
                 name="operators_account_transferred_once", fields=["account", "sent"]
-            )
+            ),
+            models.UniqueConstraint(
+                name="operators_transfer_sent_once",
+                fields=["reference"],
+                condition=models.Q(sent=True),
+            ),
+            models.UniqueConstraint(
+                name="operators_transfer_received_once",
+                fields=["cell", "reference"],
+                condition=models.Q(sent=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,10 +1,12 @@
 """An account arrives from another cell: everything in its file is added, in one transaction.
 
-Ids of this cell are new, except for those of the catalogue. Codes and stored responses are sealed
-with the keys of this cell, for their new rows. The ledger's trigger posts each entry again, so the
-balance follows from the entries here, too.
+Ids of this cell are new, except for those of the catalogue. The ids of clients follow from the
+file: the purchase log names the same client after a restored cell received the file again. Codes
+and stored responses are sealed with the keys of this cell, for their new rows. The ledger's trigger
+posts each entry again, so the balance follows from the entries here, too.
 """
 
+import hashlib
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +22,11 @@ from django.db import IntegrityError, connection, transaction
 from accounts.models import Account, ApiClient, ApiKey
 from audit.models import AuditAction
 from audit.services import record_action
+from catalogue.code_import import wait_for_import
 from catalogue.codes import Code, code_digester, seal_code
 from catalogue.holds import take_time
 from catalogue.models import ReferenceLink, Shelf
+from config.database.key_ring import check_keys
 from config.database.sealing import Context, seal
 from config.inputs import InputProblem
 from config.transfer_file import FileKind, Header, read_file
@@ -60,14 +64,13 @@ def receive_account(*, path: Path) -> Received:
     """
     code_digester()  # stores the key of the digests, if it is missing, before the transaction
     with read_file(path, FileKind.ACCOUNT) as (header, rows), transaction.atomic():
-        earlier = AccountTransfer.objects.filter(reference=header.reference).first()
+        received = AccountTransfer.objects.filter(sent=False, cell=header.origin)
+        earlier = received.filter(reference=header.reference).first()
         if earlier is not None:
-            if earlier.sent or earlier.cell != header.origin:
-                raise InputProblem(
-                    f"The reference {header.reference} was used for another transfer."
-                )
             return Received(earlier, before=True, trial=False)
         take_time()
+        wait_for_import()  # a key that seals is not retired until the commit
+        check_keys()  # under that lock: it may have been retired since the process started
         try:
             transfer = _Arrival(header).add(rows)
         except IntegrityError as error:
@@ -83,6 +86,13 @@ def moved_keys(account: Account, cell: str) -> list[str]:
     """The lines of HAProxy's moved.map for the account's live keys."""
     keys = ApiKey.objects.live().filter(client__account=account).order_by("pk")
     return [f"{prefix} {cell}" for prefix in keys.values_list("prefix", flat=True)]
+
+
+def _client_id(origin: str, there: int) -> int:
+    """The id of a client that has the id `there` in the cell `origin`: always the same, below 2^49
+    and above every id of this cell's own clients."""
+    digest = hashlib.sha256(f"{origin}:{there}".encode()).digest()
+    return 2**48 + int.from_bytes(digest[:6])
 
 
 def _constraint(error: IntegrityError) -> str:
@@ -143,8 +153,9 @@ class _Arrival:
 
     def _add_clients(self, rows: list[Row]) -> None:
         for row in rows:
-            client = from_row(ApiClient, row["client"], account=self._account)
-            client.save()
+            ours = _client_id(self._header.origin, row["id"])
+            client = from_row(ApiClient, row["client"], id=ours, account=self._account)
+            client.save(force_insert=True)
             self._clients[row["id"]] = client.pk
             keys = [from_row(ApiKey, key, client=client) for key in row["keys"]]
             ApiKey.objects.bulk_create(keys)

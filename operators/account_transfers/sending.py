@@ -16,13 +16,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.models import ReferenceLink, Shelf, VoucherCode
+from catalogue.holds import take_time
+from catalogue.models import ReferenceLink, Shelf, StockTransfer, VoucherCode
 from config.database.key_ring import key_ring
 from config.inputs import InputProblem, find_row
 from config.transfer_file import FileKind, Header, new_header, write_file
@@ -53,7 +54,7 @@ def send_account(*, account_id: int, to: str, reference: str, path: Path, trial:
         raise InputProblem("The account has no wallet. Create it in the other cell instead.")
     key_ring()  # may register a key, which the snapshot could not
     if trial:
-        _refuse_open_topups(account)
+        _refuse_what_cannot_move(account, to)
     else:
         _close(account, header)
         _wait_for_responses(account)
@@ -66,11 +67,12 @@ def send_account(*, account_id: int, to: str, reference: str, path: Path, trial:
 @transaction.atomic
 def _close(account: Account, header: Header) -> None:
     """Closes the wallet, unless an earlier run of the same transfer did it."""
-    used = AccountTransfer.objects.filter(reference=header.reference).first()
-    if used is not None and (used.account_id, used.sent) != (account.pk, True):
+    take_time()
+    used = AccountTransfer.objects.filter(reference=header.reference, sent=True).first()
+    if used is not None and used.account_id != account.pk:
         raise InputProblem(f"The reference {used.reference} was used for another transfer.")
     if close_wallet(account=account):
-        _refuse_open_topups(account)
+        _refuse_what_cannot_move(account, header.destination)
         AccountTransfer.objects.create(
             reference=header.reference, account=account, sent=True, cell=header.destination
         )
@@ -86,6 +88,27 @@ def _close(account: Account, header: Header) -> None:
     if (transfer.reference, transfer.cell) != (header.reference, header.destination):
         raise InputProblem(
             f"The account left for cell {transfer.cell} before: {transfer.reference}."
+        )
+
+
+def _refuse_what_cannot_move(account: Account, to: str) -> None:
+    _refuse_open_topups(account)
+    _refuse_return(account, to)
+
+
+def _refuse_return(account: Account, to: str) -> None:
+    """Cell `to` refuses for ever what it has had: the account's keys, and codes that it sent."""
+    if AccountTransfer.objects.filter(account=account, sent=False, cell=to).exists():
+        raise InputProblem(f"The account came from cell {to} and cannot return to it.")
+    received = StockTransfer.objects.filter(
+        hold=None, cell=to, shelf=OuterRef("shelf"), at__lte=OuterRef("created_at")
+    )
+    order = Order.objects.filter(Exists(received), client__account=account).first()
+    if order is not None:
+        raise InputProblem(
+            f"Order {order.reference} may have codes that came from cell {to}, and codes cannot"
+            " return to a cell. Nothing was changed: the account stays in this cell, or goes to"
+            " another one."
         )
 
 

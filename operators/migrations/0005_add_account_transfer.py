@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("reference", models.CharField(max_length=64, unique=True)),
+                ("reference", models.CharField(max_length=64)),
                 ("sent", models.BooleanField()),
                 ("cell", models.CharField(help_text="The other cell.", max_length=8)),
                 (
@@ -45,7 +45,17 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("account", "sent"), name="operators_account_transferred_once"
-                    )
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("sent", True)),
+                        fields=("reference",),
+                        name="operators_transfer_sent_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("sent", False)),
+                        fields=("cell", "reference"),
+                        name="operators_transfer_received_once",
+                    ),
                 ],
             },
         ),

@@ -6,12 +6,17 @@ from pathlib import Path
 import pytest
 
 from accounts.models import Account
+from catalogue.code_import import IMPORT_LOCK
 from operators.account_transfers.models import AccountTransfer
 from tests.cells.accounts import asking, assert_healthy, leave, move
 from tests.cells.two_cells import PRODUCT, TOPUP, Cell
 from tests.commands import refusal, run
 from tests.concurrency.racing import (
     execute,
+    holding_locks,
+    in_background,
+    scalar,
+    wait_for_waiting,
 )
 from tests.factories import (
     Merchant,
@@ -87,10 +92,57 @@ def test_a_move_has_one_destination_and_one_account(
         arrived = AccountTransfer.objects.get().account_id
         own = Account.objects.exclude(pk=arrived).get().pk
         run("send_account", own, "--to", "c", "--reference", "m5", "--file", tmp_path / "x")
-        assert "another transfer" in refusal("receive_account", tmp_path / "m5")
-        assert "another transfer" in refusal(
-            *("send_account", arrived, "--to", "a", "--reference", "m1", "--file", tmp_path / "x")
+        for trial in (["--trial"], []):
+            words = ["--to", "a", "--reference", "m1", "--file", tmp_path / "x", *trial]
+            assert "cannot return" in refusal("send_account", arrived, *words)
+        assert Wallet.objects.get(pk=arrived).closed_at is None
+    # Another sender chose the reference m5, too.
+    assert b.run("receive_account", tmp_path / "m5")["received_before"] is False
+    assert b.run("receive_account", tmp_path / "m5")["received_before"] is True
+
+
+def test_an_account_with_codes_of_a_cell_does_not_move_there(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    """That cell could not receive it: it refuses codes that it has had."""
+    a, b = cells
+    words = ["--to", "a", "--reference", "s", "--file", tmp_path / "s"]
+    b.run("send_stock", PRODUCT, 1, *words)
+    a.run("receive_stock", tmp_path / "s")
+    with a.entered():
+        # The merchant bought all codes before that, so it may go; the other one may not.
+        other = make_merchant()
+        bought = other.buy(product_id=PRODUCT, quantity=1).json()["data"]["reference"]
+        for trial in (["--trial"], []):
+            words = ["--to", "b", "--reference", "m2", "--file", tmp_path / "m2", *trial]
+            assert bought in refusal("send_account", other.client.account_id, *words)
+        assert other.buy(product_id=PRODUCT, quantity=1).status_code == 201
+        run("send_account", other.client.account_id, "--to", "c", *words[2:])
+    move(cells, merchant, tmp_path / "m1")
+    for cell in cells:
+        assert cell.run("reconcile", "--decrypt")["findings"] == []
+
+
+def test_an_arrival_keeps_its_encryption_key(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    """`reseal` retires a key under the lock of imports."""
+    a, b = cells
+    leave(a, merchant, tmp_path / "m1")
+    with (
+        b.entered(),
+        holding_locks(f"SELECT pg_advisory_xact_lock({IMPORT_LOCK})") as retiring,
+        in_background(lambda: run("receive_account", tmp_path / "m1")) as received,
+    ):
+        wait_for_waiting(1)
+        retiring.execute("DELETE FROM config_encryptionkey")
+        retiring.execute(
+            "INSERT INTO config_encryptionkey (key_id, wrapped) VALUES (2, %s)",
+            [scalar("SELECT wrapped FROM config_encryptionkey")],
         )
+        retiring.commit()
+        received.result()
+        assert scalar("SELECT sealing_since IS NOT NULL FROM config_encryptionkey WHERE key_id = 2")
 
 
 def test_a_trial_changes_nothing(

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.test import override_settings
 
+from catalogue import transfers
 from catalogue.codes import open_code
 from catalogue.models import Shelf, StockTransfer, VoucherCode
 from tests.cells.two_cells import PRODUCT, VARIATION, Cell, two_cells
@@ -93,12 +94,40 @@ def test_a_reference_names_one_transfer(cells: tuple[Cell, Cell], tmp_path: Path
         ):
             assert "was used before" in refusal("send_stock", *other)
     b.run("receive_stock", tmp_path / "t1")
-    with b.entered():
-        assert "was used before" in refusal(
-            "send_stock", PRODUCT, 4, *options(tmp_path / "x", to="a")
-        )
     assert for_sale(a) == CODES[:6]
     assert for_sale(b) == CODES[6:]
+
+
+def test_two_senders_may_choose_one_reference(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
+    a, b = cells
+    b.fill(["b-1", "b-2"])
+    send(a, tmp_path / "from-a")
+    send(b, tmp_path / "from-b", quantity=1, to="a")
+
+    for _ in range(2):  # the second time, nothing is added
+        b.run("receive_stock", tmp_path / "from-a")
+        a.run("receive_stock", tmp_path / "from-b")
+        assert for_sale(a) == [*CODES[:6], "b-2"]
+        assert for_sale(b) == ["b-1", *CODES[6:]]
+    assert_healthy(a, b)
+
+
+def test_codes_are_read_in_one_transaction_without_a_timeout(
+    cells: tuple[Cell, Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cursor outside a transaction reads all rows under the timeout of one statement, and breaks
+    behind PgBouncer."""
+    seen = []
+
+    def opening(sealed: bytes, digest: bytes) -> object:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            seen.append((connection.in_atomic_block, *cursor.fetchone()))
+        return open_code(sealed, digest)
+
+    monkeypatch.setattr(transfers, "open_code", opening)
+    send(cells[0], tmp_path / "t1")
+    assert seen == [(True, "0")] * 4
 
 
 def test_what_cannot_be_sent_changes_nothing(cells: tuple[Cell, Cell], tmp_path: Path) -> None:

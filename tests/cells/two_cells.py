@@ -18,7 +18,7 @@ from django.test import override_settings
 
 from embedded.environment import PROJECT
 from tests.commands import run
-from tests.database import another_database, django_uses
+from tests.database import another_database, backup_of, django_uses
 from tests.live import as_service, owner_url
 from tests.quick_starts import QuickProcess, run_quickly
 
@@ -90,6 +90,13 @@ class Cell:
                 if given:
                     file.write_text("\n".join(["code", *given]))
                     run("import_codes", PRODUCT, file, *options)
+
+
+@contextmanager
+def backup(cell: Cell) -> Iterator[Cell]:
+    """The cell as it is now: what a later restore to this moment gives."""
+    with backup_of(cell.url, f"restored_{cell.name}_{os.getpid()}") as url:
+        yield Cell(cell.name, url, cell.keys, cell.folder)
 
 
 @contextmanager

@@ -139,7 +139,9 @@ def world() -> None:
     hold, _ = hold_codes(digests=[digest], reason="test", held_by="shell:anna")
     shelf = own_shelf(make_product())
     StockTransfer.objects.create(reference="R", cell="b", shelf=shelf, codes=1, hold=hold)
-    AccountTransfer.objects.create(reference="R", cell="b", account=make_account(), sent=False)
+    StockTransfer.objects.create(reference="R", cell="b", shelf=shelf, codes=1)
+    for sent in (True, False):
+        AccountTransfer.objects.create(reference="R", cell="b", account=make_account(), sent=sent)
     LostPurchase.objects.create(
         reference="R", client=make_client(), total_price=1, currency="USD", sold_at=timezone.now()
     )
