@@ -3,9 +3,20 @@
 import pytest
 
 from audit.models import AuditAction, AuditEntry
+from operators.models import Announcement
+from tests.telegram.fake_bot_api.objects import Message
 from tests.telegram.running import Desk
+from topups.models import Fulfilment
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+
+def announced(desk: Desk) -> tuple[Fulfilment, Message]:
+    """A new order whose message the bot knows as its own."""
+    fulfilment, message = desk.order()
+    known = Announcement.objects.filter(fulfilment=fulfilment, message_id=message.id)
+    desk.api.wait_for(known.exists, "the bot has stored the message's id")
+    return fulfilment, message
 
 
 def notes() -> list[tuple[str, str]]:
@@ -16,7 +27,7 @@ def notes() -> list[tuple[str, str]]:
 
 def test_a_reply_after_a_rejection_is_kept_in_the_orders_timeline(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
-    fulfilment, message = desk.order()
+    fulfilment, message = announced(desk)
 
     answer = desk.ask(anna, desk.group, " the ID has a letter ", reply_to=message)
 
@@ -28,7 +39,7 @@ def test_a_reply_after_a_rejection_is_kept_in_the_orders_timeline(desk: Desk) ->
 
 def test_a_reply_that_telegram_delivers_again_is_kept_once(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
-    _, message = desk.order()
+    _, message = announced(desk)
     desk.ask(anna, desk.group, "one note", reply_to=message)
     before = len(desk.api.bot_messages(desk.group))
 
@@ -42,7 +53,7 @@ def test_a_reply_that_telegram_delivers_again_is_kept_once(desk: Desk) -> None:
 def test_strangers_long_texts_and_other_replies_leave_no_note(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     eve = desk.api.add_user("Eve")
-    _, message = desk.order()
+    _, message = announced(desk)
 
     assert "cannot use this bot" in desk.ask(eve, desk.group, "hello", reply_to=message).text
     assert "not kept" in desk.ask(anna, desk.group, "x" * 3000, reply_to=message).text
