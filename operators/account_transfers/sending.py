@@ -37,7 +37,8 @@ from topups.models import Fulfilment, FulfilmentStatus
 from wallets.models import LedgerEntry, Wallet
 from wallets.services import close_wallet
 
-# No attempt is alive for longer: its statements have timeouts, and web processes are not paused.
+# An attempt ends sooner, because its statements have timeouts. A web process that hangs for longer
+# loses the replay (docs/operate/cells.md).
 WAIT = timedelta(seconds=30)
 SHOWN = 10
 

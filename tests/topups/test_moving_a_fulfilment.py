@@ -220,3 +220,15 @@ def test_the_history_is_append_only(merchant: Merchant, statement: str) -> None:
         connection.cursor() as cursor,
     ):
         cursor.execute(statement.format("topups_fulfilmentevent"))
+
+
+@pytest.mark.django_db
+def test_the_database_refuses_to_delete_an_order(merchant: Merchant) -> None:
+    bring(merchant, "completed", make_operator())
+
+    with (
+        pytest.raises(DatabaseError, match="this change is not allowed"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM topups_fulfilment")
