@@ -29,7 +29,7 @@ from embedded.environment import FOR_TESTED_SERVICE, PROJECT
 from embedded.processes import Process, free_port
 from embedded.supervisor import STOP_TIMEOUT
 from tests.answers import check_answer
-from tests.quick_starts import QuickProcess
+from tests.quick_starts import start_in
 
 HOST = "127.0.0.1"
 START_PATIENCE = 60.0
@@ -188,11 +188,11 @@ class LiveServer:
             for service in services(host=HOST, port=self.port, var=self._folder)
             if service.name == "web"
         )
-        self._process = QuickProcess(
+        self._process = start_in(
+            self._project,
             web.name,
             web.command,
             environment=self._environment,
-            folder=self._project,
             log=self._folder / "web.log",
         )
         deadline = time.monotonic() + START_PATIENCE

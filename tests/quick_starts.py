@@ -8,7 +8,8 @@ has them (`multiprocessing`'s forkserver, one for each test process), and loads 
 modules and its settings itself, so each program has its own environment. Otherwise it is a process
 like any other, with its own session, signals and exit code.
 
-A test of what a program loads, or of how it starts, starts it with `Process` or `subprocess`.
+A test of what a program loads, or of how it starts, starts it with `Process` or `subprocess`. So
+does `start_in` with a program of another checkout, which has packages of its own.
 """
 
 import atexit
@@ -160,6 +161,25 @@ def run_quickly(
     if check:
         done.check_returncode()
     return done
+
+
+def start_in(
+    project: Path,
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str],
+    log: Path,
+) -> Process:
+    """Starts `python COMMAND` of this checkout: quickly, or with the packages that it installed.
+
+    `command` begins with the Python that runs the tests. Another checkout has one in `.venv`.
+    """
+    if project == PROJECT:
+        return QuickProcess(name, command, environment=environment, folder=project, log=log)
+    own = [project / ".venv/bin/python", *command[1:]]
+    with log.open("ab") as output:
+        return Process(name, own, environment=environment, folder=project, output=output)
 
 
 class _Fork:

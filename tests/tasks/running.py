@@ -24,7 +24,7 @@ from embedded.locks import FileLock
 from embedded.processes import Process
 from embedded.valkey import running_valkey
 from tests.live import HOST, database_url
-from tests.quick_starts import QuickProcess
+from tests.quick_starts import start_in
 
 TIMEOUT = 150.0  # seconds: a worker reconnects to its broker with growing pauses
 
@@ -161,12 +161,8 @@ class Celery:
         ]
 
     def start(self) -> None:
-        self._process = QuickProcess(
-            "celery",
-            self.command,
-            environment=self._environment,
-            folder=self._project,
-            log=self._log,
+        self._process = start_in(
+            self._project, "celery", self.command, environment=self._environment, log=self._log
         )
 
     def exit_code(self) -> int | None:

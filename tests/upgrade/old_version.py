@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from functools import cache
 from pathlib import Path
@@ -36,13 +37,16 @@ def has_history() -> bool:
     return found.returncode == 0
 
 
-def check_out(folder: Path) -> None:
-    """Writes the files of the old version into this folder."""
+def install(folder: Path) -> None:
+    """Writes the files of the old version into this folder, and installs its packages there."""
     archive = folder / "old.tar"
     _git("archive", f"--output={archive}", old_commit())
     with tarfile.open(archive) as files:
         files.extractall(folder, filter="data")
     archive.unlink()
+    make = ["make", "--silent", "install", f"PYTHON={sys.executable}"]
+    installed = subprocess.run(make, cwd=folder, capture_output=True, text=True, check=False)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
 
 
 @cache

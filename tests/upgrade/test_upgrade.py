@@ -21,7 +21,7 @@ from tests.database import django_uses
 from tests.live import LiveServer, as_service
 from tests.tasks.running import running_broker, wait_until
 from tests.upgrade.buyers import Bought, Buyers
-from tests.upgrade.old_version import check_out
+from tests.upgrade.old_version import install
 from tests.upgrade.versions import OPERATOR, Version, empty_database
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.history]
@@ -49,7 +49,7 @@ def versions(tmp_path: Path, worker_id: str) -> Iterator[tuple[Version, Version]
         }
         project = tmp_path / "old"
         project.mkdir()
-        check_out(project)
+        install(project)
         old = Version("old", project, environment, tmp_path)
         old.manage("migrate", "--verbosity=0")
         # The old version has one role, which owns the tables. The new one has a role of its own.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import psycopg
 from psycopg import sql
 
 from tests.live import LiveServer, owner_url
-from tests.quick_starts import run_quickly
 from tests.tasks.running import Celery
 
 OPERATOR = "operator"
@@ -20,7 +20,10 @@ OPERATOR = "operator"
 
 @dataclass
 class Version:
-    """A checkout of the service, the environment of its processes, and those that run."""
+    """A checkout of the service, the environment of its processes, and those that run.
+
+    Each checkout runs with the packages that it pins, as on a host where both are installed.
+    """
 
     name: str
     project: Path
@@ -29,10 +32,10 @@ class Version:
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """What a management command prints."""
-        done = run_quickly(
-            ["manage.py", *arguments],
-            environment={**os.environ, **self.environment, **environment},
-            folder=self.project,
+        command = [str(self.project / ".venv/bin/python"), "manage.py", *arguments]
+        settings = {**os.environ, **self.environment, **environment}
+        done = subprocess.run(
+            command, env=settings, cwd=self.project, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{self.name}: {arguments}\n{done.stdout}{done.stderr}"
         return done.stdout
