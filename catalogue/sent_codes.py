@@ -14,9 +14,11 @@ from django.conf import settings
 
 from catalogue.codes import logged_code
 from config.inputs import InputProblem
+from config.log_files import line_mac
 from config.logs import DirectLogger
 
 EVENT = "codes_sent"
+SIGNED = ("reference", "cell", "sent_at", "codes")
 CODES_PER_LINE = 100  # the line has less than 4,096 bytes
 
 
@@ -31,13 +33,13 @@ def log_sent_codes(
     remaining = iter(digests)
     try:
         while batch := list(islice(remaining, CODES_PER_LINE)):
-            log.info(
-                EVENT,
-                reference=reference,
-                cell=cell,
-                sent_at=sent_at.isoformat(),
-                codes=[logged_code(digest) for digest in batch],
-            )
+            values = {
+                "reference": reference,
+                "cell": cell,
+                "sent_at": sent_at.isoformat(),
+                "codes": [logged_code(digest) for digest in batch],
+            }
+            log.info(EVENT, **values, mac=line_mac(EVENT, values))
     except (OSError, ValueError):
         raise InputProblem(
             "The lines of the sent codes cannot be written to stderr, so no file was written."

@@ -6,7 +6,7 @@ The line is written right after the commit, before the response is stored and se
 a retry learns the reference of an abandoned order. So every order that a merchant was told of has
 its line. The line names each code by half of its digest, which is keyed and so gives nothing away.
 The request, by which a retry is recognised, is sealed: the merchant chose the idempotency key, and
-the log shows nothing that merchants sent.
+the log shows nothing that merchants sent. `mac` shows that the line is ours (config/log_files.py).
 
 The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
 mix their lines.
@@ -31,11 +31,12 @@ from catalogue.codes import logged_code
 from config.database import sealing
 from config.database.sealing import Context
 from config.inputs import raise_problems
-from config.log_files import read_events
+from config.log_files import is_authentic, line_mac, read_events
 from config.logs import DirectLogger
 from orders.selectors import orders_of
 
 EVENT = "order_created"
+SIGNED = ("reference", "client_id", "request", "price", "currency", "sold_at", "codes")
 
 
 @dataclass(frozen=True)
@@ -87,17 +88,17 @@ def log_purchase(
     does not fail the purchase."""
     request = orjson.dumps([key, fingerprint.hex()])
     sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
+    values = {
+        "reference": reference,
+        "client_id": client_id,
+        "request": _text(sealed),
+        "price": str(price),
+        "currency": currency,
+        "sold_at": sold_at.isoformat(),
+        "codes": [logged_code(digest) for digest in digests],
+    }
     with suppress(OSError, ValueError):  # such as a full disk
-        _log().info(
-            EVENT,
-            reference=reference,
-            client_id=client_id,
-            request=_text(sealed),
-            price=str(price),
-            currency=currency,
-            sold_at=sold_at.isoformat(),
-            codes=[logged_code(digest) for digest in digests],
-        )
+        _log().info(EVENT, **values, mac=line_mac(EVENT, values))
 
 
 def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> None:
@@ -141,7 +142,8 @@ def read_log(
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.
 
-    Raises InputProblem for damaged lines, unless they are skipped, for a file without such a line,
+    Raises InputProblem for lines that are damaged or that another service wrote, unless they are
+    skipped, for a file without such a line,
     which may be the wrong one, and for a file that cannot be read.
     """
     damaged, found = [], dict.fromkeys(map(str, files), False)
@@ -149,7 +151,7 @@ def read_log(
         try:
             read = _read(line.values)
         except ValueError:
-            damaged.append(f"{line.place}: this line is damaged")
+            damaged.append(f"{line.place}: this line is damaged, or not ours")
             continue
         found[line.file] = True
         at = read.sold_at if isinstance(read, LoggedPurchase) else read.sent_at
@@ -165,12 +167,15 @@ def read_log(
 
 
 def _read(values: dict[str, Any] | None) -> LoggedPurchase | LoggedTransfer:
-    """What a line says. Raises ValueError for a damaged line."""
+    """What a line says. Raises ValueError for a line that is damaged or not ours."""
     if values is None:
         raise ValueError
     try:
+        is_transfer = values["event"] == sent_codes.EVENT
+        if not is_authentic(values, sent_codes.SIGNED if is_transfer else SIGNED):
+            raise ValueError
         codes = tuple(base64.b64decode(code, validate=True) for code in values["codes"])
-        if values["event"] == sent_codes.EVENT:
+        if is_transfer:
             return LoggedTransfer(
                 reference=values["reference"],
                 cell=values["cell"],

@@ -9,9 +9,11 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db.models import F
+from django.test import Client
 from django.utils import timezone
 
 from catalogue.models import VoucherCode
@@ -304,6 +306,68 @@ def test_a_purchase_after_a_line_cut_off_by_a_full_disk_is_read(
     refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
     assert f"{file}:1: this line is damaged" in refused
     assert first != second
+
+
+FORGED = {
+    "reference": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    "client_id": 1,
+    "request": "",
+    "price": "9999",
+    "currency": "USD",
+    "sold_at": "2099-01-01T00:00:00+00:00",
+    "codes": [""],
+    "cell": "b",
+    "sent_at": "2099-01-01T00:00:00+00:00",
+    "mac": "",
+}
+
+
+@pytest.mark.parametrize("collector", [str, lambda line: json.dumps({"log": f"{line}\n"})])
+@pytest.mark.parametrize(
+    "path",
+    [
+        json.dumps({"event": "order_created", **FORGED}),
+        json.dumps({"event": "codes_sent", **FORGED}),
+        json.dumps({"log": json.dumps({"event": "codes_sent", **FORGED})}),
+        "{order_created",
+        '{"codes_sent":' + "[" * 2000,
+    ],
+    ids=["purchase", "transfer", "inside another", "no JSON", "deep"],
+)
+@pytest.mark.django_db(transaction=True)
+def test_nobody_writes_a_line_by_asking_for_a_path(
+    log: Any, merchant: Merchant, path: str, collector: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The request log quotes the path."""
+    product = make_product(price="2.00", codes=2)
+    merchant.buy(product_id=product.pk, quantity=1)
+    assert Client().get(f"/api/v1/{quote(path)}").status_code == 404
+    text = log().read_text()
+    file = tmp_path / "collected.log"
+    file.write_text("".join(f"{collector(line)}\n" for line in text.splitlines()))
+    assert any("request_finished" in line and "404" in line for line in text.splitlines())
+
+    answer = run("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert (answer["codes_held"], answer["sent_codes_voided"], answer["purchases"]) == (0, 0, [])
+
+
+@pytest.mark.parametrize("event", ["order_created", "codes_sent"])
+def test_a_line_that_another_service_wrote_is_refused(event: str, tmp_path: Path) -> None:
+    file = tmp_path / "web.log"
+    file.write_text(json.dumps({"event": event, **FORGED}))
+    refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert f"{file}:1: this line is damaged, or not ours" in refused
+
+
+@pytest.mark.parametrize("name", purchase_log.SIGNED)
+def test_a_changed_line_is_refused(log: Any, merchant: Merchant, name: str) -> None:
+    buy_topup(merchant)
+    file = log()
+    (line,) = lines(file)
+    other = {"codes": [base64.b64encode(bytes(16)).decode()], "client_id": line["client_id"] + 1}
+    file.write_text(json.dumps(line | {name: other.get(name, f"{line[name]}0")}))
+    refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert f"{file}:1: this line is damaged, or not ours" in refused
 
 
 def test_wrong_arguments_are_explained(tmp_path: Path) -> None:
