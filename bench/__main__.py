@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import django
 
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
 
 
 def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[float]]:
-    """Runs each subject once per round. Returns the figures of all rounds by name."""
+    """Runs each subject once per round, and returns the figures of all rounds by name.
+
+    Each round has another order, the same in every run: a program may pay for the one before it.
+    """
     wanted = {figure for measure in measures for figure in measure.figures}
     subjects = [subject for subject in SUBJECTS if wanted & set(subject.figures)]
     rounds: dict[str, list[float]] = defaultdict(list)
@@ -68,6 +72,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
             subject.run(world)
     for number in range(world.sizes.rounds):
         due = [subject for subject in subjects if number < (subject.rounds or world.sizes.rounds)]
+        Random(number).shuffle(due)  # noqa: S311  no secret
         for place, subject in enumerate(due, start=1):
             wait_until_idle(os.environ["DATABASE_URL"])
             figures = subject.run(world)
@@ -75,7 +80,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
                 rounds[name].append(figures[name])
                 where = f"round {number + 1} of {world.sizes.rounds}, {place:>2} of {len(due)}"
                 screen.line(f"{where}  {name:<44} {figures[name]:>12,.2f}")
-    return rounds
+    return {name: rounds[name] for subject in subjects for name in subject.figures}
 
 
 def _parser() -> argparse.ArgumentParser:
