@@ -107,6 +107,7 @@ class ApiClient(models.Model):
     key_prefix = ""
 
     class Meta:
+        verbose_name = "API client"
         constraints = [
             models.CheckConstraint(
                 name="accounts_apiclient_rate_limit_is_positive",
@@ -285,7 +286,7 @@ class RequestRecord(models.Model):
     """
 
     at = models.DateTimeField()
-    request_id = models.UUIDField("request id")
+    request_id = models.UUIDField("request ID")
     client = models.ForeignKey(
         ApiClient, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="+"
     )
@@ -307,6 +308,7 @@ class RequestRecord(models.Model):
     milliseconds = models.PositiveIntegerField("duration (ms)")
 
     class Meta:
+        verbose_name = "request"
         # The index for searches is in accounts/sql/request_records.sql.
         indexes = [models.Index(name="accounts_request_of_account", fields=["account", "id"])]
 

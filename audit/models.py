@@ -24,9 +24,9 @@ class AuditAction(models.TextChoices):
     TELEGRAM_CODE_ISSUED = "telegram_code_issued", "Telegram code issued"
     TELEGRAM_LINKED = "telegram_linked", "Telegram linked"
     TELEGRAM_UNLINKED = "telegram_unlinked", "Telegram unlinked"
-    TELEGRAM_REFUSED = "telegram_refused", "Refused in Telegram"
+    TELEGRAM_REFUSED = "telegram_refused", "Telegram action refused"
     ANNOUNCEMENT_GIVEN_UP = "announcement_given_up", "Announcement given up"
-    ANNOUNCEMENT_RESUMED = "announcement_resumed", "Announced again by hand"
+    ANNOUNCEMENT_RESUMED = "announcement_resumed", "New announcement requested"
     CHAT_MOVED = "chat_moved", "Chat moved"
     CLIENT_CREATED = "client_created", "Client created"
     CLIENT_CHANGED = "client_changed", "Client changed"
@@ -45,7 +45,7 @@ class AuditAction(models.TextChoices):
     COMPANY_LINKED = "company_linked", "Company account linked"
     COMPANY_UNLINKED = "company_unlinked", "Company account unlinked"
     SECOND_FACTOR_SET_UP = "second_factor_set_up", "Second factor set up"
-    SECOND_FACTOR_REFUSED = "second_factor_refused", "Wrong second factor"
+    SECOND_FACTOR_REFUSED = "second_factor_refused", "Second factor refused"
     SECOND_FACTOR_RESET = "second_factor_reset", "Second factor removed"
     PASSKEY_ADDED = "passkey_added", "Passkey added"
     PASSKEY_REMOVED = "passkey_removed", "Passkey removed"
@@ -100,7 +100,7 @@ class AuditEntry(models.Model):
     object_type = models.CharField(max_length=100)
     object_id = models.CharField(max_length=64)
     reference = models.CharField(max_length=REFERENCE_LENGTH, blank=True, db_default="")
-    request_id = models.CharField(max_length=64, blank=True, db_default="")
+    request_id = models.CharField("request ID", max_length=64, blank=True, db_default="")
     address = models.GenericIPAddressField(null=True, blank=True)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
     changes = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)

@@ -48,7 +48,7 @@ class ProductType(models.TextChoices):
     """Contract, "Product", field `type`."""
 
     VOUCHER = "voucher"
-    TOP_UP = "top_up"
+    TOP_UP = "top_up", "Top-up"
 
 
 class Product(models.Model):

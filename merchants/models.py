@@ -44,6 +44,7 @@ class Membership(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
+        verbose_name = "member"
         constraints = [
             models.CheckConstraint(
                 name="merchants_membership_role_is_known", condition=Q(role__in=Role.values)
@@ -131,10 +132,10 @@ class EmailKind(models.TextChoices):
     """The kinds of email. Each has a template in templates/merchants/email/."""
 
     INVITATION = "invitation"
-    PASSWORD_RESET = "password_reset"  # noqa: S105  # the name of a kind
+    PASSWORD_RESET = "password_reset", "Password reset"  # the name of a kind
     CHANGE = "change"
-    LOW_BALANCE = "low_balance"
-    STAFF_NOTICE = "staff_notice"
+    LOW_BALANCE = "low_balance", "Low balance"
+    STAFF_NOTICE = "staff_notice", "Staff notice"
 
 
 class Email(models.Model):

@@ -127,6 +127,7 @@ class AnnouncementRoute(models.Model):
     )
 
     class Meta:
+        verbose_name = "route"
         constraints = [
             models.CheckConstraint(
                 name="operators_route_is_of_one_thing",
@@ -150,10 +151,11 @@ class TelegramLink(models.Model):
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="telegram_link"
     )
-    telegram_user_id = models.BigIntegerField(unique=True)
+    telegram_user_id = models.BigIntegerField("Telegram user ID", unique=True)
     linked_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        verbose_name = "Telegram link"
         constraints = [
             models.CheckConstraint(
                 name="operators_link_is_to_a_person", condition=Q(telegram_user_id__gt=0)
@@ -205,9 +207,9 @@ class Announcement(models.Model):
     state = models.CharField(
         max_length=16, choices=AnnouncementState, default=AnnouncementState.WAITING
     )
-    chat_id = models.BigIntegerField(null=True)
-    topic_id = models.BigIntegerField(null=True)
-    message_id = models.BigIntegerField(null=True)
+    chat_id = models.BigIntegerField("chat", null=True)
+    topic_id = models.BigIntegerField("topic", null=True)
+    message_id = models.BigIntegerField("message ID", null=True)
     former_message_id = models.BigIntegerField(null=True)
     attempts = models.PositiveIntegerField(default=0)
     busy_until = models.DateTimeField(null=True)

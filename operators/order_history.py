@@ -67,7 +67,7 @@ def _bought(order: Order) -> Line:
     sold = order.shelf if order.fulfilment is None else order.fulfilment.product
     return Line(
         at=order.created_at,
-        what="Bought",
+        what="Order placed",
         on=("orders.order", str(order.pk)),
         who=f"client {order.client}",
         where="API",

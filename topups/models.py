@@ -66,6 +66,7 @@ class TopUpProduct(models.Model):
     )
 
     class Meta:
+        verbose_name = "top-up product"
         constraints = [
             models.CheckConstraint(
                 name="topups_product_currency_is_a_code", condition=Q(currency__regex=CURRENCY_CODE)
@@ -132,7 +133,7 @@ class TopUpField(models.Model):
     """
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
-    number = models.PositiveIntegerField(verbose_name="id", validators=[MinValueValidator(1)])
+    number = models.PositiveIntegerField(verbose_name="ID", validators=[MinValueValidator(1)])
     name = models.CharField(max_length=FIELD_NAME_LENGTH)
     label = models.CharField(max_length=FIELD_LABEL_LENGTH)
     type = models.CharField(max_length=16, choices=FieldType)
@@ -140,6 +141,7 @@ class TopUpField(models.Model):
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
+        verbose_name = "top-up field"
         ordering = ["position", "number"]
         constraints = [
             models.UniqueConstraint(name="topups_field_number_once", fields=["product", "number"]),
@@ -195,7 +197,7 @@ class FulfilmentStatus(models.TextChoices):
     """Contract, "Top-up order", field `fulfilment_status`. An order has its own OrderStatus."""
 
     PENDING = "pending"
-    PENDING_REVIEW = "pending_review"
+    PENDING_REVIEW = "pending_review", "Pending review"
     PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -204,9 +206,9 @@ class FulfilmentStatus(models.TextChoices):
 class FailureReason(models.TextChoices):
     """Contract, "Top-up order", field `failure_reason`."""
 
-    WRONG_ID = "wrong_id"
-    NO_STOCK = "no_stock"
-    FULFILMENT_FAILED = "fulfilment_failed"
+    WRONG_ID = "wrong_id", "Wrong player ID"
+    NO_STOCK = "no_stock", "No stock"
+    FULFILMENT_FAILED = "fulfilment_failed", "Fulfilment failed"
 
 
 class Fulfilment(models.Model):
@@ -248,6 +250,7 @@ class Fulfilment(models.Model):
     refunded_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "top-up"
         permissions = [
             ("fulfil", "Can claim, complete, reject and send to review"),
             ("decide_review", "Can decide orders in review and act on others' claims"),
@@ -335,7 +338,7 @@ class Fulfilment(models.Model):
 class Channel(models.TextChoices):
     """The channel through which a move came."""
 
-    API = "api"
+    API = "api", "API"
     ADMIN = "admin"
     COMMAND = "command"
     TELEGRAM = "telegram"

@@ -13,6 +13,7 @@ from topups.models import (
     PriceChange,
     TopUpProduct,
 )
+from topups.transitions import Move
 
 # The condition of the partial indexes: the first event of an order comes from its purchase, which
 # the indexes must cost nothing.
@@ -24,6 +25,17 @@ CHANNELS = {
     Channel.TELEGRAM: "Telegram",
     Channel.SYSTEM: "",
 }
+# What happened, by the move of the event.
+WORDS = {
+    "open": "Top-up opened",
+    Move.CLAIM: "Top-up claimed",
+    Move.RELEASE: "Top-up released",
+    Move.COMPLETE: "Top-up delivered",
+    Move.REVIEW: "Top-up sent to review",
+    Move.REJECT: "Top-up rejected",
+    Move.REJECT_UNREFUNDED: "Top-up failed without refund",
+    "refund": "Top-up refunded",
+}
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
 
@@ -32,7 +44,7 @@ def event_line(event: FulfilmentEvent) -> Line:
     who, where = who_and_where(event.actor)
     return Line(
         at=event.created_at,
-        what=f"Top-up: {event.move.replace('_', ' ')}",
+        what=WORDS[event.move],
         on=("topups.fulfilment", str(event.fulfilment_id)),
         name=event.fulfilment.order_reference,
         who=who,
@@ -40,9 +52,13 @@ def event_line(event: FulfilmentEvent) -> Line:
         note=event.note,
         changes={}
         if event.from_status in (None, event.to_status)
-        else {"state": (event.from_status, event.to_status)},
+        else {"state": (_state(event.from_status), _state(event.to_status))},
         colour=COLOURS.get(FulfilmentStatus(event.to_status), ""),
     )
+
+
+def _state(status: str) -> str:
+    return FulfilmentStatus(status).label.lower()
 
 
 def _price_line(change: PriceChange) -> Line:

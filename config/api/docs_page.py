@@ -53,7 +53,11 @@ def _reference() -> dict[str, Any]:
         "document": f"{API_BASE}/openapi.json",
         "base": API_BASE,
         "groups": [
-            {**tag, "operations": list(_operations(document, tag["name"]))}
+            {
+                **tag,
+                "title": tag["name"].capitalize().replace("Topup-", "Top-up "),
+                "operations": list(_operations(document, tag["name"])),
+            }
             for tag in document["tags"]
         ],
         "objects": [

@@ -40,7 +40,7 @@ BACK_OFFICE = Site(
     template="admin/error.html",
     home=("Go to the back office", "/admin/"),
     name="name",
-    forbidden="You do not have the permission for it. Ask an administrator to grant it.",
+    forbidden="You do not have permission for it. Ask an administrator to grant it.",
 )
 SITES = (MERCHANT_SITE, BACK_OFFICE)
 # Paths below these are pages, whose address people may type without its last slash.

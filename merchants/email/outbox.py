@@ -53,7 +53,9 @@ def email_owners(
     Call it in the transaction of the change. `facts` must hold no secret: name a key by its prefix.
     """
     owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
-    by = str(actor) if actor else "the service"
+    by = str(actor or "the service")
+    if actor is not None and actor.is_staff:
+        by += " (our staff)"
     for email in owners.order_by("pk").values_list("user__email", flat=True):
         write_email(
             kind=EmailKind.CHANGE,

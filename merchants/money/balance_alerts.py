@@ -45,7 +45,7 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
     record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
     email_owners(
         account=account,
-        change="The balance alert was changed",
+        change="Balance alert changed",
         actor=actor,
         facts={"Before": _amount(level_before, account), "Now": level_text},
     )

@@ -49,7 +49,7 @@ def reset_factor(*, user: User, actor: User | None) -> int:
     if forgotten and membership is not None:
         email_owners(
             account=membership.account,
-            change="Second factor removed by our staff",
+            change="Second factor removed",
             actor=actor,
             facts={"Person": user.email},
         )

@@ -34,7 +34,7 @@ async function buy(body, key) {
         if (status === 201 && answer.success) return answer.data;
         let pause = pauseSeconds;
         if (status >= 400 && status < 500) {
-            // An answer that the API did not write has no error, such as a proxy's 404.
+            // A response that the API did not write has no error, such as a proxy's 404.
             const error = answer.error ?? { code: `http_${status}` };
             if (error.code === "request_abandoned") { // bought already: read the order, do not buy again
                 const read = await call("GET", `/orders/${error.reference}`);
@@ -50,7 +50,7 @@ async function buy(body, key) {
     throw new OutcomeUnknown();
 }
 
-/** Returns the status and the answer. Status 0 means no answer, or one that cannot be read. */
+/** Returns the status and the response. Status 0 means no response, or one that cannot be read. */
 async function call(method, path, body, key) {
     const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
     if (body) Object.assign(headers, { "Content-Type": "application/json", "Idempotency-Key": key });
@@ -66,7 +66,7 @@ async function call(method, path, body, key) {
         const answer = await response.json();
         if (answer && typeof answer === "object") return { status, answer };
     } catch {
-        // No answer, an incomplete answer, or no JSON.
+        // No response, an incomplete response, or no JSON.
     }
     return status >= 400 && status < 500 ? { status, answer: {} } : { status: 0, answer: {} };
 }

@@ -44,7 +44,7 @@ def buy(body, key):
             return answer["data"]
         pause = PAUSE
         if 400 <= status < 500:
-            # An answer that the API did not write has no error, such as a proxy's 404.
+            # A response that the API did not write has no error, such as a proxy's 404.
             error = answer.get("error", {"code": f"http_{status}"})
             if error["code"] == "request_abandoned":  # bought already: read the order
                 status, answer = call("GET", f"/orders/{error['reference']}")
@@ -59,7 +59,7 @@ def buy(body, key):
 
 
 def call(method, path, body=None, key=None):
-    """Returns status and answer. Status 0 means no answer, or one that cannot be read."""
+    """Returns status and response. Status 0 means no response, or one that cannot be read."""
     headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
     if body is not None:
         headers.update({"Content-Type": "application/json", "Idempotency-Key": key})

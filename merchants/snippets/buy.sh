@@ -8,7 +8,7 @@
 # Create a new key for each purchase (uuidgen) and store it before you start.
 # Exit codes:
 #   0  bought; the order is printed
-#   1  nothing was charged; the answer is printed
+#   1  nothing was charged; the response is printed
 #   2  the outcome is unknown; start again with the same key
 buy() ( # its own shell, which it may leave
     set -eu
@@ -18,8 +18,8 @@ buy() ( # its own shell, which it may leave
     answer=$(mktemp)
     trap 'rm -f "$answer"' EXIT
 
-    # call [curl options] URL: writes the answer to the file, and its status to $status.
-    # The status is 000 if no answer came, or only a part of it.
+    # call [curl options] URL: writes the response to the file, and its status to $status.
+    # The status is 000 if no response came, or only a part of it.
     call() {
         : >"$answer"
         status=$(

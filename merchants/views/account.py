@@ -92,7 +92,7 @@ def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
 def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows a QR code to scan. The first right code turns the second factor on.
 
-    The answer then shows the backup codes, which no other page shows.
+    The response then shows the backup codes, which no other page shows.
     """
     if has_factor(member.user):
         messages.info(
@@ -165,7 +165,7 @@ def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
     ended = end_member_sessions(
         sessions_of(member.user).exclude(session_id=request.session.session_key).order_by()
     )
-    messages.success(request, f"Sessions ended: {ended}.")
+    messages.success(request, f"Other sessions ended: {ended}.")
     return _back()
 
 

@@ -172,7 +172,7 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
         title="Rotate keys",
         question=f"Give {client} a new key and end its other keys?",
         facts=[
-            f"These keys end after the overlap: {prefixes or 'none works now'}.",
+            f"These keys end after the overlap: {prefixes or 'none is live'}.",
             "The new key is shown once, on the next page.",
             "Orders, references and limits do not change.",
         ],

@@ -39,7 +39,7 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def retries(request: HttpRequest, member: Member) -> HttpResponse:
-    """What to do after each answer of the API, and programs that do it."""
+    """What to do after each response of the API, and programs that do it."""
     programs = [
         {"file": name, "language": language, "text": snippet(name)}
         for name, language in RETRY_SNIPPETS.items()

@@ -17,7 +17,7 @@ SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY]
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do after an answer, and whether the wallet was debited."""
+    """What to do after a response, and whether the wallet was debited."""
 
     charged: str
     act: str
@@ -43,7 +43,7 @@ CODES: dict[ErrorCode, Advice] = {
         NO, "Stop. The account has no wallet: contact support."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
-        NO, "Fix the program: send an Idempotency-Key with each purchase, best a new UUID."
+        NO, "Fix the program: send an Idempotency-Key with each purchase, such as a new UUID."
     ),
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(NO, "Fix the program: a key has at most 128 bytes."),
     ErrorCode.IDEMPOTENCY_KEY_REUSED: Advice(
@@ -74,13 +74,14 @@ CODES: dict[ErrorCode, Advice] = {
         "Send product_id or merchant_reference, not both. Send no variation_id with a reference.",
     ),
     ErrorCode.ORDER_NOT_FOUND: Advice(
-        NO, "Ask with a key of the client that bought the order. Other clients cannot read it."
+        NO, "Use a key of the client that bought the order. Other clients cannot read it."
     ),
     ErrorCode.ORDER_REFUSED: Advice(
-        NO, "See error.reason below. Without a reason, do not retry by program: contact support."
+        NO, "Act on error.reason. Without a reason, do not retry automatically: contact support."
     ),
     ErrorCode.SERVER_ERROR: Advice(
-        UNKNOWN, "Wait, then send the same request with the same key, until you get another answer."
+        UNKNOWN,
+        "Wait, then send the same request with the same key, until the response is not a 5xx.",
     ),
 }
 

@@ -12,7 +12,7 @@ from catalogue.models import ReferenceLink
 from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
-from merchants.views.paging import page_of
+from merchants.views.paging import newest_of, page_of
 from merchants.views.periods import PeriodForm
 from orders.account_orders import OrderList, find_account_order, list_account_orders
 from orders.models import Order, OrderStatus
@@ -20,7 +20,7 @@ from orders.search import find_orders
 from topups.models import FulfilmentEvent
 from wallets.models import LedgerEntry
 
-MOST_FOUND = 50
+MOST_READ = 500  # among so many of the newest matches the filters look
 FILTERS = ("since", "until", "status", "client")
 
 
@@ -51,7 +51,7 @@ class OrderFilter(PeriodForm):
         wanted = self.cleaned_data
         return [
             order
-            for order in find_orders(wanted["q"], account=self.account, most=MOST_FOUND)
+            for order in find_orders(wanted["q"], account=self.account, most=MOST_READ)
             if wanted["client"] in (None, order.client)
             and wanted["status"] in ("", order.status)
             and (self.begins is None or order.created_at >= self.begins)
@@ -83,9 +83,9 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         query.pop("q", None)
     filters = OrderFilter(query, account=member.account)
     found: list[Order] = []
-    page = None
+    page, more = None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
-        found = filters.search()
+        found, more = newest_of(filters.search())
     elif filters.is_valid() and request.method == "POST":
         chosen = {name: query[name] for name in FILTERS if query.get(name)}
         return HttpResponseRedirect(reverse("merchants:orders", query=chosen))
@@ -102,7 +102,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         page=page,
         orders=found,
         filtered=bool(query),
-        most=len(found) == MOST_FOUND and page is None and MOST_FOUND,
+        more=more,
     )
 
 

@@ -1,5 +1,6 @@
 """Splits long lists into pages by the key of a row, without COUNT or OFFSET."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -10,6 +11,7 @@ from django.http import QueryDict
 from config.api.serializer_fields import MAX_ID
 
 PER_PAGE = 50
+MOST_FOUND = 50  # rows of a search
 
 Row = TypeVar("Row", bound=Model)
 
@@ -54,6 +56,12 @@ def page_of(
         newer=_link(query, after=getattr(shown[0], key)) if newer else None,
         older=_link(query, before=getattr(shown[-1], key)) if older else None,
     )
+
+
+def newest_of(found: Sequence[Row] | QuerySet[Row]) -> tuple[list[Row], bool]:
+    """The rows that a search shows, and whether it leaves out any."""
+    rows = list(found[: MOST_FOUND + 1])
+    return rows[:MOST_FOUND], len(rows) > MOST_FOUND
 
 
 def without_place(query: QueryDict) -> str:

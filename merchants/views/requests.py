@@ -14,9 +14,8 @@ from config.finders import newest_first
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
 from merchants.views.pages import show
-from merchants.views.paging import page_of
+from merchants.views.paging import newest_of, page_of
 
-MOST_FOUND = 50
 FILTERS = ("client", "code")
 
 
@@ -26,7 +25,7 @@ class RequestFilter(forms.Form):
     q = forms.CharField(
         required=False,
         max_length=KEY_LENGTH,
-        label="Request id, order or idempotency key",
+        label="Request ID, order reference or idempotency key",
         widget=forms.TextInput(attrs={"type": "search"}),
     )
     client: Any = forms.ModelChoiceField(
@@ -34,7 +33,7 @@ class RequestFilter(forms.Form):
     )
     code = forms.ChoiceField(
         required=False,
-        label="Answer",
+        label="Response",
         choices=[("", "All"), *ANSWERS],
     )
 
@@ -70,9 +69,9 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         query.pop("q", None)
     filters = RequestFilter(query, account=member.account)
     found: list[RequestRecord] = []
-    page = None
+    page, more = None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
-        found = list(filters.requests().order_by(newest_first())[:MOST_FOUND])
+        found, more = newest_of(filters.requests().order_by(newest_first()))
     elif filters.is_valid() and request.method == "POST":
         chosen = {name: query[name] for name in FILTERS if query.get(name)}
         return HttpResponseRedirect(reverse("merchants:requests", query=chosen))
@@ -88,13 +87,13 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         page=page,
         requests=with_advice(found),
         filtered=bool(query),
-        most=len(found) == MOST_FOUND and page is None and MOST_FOUND,
+        more=more,
         days=settings.RETENTION_DAYS["requests"],
     )
 
 
 def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str]]:
-    """The records, newest first, each with what the documentation advises after its answer.
+    """The records, newest first, each with what the documentation advises after its response.
 
     Web processes write their records in turns, so ids of the same seconds are not in order.
     """

@@ -8,9 +8,10 @@ from accounts.models import RequestRecord
 from accounts.request_records import KEY_LENGTH, find_records
 from config.finders import newest_first
 from merchants.people.access import Member, member_page
-from merchants.views.orders import MOST_FOUND
 from merchants.views.pages import show
+from merchants.views.paging import MOST_FOUND, newest_of
 from merchants.views.requests import with_advice
+from orders.models import Order
 from orders.search import find_orders
 
 
@@ -18,7 +19,7 @@ class SearchForm(forms.Form):
     q = forms.CharField(
         max_length=KEY_LENGTH,
         label="Find an order or a request",
-        help_text="Order reference, player ID, idempotency key or request id",
+        help_text="Order reference, player ID, idempotency key or request ID",
         widget=forms.TextInput(attrs={"type": "search"}),
     )
 
@@ -31,12 +32,17 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     The text comes in the body of a POST: no address holds it (docs/decisions/0056-search.md).
     """
     form = SearchForm(request.POST if request.method == "POST" else None)
-    orders, requests = [], []
+    orders: list[Order] = []
+    requests: list[RequestRecord] = []
+    more = False
     if form.is_valid():
         text = form.cleaned_data["q"]
-        orders = find_orders(text, account=member.account, most=MOST_FOUND)
+        found = find_orders(text, account=member.account, most=MOST_FOUND + 1)
+        orders, more_orders = newest_of(found)
         records = RequestRecord.objects.filter(account=member.account).select_related("client")
-        requests = list(find_records(records, text).order_by(newest_first())[:MOST_FOUND])
+        matches = find_records(records, text).order_by(newest_first())
+        requests, more_requests = newest_of(matches)
+        more = more_orders or more_requests
     return show(
         request,
         member,
@@ -45,4 +51,5 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
         form=form,
         orders=orders,
         requests=with_advice(requests),
+        more=more,
     )

@@ -14,6 +14,7 @@ from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -96,7 +97,7 @@ def join(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def ask_reset(request: HttpRequest) -> HttpResponse:
-    """Sends a reset email. The answer does not reveal whether the address belongs to a member."""
+    """Sends a reset email. The response does not reveal whether the address belongs to a member."""
     form = AskResetForm(posted(request))
     status = HTTPStatus.OK
     if form.is_valid():
@@ -109,8 +110,8 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
             status = HTTPStatus.TOO_MANY_REQUESTS
             form.add_error(
                 None,
-                "Too many of these emails were asked for from your network. Nothing was sent. Wait"
-                f" {wait} seconds and try again.",
+                "Too many password emails were requested from your network. Nothing was sent. Wait"
+                f" {wait} second{pluralize(wait)} and try again.",
             )
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])

@@ -125,7 +125,7 @@ def _orders(account: Account) -> dict[str, Any]:
                 "what": str(order.shelf or (order.fulfilment and order.fulfilment.product)),
                 "client": order.client.name,
                 "total": amount(order.total_price, order.currency),
-                "status": order.status.value,
+                "status": order.status.label,
             }
             for order in newest
         ],

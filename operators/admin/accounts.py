@@ -235,11 +235,11 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def live(self, client: ApiClient) -> int:
         return int(getattr(client, "live_keys", 0))
 
-    @admin.display(description="requests / min", ordering="rate_limit_per_minute")
+    @admin.display(description="requests per minute", ordering="rate_limit_per_minute")
     def limit(self, client: ApiClient) -> str:
         return f"{client.rate_limit_per_minute:,}"
 
-    @admin.display(description="from")
+    @admin.display(description="allowed networks")
     def networks(self, client: ApiClient) -> str:
         first, *others = client.allowed_networks or ["anywhere"]
         return f"{first} and {len(others)} more" if others else first

@@ -301,7 +301,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
         shelf = self.get_object(request, unquote(object_id))
         return HttpResponseRedirect(upload_url(ImportKind.CODES, shelf))
 
-    @admin.display(description="sold as", ordering="product__name")
+    @admin.display(description="shelf", ordering="product__name")
     def sold_as(self, shelf: Shelf) -> str:
         return str(shelf)
 

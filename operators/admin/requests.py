@@ -19,7 +19,7 @@ NEWEST = 100_000
 
 
 class CodeFilter(DropdownFilter):
-    title = "answer"
+    title = "response"
     parameter_name = "code"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ class RequestRecordAdmin(RecordAdmin):
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
-    search_help_text = "Request id, order reference or idempotency key"
+    search_help_text = "Request ID, order reference or idempotency key"
     fields = (
         *("at", "request_id", "caller", "owner", "asked", "answer", "order"),
         *("idempotency_key", "milliseconds"),
@@ -67,7 +67,7 @@ class RequestRecordAdmin(RecordAdmin):
     def asked(self, record: RequestRecord) -> str:
         return f"{record.method} {record.path}"
 
-    @display(description="answer", label={"bought": "success"})
+    @display(description="response", label={"bought": "success"})
     def answer(self, record: RequestRecord) -> str:
         if not record.code:
             return "bought" if record.status < 300 else str(record.status)

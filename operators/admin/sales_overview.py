@@ -131,7 +131,7 @@ def _show_level(level: StockLevel) -> dict[str, Any]:
     if not level.shelf.available_stock:
         words, colour = "sold out", "danger"
     elif level.days_left is None:
-        words, colour = "not sold lately", "info"
+        words, colour = "no recent sales", "info"
     else:
         days = int(level.days_left)
         words = "less than a day" if days < 1 else "1 day" if days == 1 else f"{days} days"

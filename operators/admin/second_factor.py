@@ -48,7 +48,7 @@ def check(request: HttpRequest) -> HttpResponse:
         request,
         "admin/two_factor.html",
         title="Second factor",
-        question="To finish signing in, show your second factor.",
+        question="To finish signing in, enter a code.",
         facts=[
             "If you lost your phone and have no backup code, ask an administrator to remove your"
             " second factor, under Staff. Then you can set up a new one."

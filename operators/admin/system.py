@@ -28,7 +28,7 @@ class OutcomeFilter(DropdownFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("stored", "Answer stored"),
+            ("stored", "Response stored"),
             ("ordered", "Ordered, response lost"),
             ("open", "In progress"),
         ]
@@ -48,7 +48,7 @@ class OutcomeFilter(DropdownFilter):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(RecordAdmin):
-    """Shows idempotency records. Never loads the stored answer or the fingerprint."""
+    """Shows idempotency records. Never loads the stored response or the fingerprint."""
 
     list_display = ("key", "client", "outcome", "order", "attempt", "created_at", "started_at")
     list_filter = (

@@ -201,7 +201,7 @@ class AnnouncementAdmin(RecordAdmin):
     def shown_state(self, row: Announcement) -> tuple[str, str]:
         return row.state, AnnouncementState(row.state).label
 
-    @admin.display(description="lost answers")
+    @admin.display(description="lost responses")
     def lost(self, row: Announcement) -> str:
         return str(row.lost_answers or EMPTY)
 

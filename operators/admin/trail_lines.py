@@ -27,9 +27,6 @@ NAMES = {
     "auth.user": "person",
     "catalogue.codehold": "hold",
     "catalogue.vouchercode": "code",
-    "topups.fulfilment": "top-up",
-    "topups.topupproduct": "top-up product",
-    "wallets.ledgerentry": "ledger entry",
 }
 MEMBER = "a member"  # for readers who may not view members
 

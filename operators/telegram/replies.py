@@ -9,13 +9,15 @@ from html import escape
 
 from django.db import transaction
 from django.db.models import Q
+from structlog.contextvars import bound_contextvars
 
-from audit.models import AuditAction
+from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from config.database.columns import NOTE_LENGTH
 from operators.models import Announcement
 from operators.telegram.handled_presses import note_handled, was_handled
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
+from topups.fulfilments import Operator
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,27 @@ def keep_note(replied: Replied) -> str | None:
     note = replied.text.replace("\x00", "").strip()
     if len(note) > NOTE_LENGTH:
         return f"The note was not kept: it has more than {NOTE_LENGTH} characters."
-    with transaction.atomic():
-        record_action(
-            actor=operator.user,
-            action=AuditAction.NOTE_ADDED,
-            on=fulfilment,
-            reference=fulfilment.order_reference,
-            note=note,
-        )
+    _keep_once(replied, row, operator, note)
     if not note_handled(handled):
         return None
     return f"Note kept for {fulfilment.order_reference}. The merchant does not see it."
+
+
+def _keep_once(replied: Replied, row: Announcement, operator: Operator, note: str) -> None:
+    """Adds the note, unless a process that crashed before its answer has added it already.
+
+    The note carries the name of its reply as its request id. Under the announcement's lock, only
+    one process at a time looks for it.
+    """
+    name = f"telegram-{replied.chat_id}-{replied.message_id}"
+    fulfilment = row.fulfilment
+    with transaction.atomic(), bound_contextvars(request_id=name):
+        Announcement.objects.select_for_update(no_key=True).get(pk=row.pk)
+        if not AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED, request_id=name).exists():
+            record_action(
+                actor=operator.user,
+                action=AuditAction.NOTE_ADDED,
+                on=fulfilment,
+                reference=fulfilment.order_reference,
+                note=note,
+            )

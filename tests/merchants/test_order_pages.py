@@ -362,14 +362,19 @@ def test_what_is_searched_is_in_no_address() -> None:
 
 
 def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merchants.views.orders.MOST_FOUND", 2)
-    account, one, _ = two_clients()
+    monkeypatch.setattr("merchants.views.paging.MOST_FOUND", 2)
+    account, one, other = two_clients()
+    older = buy_topup(other, player_id="0077")
     topups = [buy_topup(one, player_id="0077") for _ in range(3)]
+    viewer = viewer_of(account)
 
-    answer = viewer_of(account).post(ORDERS, {"q": "0077"})
+    answer = viewer.post(ORDERS, {"q": "0077"})
 
     assert shown(answer) == topups[:0:-1]
-    assert "the newest 2 orders" in answer.content.decode()
+    assert "Only the newest 2 matching orders are shown" in answer.content.decode()
+    narrow = viewer.post(ORDERS, {"q": "0077", "client": str(other.client.pk)})
+    assert shown(narrow) == [older]
+    assert "Only the newest" not in narrow.content.decode()
 
 
 def test_an_order_shows_only_its_own_entries_and_moves() -> None:

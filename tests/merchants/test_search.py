@@ -49,3 +49,17 @@ def test_an_address_searches_nothing() -> None:
     answer = browser_of(make_member(client.account)).get(PATH, {"q": "shop-4711"})
     assert answer.context["requests"] == []
     assert "shop-4711" not in answer.content.decode()
+
+
+def test_a_search_says_when_it_leaves_out_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merchants.views.paging.MOST_FOUND", 1)
+    client = make_client(make_account())
+    buy_topup(Merchant(client), player_id="p-77")
+    viewer = browser_of(make_member(client.account, Role.VIEWER))
+
+    assert "Only the newest matches" not in viewer.post(PATH, {"q": "p-77"}).content.decode()
+    newest = buy_topup(Merchant(client), player_id="p-77")
+    answer = viewer.post(PATH, {"q": "p-77"})
+
+    assert [order.reference for order in answer.context["orders"]] == [newest]
+    assert "Only the newest matches are shown" in answer.content.decode()

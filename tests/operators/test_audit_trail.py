@@ -77,11 +77,11 @@ def test_a_deposit_a_price_a_move_and_a_key_are_in_one_list(
         ("Deposit", f"ledger entry {account.name}"),
         ("Price changed", f"shelf {shelf}"),
         ("Price changed", f"top-up product {topup}"),
-        ("Top-up: claim", f"top-up {reference}"),
+        ("Top-up claimed", f"top-up {reference}"),
         ("Key issued", f"client {prefix_of(key)}"),
     }
     assert "Purchase" not in {row.what for row in shown(browser)}
-    assert ("Top-up: open", f"top-up {reference}") not in facts(browser)
+    assert ("Top-up opened", f"top-up {reference}") not in facts(browser)
 
 
 def test_switches_sign_ins_and_permissions_are_in_the_list(browser: Client) -> None:
@@ -146,7 +146,7 @@ def test_the_list_is_filtered_by_person(browser: Client, merchant: Merchant) -> 
 
     assert done_by(anna.username) == ["Deposit", "Key issued"]
     assert done_by("shell:ben") == ["Deposit"]
-    assert done_by(operator.user.username) == ["Top-up: claim"]
+    assert done_by(operator.user.username) == ["Top-up claimed"]
     assert done_by("nobody") == []
     of_anna = browser.get(url(anna)).context["did"]
     assert sorted(row.what for row in of_anna) == ["Deposit", "Key issued"]
@@ -186,7 +186,7 @@ def test_an_order_is_found_by_its_reference(browser: Client, merchant: Merchant)
     reference = buy_topup(merchant)
     move_now(reference=reference, move=Move.CLAIM, operator=make_operator())
 
-    assert facts(browser, about=reference.lower()) == {("Top-up: claim", f"top-up {reference}")}
+    assert facts(browser, about=reference.lower()) == {("Top-up claimed", f"top-up {reference}")}
 
 
 def test_the_list_is_filtered_by_kind_and_day(browser: Client, merchant: Merchant) -> None:

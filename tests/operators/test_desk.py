@@ -426,7 +426,7 @@ def test_the_first_page_shows_the_state_of_the_desk(merchant: Merchant) -> None:
     shown_desk = signed_in().get("/admin/").context["desk"]
 
     counts = {state["name"]: state["count"] for state in shown_desk["states"]}
-    assert counts == {"Pending": 1, "Processing": 1, "Pending Review": 0}
+    assert counts == {"Pending": 1, "Processing": 1, "Pending review": 0}
     (shown,) = shown_desk["products"]
     assert (shown["name"], shown["count"]) == ("Gems 60", 2)
     assert (sum(shown_desk["hours"]["completed"]), sum(shown_desk["hours"]["failed"])) == (1, 1)

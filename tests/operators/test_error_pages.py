@@ -1,5 +1,7 @@
 """Errors are pages in the back office, and JSON for programs on every other path."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -9,27 +11,34 @@ from tests.operators.back_office import make_staff, signed_in
 pytestmark = pytest.mark.django_db
 
 
+def page_of(answer: Any) -> str:
+    """The error page, which names the request and offers a way out."""
+    text: str = answer.content.decode()
+    assert answer["Content-Type"].startswith("text/html")
+    assert answer["X-Request-Id"] in text
+    assert '<a class="button" href="/' in text
+    return text
+
+
 def test_a_missing_page_of_the_back_office_is_html() -> None:
     answer = signed_in().get("/admin/catalogue/nothing/")
 
     assert answer.status_code == 404
-    assert answer["Content-Type"].startswith("text/html")
+    assert "<h1>Page not found</h1>" in page_of(answer)
 
 
 def test_a_forbidden_page_of_the_back_office_is_html() -> None:
     answer = signed_in(make_staff("orders.view_order")).get("/admin/catalogue/product/")
 
     assert answer.status_code == 403
-    assert "do not have the permission" in answer.content.decode()
+    assert "do not have permission" in page_of(answer)
 
 
 def test_an_expired_form_of_the_back_office_is_a_page_with_the_request_id() -> None:
     answer = signed_in(csrf=True).post("/admin/logout/")
 
-    page = answer.content.decode()
     assert answer.status_code == 403
-    assert "<h1>This form has expired</h1>" in page
-    assert answer["X-Request-Id"] in page
+    assert "<h1>This form has expired</h1>" in page_of(answer)
 
 
 def test_a_server_error_of_the_back_office_is_a_page_without_details(
@@ -43,11 +52,10 @@ def test_a_server_error_of_the_back_office_is_a_page_without_details(
     monkeypatch.setattr(system_page, "lines_for", fail)
     answer = browser.get("/admin/system/")
 
-    page = answer.content.decode()
+    page = page_of(answer)
     assert answer.status_code == 500
     assert "<h1>Something went wrong</h1>" in page
     assert "secret detail" not in page
-    assert answer["X-Request-Id"] in page
     assert "no-store" in answer["Cache-Control"]
 
 

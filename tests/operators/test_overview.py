@@ -155,7 +155,7 @@ def test_a_product_that_sold_codes_itself_is_sold_out() -> None:
     count_sales()
     browser = signed_in()
 
-    assert "1 on sale and sold out" in text_of(browser)
+    assert "1 shelf sold out" in text_of(browser)
     assert "Sold both ways" in browser.get(list_url(Shelf, stock="none")).content.decode()
 
 

@@ -90,7 +90,7 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
 
     shown = page.context["timeline"]
     assert [row.what for row in shown.rows if row.what != "Code revealed"] == [
-        *("Bought", "Purchase", "Codes handed out", "Request answered", "Credit")
+        *("Order placed", "Purchase", "Codes handed out", "Request answered", "Credit")
     ]
     assert [row.note for row in shown.rows if row.what == "Code revealed"] == ["asked by mail"] * 2
     assert {kind: name for kind, name, _ in shown.links} == {
@@ -122,16 +122,16 @@ def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
         assert (answer.status_code, answer["Location"]) == (302, url(row))
 
     expected = {
-        *("Bought", "Purchase", "Announced in Telegram", "Top-up: claim", "Top-up: reject"),
-        *("Top-up: refund", "Refund", "Note added"),
+        *("Order placed", "Purchase", "Announced in Telegram", "Top-up claimed", "Top-up rejected"),
+        *("Top-up refunded", "Refund", "Note added"),
     }
     for row in (order, fulfilment):
         lines = timeline(browser, row).rows
         assert {line.what for line in lines} == expected
-        assert lines[0].what == "Bought"
+        assert lines[0].what == "Order placed"
         notes = [line.note for line in lines if line.what == "Note added"]
         assert notes == ["called the merchant", "wrong id"]
-        claim = next(line for line in lines if line.what == "Top-up: claim")
+        claim = next(line for line in lines if line.what == "Top-up claimed")
         assert (claim.who, claim.where) == (operator.user.username, "Back office")
 
 
@@ -191,9 +191,9 @@ def test_each_role_sees_the_lines_that_it_may_see(merchant: Merchant) -> None:
     operator = timeline(of_role(StaffRole.OPERATOR), order.fulfilment)
     finance = timeline(of_role(StaffRole.FINANCE), order)
 
-    assert {row.what for row in operator.rows} == {"Bought"}
+    assert {row.what for row in operator.rows} == {"Order placed"}
     assert operator.links == []
-    assert {row.what for row in finance.rows} == {"Bought", "Purchase", "Request answered"}
+    assert {row.what for row in finance.rows} == {"Order placed", "Purchase", "Request answered"}
     assert "Idempotency key" not in {kind for kind, _, _ in finance.links}
 
 

@@ -1,12 +1,19 @@
 """A reply to an order's message is kept as a note of the order."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
+from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from operators.models import Announcement
+from operators.models import Announcement, AnnouncementState, TelegramLink
+from operators.telegram.replies import Replied, keep_note
+from tests.concurrency.racing import race
+from tests.factories import buy_topup, make_merchant, make_operator
 from tests.telegram.fake_bot_api.objects import Message
 from tests.telegram.running import Desk
-from topups.models import Fulfilment
+from topups.models import Channel, Fulfilment
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
@@ -63,3 +70,35 @@ def test_strangers_long_texts_and_other_replies_leave_no_note(desk: Desk) -> Non
 
     assert notes() == []
     assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 1
+
+
+def test_a_reply_that_is_handled_again_after_a_crash_or_twice_at_once_is_kept_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = make_operator(channel=Channel.TELEGRAM)
+    TelegramLink.objects.create(user=operator.user, telegram_user_id=1)
+    fulfilment = Fulfilment.objects.get(order_reference=buy_topup(make_merchant()))
+    Announcement.objects.create(
+        fulfilment=fulfilment,
+        state=AnnouncementState.ANNOUNCED,
+        chat_id=-1001,
+        message_id=5,
+        announced_at=timezone.now(),
+    )
+    crashed = Replied(telegram_user_id=1, chat_id=-1001, message_id=6, to=5, text="one note")
+    doubled = replace(crashed, message_id=7, text="another")
+
+    def crash(handled: str) -> bool:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("operators.telegram.replies.note_handled", crash)
+        with pytest.raises(SystemExit):
+            keep_note(crashed)
+    answer = keep_note(crashed)
+    answers = race([partial(keep_note, doubled)] * 4)
+
+    assert answer is not None
+    assert answer.startswith(f"Note kept for {fulfilment.order_reference}.")
+    assert notes() == [(operator.user.username, text) for text in ("one note", "another")]
+    assert len([each for each in answers if each]) == 1
