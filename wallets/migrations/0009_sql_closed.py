@@ -11,5 +11,5 @@ class Migration(migrations.Migration):
     dependencies = [("wallets", "0008_add_closing")]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"closed.sql": "fd0a58970bb6d82c20419e355fd6320cfc2e41fb8f85497b75bc9c64955a490f"},
+        {"closed.sql": "23784fd93c1007f1511fada4e1f7728d72a98f9a0878086b4bcb26cc4c804dae"},
     )

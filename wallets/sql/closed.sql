@@ -1,9 +1,9 @@
--- A closed wallet never changes again: its account has moved to another cell, and pays there. Refuses
--- with VT001 wallet_closed what the ledger's trigger (post_entry.sql) would do, so a purchase, a
--- refund or a booking rolls back.
+-- A closed wallet never changes again: its account has moved to another cell and pays there. Every
+-- UPDATE is refused with VT001 wallet_closed. A ledger entry updates its wallet (post_entry.sql),
+-- so a purchase, a refund or a booking is refused too.
 --
--- Whoever closes a wallet waits for the purchase that has it locked. A purchase that waited for the
--- closing finds the wallet closed.
+-- Closing waits for a purchase that holds the wallet's lock. A purchase that waited for the closing
+-- finds the wallet closed.
 CREATE OR REPLACE FUNCTION wallets_refuse_closed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'wallet_closed';
