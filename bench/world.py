@@ -46,7 +46,7 @@ SERVICE = ("--interface=wsgi", "config.wsgi:application")
 UNMETERED = ("--interface=wsgi", "bench.peers.unmetered:application")
 PEERS = {
     "fastapi": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_peer:application"),
-    "duties": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_duties:application"),
+    "duties": ("--interface=asgi", "--loop=uvloop", "bench.peers.fastapi_duties_peer:application"),
     "drf": ("--interface=wsgi", "bench.peers.drf_peer:application"),
 }
 
