@@ -23,7 +23,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-# SQLSTATEs of an unusable prepared statement: it does not exist (26000), the name exists already
+# SQLSTATEs of an unusable prepared statement: it does not exist (26000), the name already exists
 # (42P05), or its result columns changed (0A000). The failed call was a transaction of its own and
 # was rolled back, so the statement can be sent again in full.
 PREPARED_IS_UNUSABLE = {b"26000", b"42P05", b"0A000"}
@@ -37,7 +37,9 @@ class Kept:
     """
 
     def __init__(self, connection: Connection[Any]) -> None:
-        self.values: Values = Transformer.from_context(connection)
+        # Made from the adapters alone: with the connection, the two would keep each other alive. It
+        # then uses UTC and UTF-8, which Django sets for every connection.
+        self.values: Values = Transformer.from_context(connection.adapters)
         self.prepared: set[bytes] | None = set()
 
 
@@ -66,12 +68,12 @@ def call_function(
     values.set_pgresult(result)
     names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
     rows = values.load_rows(0, result.ntuples, lambda row: dict(zip(names, row, strict=True)))
-    values.set_pgresult(None)  # which may be large
+    values.set_pgresult(None)  # it may be large
     return rows
 
 
 def kept_by(connection: Connection[Any]) -> Kept:
-    """What the connection keeps. It holds the connection, so it is an attribute of it."""
+    """What the connection keeps, which ends with it."""
     of_connection = vars(connection)
     kept: Kept | None = of_connection.get("kept_by_libpq")
     if kept is None:

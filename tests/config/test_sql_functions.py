@@ -1,5 +1,7 @@
 """SQL functions called without Django's cursors behave as if called through a cursor."""
 
+import gc
+import weakref
 from decimal import Decimal
 
 import psycopg
@@ -179,6 +181,20 @@ def test_nothing_is_prepared_inside_a_transaction() -> None:
     with transaction.atomic():
         query("pg_backend_pid")
     assert prepared() == []
+
+
+def test_a_dropped_connection_is_freed_at_once() -> None:
+    """What a connection keeps does not keep the connection until the next garbage collection."""
+    one = connection.get_new_connection(connection.get_connection_params())
+    libpq.call_function(one, "pg_backend_pid", ())
+    one.close()
+    freed = weakref.ref(one)
+    gc.disable()
+    try:
+        del one
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_a_missing_function_raises_djangos_programming_error() -> None:
