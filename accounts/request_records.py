@@ -66,7 +66,6 @@ ANSWERS = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCod
 _lock = threading.Lock()
 _waiting: list[Record] = []
 _refusals: Counter[str] = Counter()  # by the prefix of a key
-_stop = threading.Event()
 
 
 class RequestRecordMiddleware:
@@ -170,16 +169,6 @@ def _owners_of(cursor: Any, prefixes: list[str]) -> dict[str, tuple[int | None, 
         [prefixes],
     )
     return {prefix: (client, account) for prefix, client, account in cursor.fetchall()}
-
-
-def start_writing() -> None:
-    """Starts a thread that writes the records every two seconds."""
-
-    def write() -> None:
-        while not _stop.wait(WRITTEN_EVERY_SECONDS):
-            write_records()
-
-    threading.Thread(target=write, name="request records", daemon=True).start()
 
 
 def find_records(rows: QuerySet[RequestRecord], text: str) -> QuerySet[RequestRecord]:

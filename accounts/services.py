@@ -1,4 +1,4 @@
-"""Create and change clients, and switch clients and accounts off and on.
+"""Creates and changes clients, and switches clients and accounts off and on.
 
 `create_account` is in wallets/provisioning.py, because it opens a wallet.
 """

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import structlog
-from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -25,7 +24,6 @@ logger = structlog.get_logger(__name__)
 _lock = threading.Lock()
 _requests: Counter[int] = Counter()  # by client
 _last_use: dict[str, datetime] = {}  # by the prefix of a key
-_stop = threading.Event()
 
 # Both statements lock rows in id order, so two processes cannot deadlock. Counts of clients that no
 # longer exist are dropped.
@@ -79,13 +77,3 @@ def write_use() -> None:
         logger.error("use_not_written", cause=type(error).__name__)
     finally:
         connection.close()  # needed only every few seconds
-
-
-def start_writing() -> None:
-    """Starts a thread that writes the counts every USE_WRITTEN_EVERY_SECONDS."""
-
-    def write() -> None:
-        while not _stop.wait(settings.USE_WRITTEN_EVERY_SECONDS):
-            write_use()
-
-    threading.Thread(target=write, name="usage", daemon=True).start()

@@ -25,6 +25,8 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.utils import floatToGoString
 from prometheus_client.values import MultiProcessValue
 
+from config.background import repeat
+
 logger = structlog.get_logger(__name__)
 
 WRITTEN_EVERY_SECONDS = 2.0
@@ -139,16 +141,12 @@ def keep_in_files(folder: Path) -> None:
         return
 
     def write() -> None:
-        while not _stop.wait(WRITTEN_EVERY_SECONDS):
-            try:
-                files.write()
-            except Exception as error:  # of any kind: it would end the writing thread
-                logger.error("metrics_not_written", cause=type(error).__name__)
+        try:
+            files.write()
+        except Exception as error:  # of any kind: it would end the thread
+            logger.error("metrics_not_written", cause=type(error).__name__)
 
-    threading.Thread(target=write, name="metrics", daemon=True).start()
-
-
-_stop = threading.Event()
+    repeat(write, seconds=WRITTEN_EVERY_SECONDS, name="metrics")
 
 
 class _Files:

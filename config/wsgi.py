@@ -31,6 +31,7 @@ from django.urls import get_resolver
 
 import config.celery  # noqa: F401
 from accounts import request_records, usage
+from config.background import repeat
 from config.http.body_limits import lazy_chunked_bodies
 from config.http.receivers import drop_idle_receivers
 from config.metrics import keep_in_files
@@ -38,8 +39,8 @@ from config.version import log_start
 
 drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
-usage.start_writing()
-request_records.start_writing()
+repeat(usage.write_use, seconds=settings.USE_WRITTEN_EVERY_SECONDS, name="usage")
+repeat(request_records.write_records, seconds=request_records.WRITTEN_EVERY_SECONDS, name="records")
 keep_in_files(settings.METRICS_DIR)
 log_start("web")
 _ = get_resolver().url_patterns
