@@ -27,6 +27,7 @@ from audit.services import record_action
 from catalogue.codes import Code, code_digester, code_sealer, normal_form
 from catalogue.models import Shelf
 from catalogue.selectors import find_shelf
+from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys
 from config.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
 
@@ -142,7 +143,7 @@ def _begin_import(cursor: CursorWrapper) -> None:
     A million rows take longer than the API's timeout. Two imports that share codes would wait for
     each other, or deadlock.
     """
-    cursor.execute("SET LOCAL statement_timeout = 0")
+    remove_statement_timeout()
     cursor.execute(f"SELECT pg_try_advisory_xact_lock({IMPORT_LOCK})")
     if not cursor.fetchone()[0]:
         raise ImportRunning
@@ -152,8 +153,8 @@ def _begin_import(cursor: CursorWrapper) -> None:
 def wait_for_import() -> None:
     """Waits until a running import of codes has ended, and holds the next one up until the end of
     the open transaction."""
+    remove_statement_timeout()
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
         cursor.execute("SET LOCAL lock_timeout = 0")
         cursor.execute(f"SELECT pg_advisory_xact_lock({IMPORT_LOCK})")
 

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import CodeHold, Shelf, VoucherCode
+from config.database.functions import remove_statement_timeout
 from config.inputs import InputProblem, find_row
 
 
@@ -27,7 +28,7 @@ def hold_codes(
         in_stock = VoucherCode.objects.filter(order_id=None, hold=None)
         if digests is not None:
             in_stock = in_stock.filter(digest__in=digests)
-        take_time()
+        remove_statement_timeout()
         _lock_shelves(in_stock)
         if not in_stock.exists():
             return None, 0
@@ -44,7 +45,7 @@ def release_hold(hold_id: int) -> int:
     """Returns held codes to stock, at their old places; returns how many. Raises InputProblem for
     an unknown or voided hold."""
     with transaction.atomic():
-        take_time()
+        remove_statement_timeout()
         hold = _open_hold(hold_id)
         _lock_shelves(hold.codes.all())
         _change_stock(hold, by=1)
@@ -59,18 +60,12 @@ def void_hold(hold_id: int) -> int:
     """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
     hold."""
     with transaction.atomic():
-        take_time()
+        remove_statement_timeout()
         hold = _open_hold(hold_id)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
         record_action(actor=None, action=AuditAction.CODES_VOIDED, on=hold, note=f"Codes: {number}")
     return number
-
-
-def take_time() -> None:
-    """Removes the statement timeout of this transaction: it may change millions of codes."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
 
 
 def _open_hold(hold_id: int) -> CodeHold:

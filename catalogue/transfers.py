@@ -17,10 +17,11 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import Row, add_codes
 from catalogue.codes import Code, code_digester, open_code
-from catalogue.holds import hold_codes, take_time, void_hold
+from catalogue.holds import hold_codes, void_hold
 from catalogue.models import CodeHold, Shelf, StockTransfer, VoucherCode
 from catalogue.selectors import find_shelf
 from catalogue.sent_codes import log_sent_codes
+from config.database.functions import remove_statement_timeout
 from config.inputs import InputProblem
 from config.transfer_file import FileKind, Header, new_header, read_file, write_file
 
@@ -46,7 +47,7 @@ def send_stock(
     header = new_header(FileKind.STOCK, reference=reference, to=to)
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     with transaction.atomic():
-        take_time()
+        remove_statement_timeout()
         Shelf.objects.select_for_update(no_key=True).get(pk=shelf.pk)
         transfer = _sent().filter(reference=header.reference).first()
         if transfer is None:
@@ -54,7 +55,7 @@ def send_stock(
         elif (transfer.shelf_id, transfer.codes, transfer.cell) != (shelf.pk, quantity, to):
             raise _used_before(transfer)
     with transaction.atomic():  # the cursor of many rows lives in it
-        take_time()
+        remove_statement_timeout()
         codes = VoucherCode.objects.filter(hold=transfer.hold_id).order_by("position")
         log_sent_codes(
             reference=transfer.reference,

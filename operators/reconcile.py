@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 from django.apps import apps
-from django.db import connection, transaction
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from config.backoffice import Check, Proof, Sealed
 from config.database import rights
+from config.database.functions import snapshot
 from config.database.key_ring import key_ring
 from config.database.sealing import CannotOpen
 from operators.declarations import BACK_OFFICES, RIGHTS, SEALED
@@ -107,9 +108,7 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
     if decrypt:
         with suppress(CannotOpen):  # what it cannot open becomes a finding
             key_ring()  # may register a key, which the transaction below could not
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SET LOCAL statement_timeout = 0")
+    with snapshot(), connection.cursor() as cursor:
         checked = _count(cursor)
         findings: list[dict[str, str]] = []
         for check in CHECKS:

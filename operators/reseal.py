@@ -8,6 +8,7 @@ from tqdm import tqdm
 from catalogue.code_import import wait_for_import
 from config.backoffice import Sealed
 from config.database import sealing
+from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys, forget_keys
 from operators.declarations import SEALED
 
@@ -60,7 +61,7 @@ def _batches(sealed: Sealed) -> Iterator[int]:
     last = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 0")  # a batch may be at a table's end
+            remove_statement_timeout()  # a batch may be at a table's end
             # No SKIP LOCKED, which would leave rows out: a batch and a purchase wait for each
             # other. A purchase locks its codes by position, which is the order of their ids within
             # a shelf. Both lock in the same order, so they cannot deadlock.

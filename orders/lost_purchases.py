@@ -12,6 +12,7 @@ from accounts.models import ApiClient
 from catalogue.holds import hold_codes
 from catalogue.models import CodeHold
 from catalogue.transfers import void_sent_codes
+from config.database.functions import remove_statement_timeout
 from config.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
@@ -115,8 +116,8 @@ def _void(sent: dict[tuple[str, str], list[bytes]], held_by: str) -> tuple[int, 
 
 def _find_codes(beginnings: Sequence[bytes]) -> tuple[list[bytes], set[str]]:
     """The digests that begin so, and the orders that have one of these codes now."""
+    remove_statement_timeout()
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
         cursor.execute(FIND_CODES, [list(beginnings), b"\xff" * 32])
         rows = cursor.fetchall()
     return [bytes(digest) for digest, _ in rows], {order for _, order in rows if order}

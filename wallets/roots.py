@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
+from config.database.functions import remove_statement_timeout
 from config.database.key_ring import key_ring
 from config.logs import DirectLogger
 from wallets.chain import Entry, Leaf, merkle_root, time_text
@@ -144,7 +145,7 @@ def sign_ledger(*, due_at: datetime | None = None) -> Root | None:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                cursor.execute("SET LOCAL statement_timeout = 0")
+            remove_statement_timeout()
             newest = _newest()
             if due_at and not _is_due(newest, due_at):
                 return None
@@ -249,8 +250,7 @@ def _close_earlier_entries() -> None:
         wallets = [wallet for (wallet,) in cursor]
     for wallet in wallets:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL statement_timeout = 0")
+            remove_statement_timeout()
             chain, last = hash_earlier(read_entries(wallet))
             EarlierEntries.objects.bulk_create(
                 [EarlierEntries(wallet_id=wallet, last_entry=last, chain=chain)],

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django.db import connection, transaction
-
+from config.database.functions import snapshot
 from config.inputs import InputProblem
 from config.log_files import read_events
 from wallets.chain import Leaf, merkle_root
@@ -41,9 +40,7 @@ def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
     """
     logged = _logged_roots(files)
     found = _Found()
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SET LOCAL statement_timeout = 0")
+    with snapshot():
         chains = _verify_chains(found)
         roots = _verify_roots(chains, found)
     for place, root in logged:

@@ -1,4 +1,4 @@
-"""Calls the service's SQL functions and translates their refusals.
+"""Calls the service's SQL functions, translates their refusals, and sets up transactions.
 
 A function refuses by raising SQLSTATE VT001 with one stable word as its message, which rolls back
 its transaction. The caller of the function translates the word into an exception.
@@ -118,6 +118,22 @@ def statement_timeout(seconds: int) -> Iterator[None]:
         if _sqlstate(error) != CANCELED:
             raise
         raise StatementTimeout from None
+
+
+def remove_statement_timeout() -> None:
+    """Lets the statements of the open transaction take as long as they need."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """A transaction that reads one state of the database, however long that takes. Writes fail."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        remove_statement_timeout()
+        yield
 
 
 def name_actor(actor: str) -> None:

@@ -24,8 +24,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import wait_for_import
 from catalogue.codes import Code, code_digester, seal_code
-from catalogue.holds import take_time
 from catalogue.models import ReferenceLink, Shelf
+from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys
 from config.database.sealing import Context, seal
 from config.inputs import InputProblem
@@ -68,7 +68,7 @@ def receive_account(*, path: Path) -> Received:
         earlier = received.filter(reference=header.reference).first()
         if earlier is not None:
             return Received(earlier, before=True, trial=False)
-        take_time()
+        remove_statement_timeout()
         wait_for_import()  # a key that seals is not retired until the commit
         check_keys()  # under that lock: it may have been retired since the process started
         try:

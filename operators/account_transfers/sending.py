@@ -11,19 +11,18 @@ import time
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.holds import take_time
 from catalogue.models import ReferenceLink, Shelf, StockTransfer, VoucherCode
+from config.database.functions import remove_statement_timeout, snapshot
 from config.database.key_ring import key_ring
 from config.inputs import InputProblem, find_row
 from config.transfer_file import FileKind, Header, new_header, write_file
@@ -59,7 +58,7 @@ def send_account(*, account_id: int, to: str, reference: str, path: Path, trial:
     else:
         _close(account, header)
         _wait_for_responses(account)
-    with _snapshot():
+    with snapshot():
         wallet = Wallet.objects.get(account=account)
         write_file(path, header, _rows_of(account, wallet))
     return wallet
@@ -68,7 +67,7 @@ def send_account(*, account_id: int, to: str, reference: str, path: Path, trial:
 @transaction.atomic
 def _close(account: Account, header: Header) -> None:
     """Closes the wallet, unless an earlier run of the same transfer did it."""
-    take_time()
+    remove_statement_timeout()
     used = AccountTransfer.objects.filter(reference=header.reference, sent=True).first()
     if used is not None and used.account_id != account.pk:
         raise InputProblem(f"The reference {used.reference} was used for another transfer.")
@@ -136,14 +135,6 @@ def _wait_for_responses(account: Account) -> None:
     )
     while timezone.now() < now + WAIT and just_bought.exists():
         time.sleep(0.1)
-
-
-@contextmanager
-def _snapshot() -> Iterator[None]:
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SET LOCAL statement_timeout = 0")
-        yield
 
 
 def _rows_of(account: Account, wallet: Wallet) -> Iterator[Row]:
