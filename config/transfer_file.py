@@ -3,7 +3,7 @@
 The first line is a header in clear text: what the file holds, from which cell and to which.
 Each further line is JSON, encrypted with CELL_TRANSFER_KEY (AES-SIV) and bound to the header and to
 its place. A line that was changed, moved, added or taken from another file does not open. The last
-line says that it is the last, so a file that was cut is noticed.
+line says that it is the last, so an incomplete file is noticed.
 
 AES-SIV needs no random nonce: the same content gives the same file.
 """
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -29,6 +29,8 @@ from config.version import VERSION
 REFERENCE_LENGTH = 64
 END: dict[str, Any] = {"end": True}
 
+Transfer = TypeVar("Transfer")
+
 
 class FileKind(StrEnum):
     """What a file holds."""
@@ -39,8 +41,8 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True)
 class Header:
-    """The first line. `reference` names the transfer, in both cells. The receiver of a `trial`
-    checks the file and keeps nothing of it."""
+    """The first line. `reference` names the transfer in both cells. The receiver of a `trial`
+    checks the file and keeps nothing."""
 
     kind: str
     reference: str
@@ -50,18 +52,29 @@ class Header:
     trial: bool = False
 
 
+@dataclass(frozen=True)
+class Received(Generic[Transfer]):
+    """What became of a file. `before`: an earlier run received it. Nothing of a `trial` was kept."""
+
+    transfer: Transfer
+    before: bool = False
+    trial: bool = False
+
+
 def new_header(kind: FileKind, *, reference: str, to: str, trial: bool = False) -> Header:
     """The header of a file from this cell. Raises InputProblem."""
     reference = clean_text(reference, what="reference", max_length=REFERENCE_LENGTH)
     _require_settings()
     if not CELL_PATTERN.fullmatch(to) or to == settings.CELL:
-        raise InputProblem("--to must be the CELL of another cell.")
+        raise InputProblem("--to must be the name (CELL) of another cell.")
     return Header(kind, reference, settings.CELL, to, VERSION, trial)
 
 
 def write_file(path: Path, header: Header, rows: Iterable[Any]) -> None:
-    """Writes a file that only its owner may read. A file that is there before stays as it is until
-    the new one is complete. Raises InputProblem."""
+    """Writes a file that only its owner may read. Raises InputProblem.
+
+    An existing file stays unchanged until the new one is complete.
+    """
     first = orjson.dumps(asdict(header))
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
@@ -84,8 +97,8 @@ def write_file(path: Path, header: Header, rows: Iterable[Any]) -> None:
 def read_file(path: Path, kind: FileKind) -> Iterator[tuple[Header, Iterator[Any]]]:
     """The header of a file to this cell, and its rows. Raises InputProblem.
 
-    The rows raise InputProblem too, the last time at the end of a file that was cut: use them in
-    one transaction.
+    Reading the rows raises InputProblem too, for an incomplete file only after its last row: use
+    them in one transaction.
     """
     _require_settings()
     try:
@@ -101,15 +114,17 @@ def _read_header(first: bytes, path: Path, kind: FileKind) -> Header:
     try:
         header = Header(**orjson.loads(first))
     except (orjson.JSONDecodeError, TypeError):
-        raise InputProblem(f"{path} is not a file of another cell.") from None
+        raise InputProblem(f"{path} is not a transfer file.") from None
     if header.kind != kind:
-        raise InputProblem(f"{path} holds something else: {header.kind}.")
+        raise InputProblem(f"{path} is a transfer of {header.kind!r}, not of {kind.value!r}.")
     if header.destination != settings.CELL:
-        raise InputProblem(f"{path} is for cell {header.destination!r}. This is {settings.CELL!r}.")
+        raise InputProblem(
+            f"{path} is for cell {header.destination!r}. This is cell {settings.CELL!r}."
+        )
     if header.version != VERSION:
         raise InputProblem(
-            f"{path} was written by version {header.version}. This is {VERSION}: run the same"
-            " version in both cells."
+            f"{path} was written by version {header.version}, and this cell runs {VERSION}. Run the"
+            " same version in both cells."
         )
     return header
 
@@ -120,7 +135,7 @@ def _rows(file: BinaryIO, first: bytes) -> Iterator[Any]:
         if row == END:
             return
         yield row
-    raise InputProblem("The file was cut: its last line is missing.")
+    raise InputProblem("The file is incomplete: its last line is missing. Copy it again.")
 
 
 def _sealed(row: Any, first: bytes, place: int) -> bytes:
@@ -134,7 +149,7 @@ def _opened(line: bytes, first: bytes, place: int) -> Any:
         plain = AESSIV(settings.CELL_TRANSFER_KEY).decrypt(sealed, [first, b"%d" % place])
     except (InvalidTag, ValueError):
         raise InputProblem(
-            f"line {place + 1} of the file was changed, or CELL_TRANSFER_KEY is not that of the"
+            f"The file was changed in line {place + 1}, or CELL_TRANSFER_KEY is not the key of the"
             " other cell."
         ) from None
     return orjson.loads(plain)

@@ -157,15 +157,15 @@ def test_a_file_that_is_not_whole_is_refused(cells: tuple[Cell, Cell], tmp_path:
     lines = file.read_bytes().splitlines(keepends=True)
     first = lines[0]
     broken = {
-        "cut": (lines[:-1], "was cut"),
+        "cut": (lines[:-1], "incomplete"),
         "changed": ([*lines[:2], lines[2].swapcase(), *lines[3:]], "line 3"),
         "moved": ([*lines[:2], lines[3], lines[2], *lines[4:]], "line 3"),
         "removed": ([*lines[:2], *lines[3:]], "line 3"),
         "of another transfer": ([first.replace(b"t1", b"t2"), *lines[1:]], "line 2"),
         "for another cell": ([first.replace(b'"b"', b'"c"'), *lines[1:]], "for cell 'c'"),
         "of another version": ([first.replace(b'"1.', b'"0.'), *lines[1:]], "same version"),
-        "of something else": ([b"code\n", *lines[1:]], "not a file"),
-        "an account": ([first.replace(b"stock", b"account"), *lines[1:]], "something else"),
+        "of something else": ([b"code\n", *lines[1:]], "not a transfer file"),
+        "an account": ([first.replace(b"stock", b"account"), *lines[1:]], "not of 'stock'"),
     }
     for what, (content, message) in broken.items():
         file.write_bytes(b"".join(content))
