@@ -23,7 +23,7 @@ from catalogue.selectors import find_shelf
 from catalogue.sent_codes import log_sent_codes
 from config.database.functions import remove_statement_timeout
 from config.inputs import InputProblem
-from config.transfer_file import FileKind, Header, new_header, read_file, write_file
+from config.transfer_file import FileKind, Header, Received, new_header, read_file, write_file
 
 
 def send_stock(
@@ -67,9 +67,8 @@ def send_stock(
     return transfer
 
 
-def receive_stock(*, path: Path) -> tuple[StockTransfer, bool]:
-    """Puts the codes of a file into stock. Returns the transfer, and whether this call did it: a
-    file that was received before changes nothing.
+def receive_stock(*, path: Path) -> Received[StockTransfer]:
+    """Puts the codes of a file into stock. A file that was received before changes nothing.
 
     Raises InputProblem, or sealing.CannotOpen.
     """
@@ -77,9 +76,9 @@ def receive_stock(*, path: Path) -> tuple[StockTransfer, bool]:
     with read_file(path, FileKind.STOCK) as (header, rows), transaction.atomic():
         received = StockTransfer.objects.filter(hold=None, cell=header.origin)
         earlier = received.filter(reference=header.reference).first()
-        if earlier is None:
-            return _put_into_stock(header, rows), True
-        return earlier, False
+        if earlier is not None:
+            return Received(earlier, before=True)
+        return Received(_put_into_stock(header, rows))
 
 
 @transaction.atomic

@@ -10,7 +10,6 @@ import hashlib
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import groupby
@@ -29,7 +28,7 @@ from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys
 from config.database.sealing import Context, seal
 from config.inputs import InputProblem
-from config.transfer_file import FileKind, Header, read_file
+from config.transfer_file import FileKind, Header, Received, read_file
 from idempotency.models import IdempotencyRecord
 from idempotency.services import response_row
 from operators.account_transfers.models import AccountTransfer
@@ -47,17 +46,7 @@ ADD_SOLD_CODES = """
 """
 
 
-@dataclass(frozen=True)
-class Received:
-    """What became of a file: the arrival of its account, from an earlier run if `before`. Nothing
-    of a `trial` was kept."""
-
-    transfer: AccountTransfer
-    before: bool
-    trial: bool
-
-
-def receive_account(*, path: Path) -> Received:
+def receive_account(*, path: Path) -> Received[AccountTransfer]:
     """Adds the account of a file. A file that was received before changes nothing.
 
     Raises InputProblem, or sealing.CannotOpen.
@@ -67,7 +56,7 @@ def receive_account(*, path: Path) -> Received:
         received = AccountTransfer.objects.filter(sent=False, cell=header.origin)
         earlier = received.filter(reference=header.reference).first()
         if earlier is not None:
-            return Received(earlier, before=True, trial=False)
+            return Received(earlier, before=True)
         remove_statement_timeout()
         wait_for_import()  # a key that seals is not retired until the commit
         check_keys()  # under that lock: it may have been retired since the process started
@@ -79,7 +68,7 @@ def receive_account(*, path: Path) -> Received:
                 " changed."
             ) from None
         transaction.set_rollback(header.trial)
-    return Received(transfer, before=False, trial=header.trial)
+    return Received(transfer, trial=header.trial)
 
 
 def moved_keys(account: Account, cell: str) -> list[str]:

@@ -14,10 +14,11 @@ class Command(JSONCommand):
         parser.add_argument("file", type=Path)
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        transfer, received = receive_stock(path=options["file"])
+        received = receive_stock(path=options["file"])
+        transfer = received.transfer
         return {
             "reference": transfer.reference,
             "from": transfer.cell,
+            "received_before": received.before,
             "codes": transfer.codes,
-            "received_before": not received,
         }

@@ -21,11 +21,11 @@ class Command(JSONCommand):
         received = receive_account(path=options["file"])
         transfer = received.transfer
         if received.trial:
-            return {"from": transfer.cell, "reference": transfer.reference, "trial": True}
+            return {"reference": transfer.reference, "from": transfer.cell, "trial": True}
         return {
-            "account": transfer.account_id,
-            "from": transfer.cell,
             "reference": transfer.reference,
+            "from": transfer.cell,
             "received_before": received.before,
+            "account": transfer.account_id,
             "moved_map": moved_keys(transfer.account, settings.CELL),
         }
