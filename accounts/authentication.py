@@ -58,7 +58,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Tells the document that every endpoint wants the bearer key."""
+    """Documents the key that every endpoint requires."""
 
     target_class = BearerAuthentication
     name = "bearerAuth"

@@ -64,7 +64,7 @@ def issue_key(
     with transaction.atomic():
         key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
-        _tell(client, "API key issued", prefix_of(key), actor=actor)
+        _notify(client, "API key issued", prefix_of(key), actor=actor)
     return key
 
 
@@ -94,7 +94,7 @@ def rotate_key(
         note = f"{overlap_hours} h overlap. {note}".strip()
         _record(AuditAction.KEY_ROTATED, client, prefix_of(key), actor=actor, note=note)
         overlap = f"{overlap_hours} h"
-        _tell(client, "API keys rotated", prefix_of(key), actor=actor, Overlap=overlap)
+        _notify(client, "API keys rotated", prefix_of(key), actor=actor, Overlap=overlap)
     return key
 
 
@@ -108,7 +108,7 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:
             _record(AuditAction.KEY_REVOKED, key.client, key.prefix, actor=actor, note=note)
-            _tell(key.client, "API key revoked", key.prefix, actor=actor)
+            _notify(key.client, "API key revoked", key.prefix, actor=actor)
     key.refresh_from_db(fields=["revoked_at"])
     return revoked
 
@@ -196,7 +196,9 @@ def _record(
     record_action(actor=actor, action=action, on=client, reference=prefix, note=note)
 
 
-def _tell(client: ApiClient, change: str, prefix: str, *, actor: User | None, **facts: str) -> None:
+def _notify(
+    client: ApiClient, change: str, prefix: str, *, actor: User | None, **facts: str
+) -> None:
     key_changed.send(
         ApiKey, client=client, actor=actor, change=change, facts={"Key": prefix, **facts}
     )

@@ -69,8 +69,10 @@ _refusals: Counter[str] = Counter()  # by the prefix of a key
 
 
 class RequestRecordMiddleware:
-    """Collects the record of each request whose key is known. It stands outside the middleware that
-    sets X-Request-Id."""
+    """Collects the record of each request whose key is known.
+
+    It comes before RequestLogMiddleware, which sets X-Request-Id of the response.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -185,8 +187,11 @@ def with_answer(rows: QuerySet[RequestRecord], answer: str) -> QuerySet[RequestR
 
 
 def delete_old_records(*, seconds: float) -> int:
-    """Deletes the records that are older than RETENTION_REQUEST_DAYS, a few at a time, for at most
-    this long. Returns how many. The oldest have the lowest ids, so it looks at no younger ones."""
+    """Deletes the records that are older than RETENTION_REQUEST_DAYS; returns how many.
+
+    After `seconds` it starts no new batch. The oldest records have the lowest ids, so a batch looks
+    at the lowest ids only.
+    """
     before = timezone.now() - timedelta(days=settings.RETENTION_DAYS["requests"])
     end = time.monotonic() + seconds
     deleted, found = 0, DELETED_AT_ONCE

@@ -1,4 +1,4 @@
-"""The answer of `GET /ping`."""
+"""The response schema of `GET /ping` (contract, "Ping")."""
 
 from typing import Any
 

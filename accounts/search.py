@@ -11,7 +11,7 @@ from config.finders import MOST, Finder, named, newest_first
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:
-    """The client of a whole key. Only its prefix is looked up, and whether it works is not told."""
+    """The client of a whole key. Only its prefix is looked up, whether the key works or not."""
     prefix = prefix_of(key)
     return _of_prefix(prefix) if prefix else []
 

@@ -160,7 +160,7 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
     # Locked, so that no edit between reading and writing is lost.
     locked = model._default_manager.select_for_update(no_key=True).order_by("pk")
     present = locked.in_bulk([row["id"] for row in rows])
-    created, updated, told = [], [], []
+    created, updated, recorded = [], [], []
     for row in rows:
         values = {name: row[name] for name in fields if name in row}
         instance = present.get(row["id"])
@@ -170,13 +170,13 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
             for name, value in values.items():
                 setattr(instance, name, value)
             updated.append(instance)
-            told.append((instance, {k: v for k, v in changes.items() if k != "price"}))
+            recorded.append((instance, {k: v for k, v in changes.items() if k != "price"}))
     model._default_manager.bulk_create(created, batch_size=BATCH)
     if updated:
         model._default_manager.bulk_update(
             updated, [name.removesuffix("_id") for name in fields], batch_size=BATCH
         )
-    record_changes(told)
+    record_changes(recorded)
     return Saved({row.pk for row in created}, {row.pk for row in updated}, len(rows))
 
 
@@ -268,7 +268,7 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
     wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
     wanted |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
-    told: list[tuple[Shelf, Changes]] = []
+    recorded: list[tuple[Shelf, Changes]] = []
     shelves = Shelf.objects.filter(product__in=[row["id"] for row in products]).order_by("pk")
     for shelf in shelves.select_for_update(no_key=True):
         row = wanted.get((shelf.product_id, shelf.variation_id), {})
@@ -276,10 +276,10 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
         step = row.get("quantity_step", shelf.quantity_step)
         if (price, step) != (shelf.price, shelf.quantity_step):
             steps = {"quantity_step": shelf.quantity_step}
-            told.append((shelf, find_changes(steps, {"quantity_step": step})))
+            recorded.append((shelf, find_changes(steps, {"quantity_step": step})))
             shelf.price, shelf.quantity_step = price, step
             changed.append(shelf)
-    record_changes(told)
+    record_changes(recorded)
     if changed:
         Shelf.objects.bulk_update(changed, ["price", "quantity_step"], batch_size=BATCH)
     return changed

@@ -40,7 +40,7 @@ IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_CODES = "The file contains no codes."
 
 Row = tuple[int, Code]
-# Opens the rows of a file from its start. The argument says what for.
+# Opens a file and reads its rows from the start. The argument names the work to whoever waits.
 Reader = Callable[[str], AbstractContextManager[Iterator[Row | str]]]
 Advance = Callable[[int], object]  # called with the number of bytes read since the last call
 
@@ -79,7 +79,7 @@ def import_rows(*, shelf: Shelf, read: Reader, actor: User | None) -> int:
 
     Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
-    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    code_digester()  # may register an encryption key, which a rollback would undo
     try:
         with read("Codes") as rows, transaction.atomic():
             number = add_codes(shelf=shelf, rows=rows)
@@ -237,7 +237,7 @@ def _read_path(path: Path, doing: str) -> Iterator[Iterator[Row | str]]:
 
 @contextmanager
 def read_bytes(content: bytes, advance: Advance, doing: str) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file that is in memory. With the first two arguments, it is a Reader."""
+    """The rows of a CSV file in memory. `partial(read_bytes, content, advance)` is a Reader."""
     yield _parse_rows(BytesIO(content), advance)
 
 

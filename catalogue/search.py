@@ -1,4 +1,4 @@
-"""What the search field finds in `catalogue`: products, shelves' codes and reference links."""
+"""What the search field finds in `catalogue`: voucher codes and products."""
 
 from collections.abc import Iterable
 

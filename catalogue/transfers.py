@@ -39,7 +39,7 @@ def send_stock(
     """Takes codes out of stock for ever and writes them to a file for the cell `to`.
 
     The codes that would be sold last are taken. With the reference of an earlier transfer, takes
-    nothing and writes its file again. The purchase log names the codes before the file is there.
+    nothing and writes its file again. The purchase log names the codes before the file exists.
     Raises InputProblem, or sealing.CannotOpen.
     """
     if quantity < 1:
@@ -72,7 +72,7 @@ def receive_stock(*, path: Path) -> Received[StockTransfer]:
 
     Raises InputProblem, or sealing.CannotOpen.
     """
-    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    code_digester()  # may register an encryption key, which a rollback would undo
     with read_file(path, FileKind.STOCK) as (header, rows), transaction.atomic():
         received = StockTransfer.objects.filter(hold=None, cell=header.origin)
         earlier = received.filter(reference=header.reference).first()

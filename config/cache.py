@@ -123,7 +123,7 @@ class _Client(redis.Redis):
 
 
 class ImpatientClient(RedisCacheClient):
-    """Django's client, with the outage in between."""
+    """Django's client, whose commands run through `outage`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -131,7 +131,7 @@ class ImpatientClient(RedisCacheClient):
 
 
 class ImpatientRedisCache(RedisCache):
-    """Django's cache in Redis or Valkey, left alone for a while when it fails."""
+    """Django's cache in Redis or Valkey, which is not asked for a while after it failed."""
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)

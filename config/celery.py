@@ -79,7 +79,7 @@ def check_keys(**kwargs: object) -> None:
 
 @worker_process_init.connect
 def keep_metrics(**kwargs: object) -> None:
-    """Keeps the metrics of each child of a worker, which run the tasks."""
+    """Keeps the metrics of each child process of a worker: the children run the tasks."""
     keep_in_files(settings.METRICS_DIR)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run a cell that starts so
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
 
 
 def harmless(value: Any) -> str:

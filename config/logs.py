@@ -82,9 +82,9 @@ def logging_config(
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # RequestLogMiddleware logs each request, with its id and without the query string.
             # Authlib logs PKCE verifiers at DEBUG.
             "authlib": {"level": "WARNING"},
+            # RequestLogMiddleware logs each request, with its id and without the query string.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},

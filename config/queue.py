@@ -57,7 +57,7 @@ def enqueue(task: str, *arguments: int) -> None:
         logger.error("task_not_queued", task=task, cause="the broker failed a moment ago")
         return
     try:
-        # Loaded at the first use: Celery takes a second, and most commands never queue a task.
+        # Loaded on first use: Celery takes a second, and most commands never queue a task.
         from config.celery import app  # noqa: PLC0415
 
         with _producers(app).acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:

@@ -9,8 +9,10 @@ _EXPIRES = {"expires": 300}
 
 
 def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
-    """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds. Raises what `env`
-    raises for a variable that is not a positive number."""
+    """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds.
+
+    An invalid variable ends the process.
+    """
     schedule: dict[str, dict[str, Any]] = {
         "cleanup-idempotency": {
             "task": "idempotency.tasks.cleanup_idempotency",

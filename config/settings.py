@@ -202,9 +202,8 @@ REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is
 CELL = env.cell("CELL")
 CELL_TRANSFER_KEY = env.transfer_key("CELL_TRANSFER_KEY")
 
-# Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best
-# kept in memory.
-# The exporter (manage.py run_metrics) listens on host and port. They must not be public.
+# Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best kept in
+# memory. The exporter (manage.py run_metrics) listens on host and port, which must not be public.
 METRICS_DIR = BASE_DIR / env.str("METRICS_DIR", "var/metrics")
 METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
 METRICS_PORT = env.int("METRICS_PORT", 9464)

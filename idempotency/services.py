@@ -147,8 +147,10 @@ def released_on_refusal(claim: Claim) -> Iterator[None]:
 
 
 def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -> None:
-    """Makes a retry of a purchase that a restore lost answer `request_abandoned` with `reference`,
-    and never buy again. Records of purchases that the database has stay as they are.
+    """Blocks the key of a purchase that a restore lost.
+
+    A retry then gets `request_abandoned` with `reference`, and never buys again. Records of
+    purchases that the database has stay as they are.
 
     The record shows an early start, because its attempt is over, and a purchase some days ahead, so
     that cleanup keeps it as long as a stored success.

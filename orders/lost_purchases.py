@@ -1,5 +1,5 @@
-"""After a restore that lost purchases: their codes are held, and their keys never buy again. Codes
-that left for another cell are void again."""
+"""After a restore that lost purchases: holds their codes, blocks their keys, and voids again the
+codes that left for another cell."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +21,12 @@ from wallets.models import Wallet
 
 BATCH = 1000
 
-# The log names each code by the beginning of its digest.
+# The log names each code by a prefix of its digest.
 FIND_CODES = """
     SELECT code.digest, sale.reference
-      FROM unnest(%s::bytea[]) AS beginning
+      FROM unnest(%s::bytea[]) AS prefix
       JOIN catalogue_vouchercode AS code
-        ON code.digest >= beginning AND code.digest < beginning || %s::bytea
+        ON code.digest >= prefix AND code.digest < prefix || %s::bytea
       LEFT JOIN orders_order AS sale ON sale.id = code.order_id
 """
 
@@ -114,11 +114,11 @@ def _void(sent: dict[tuple[str, str], list[bytes]], held_by: str) -> tuple[int, 
     return voided, sold_again
 
 
-def _find_codes(beginnings: Sequence[bytes]) -> tuple[list[bytes], set[str]]:
-    """The digests that begin so, and the orders that have one of these codes now."""
+def _find_codes(prefixes: Sequence[bytes]) -> tuple[list[bytes], set[str]]:
+    """The digests with these prefixes, and the orders that have one of these codes now."""
     remove_statement_timeout()
     with connection.cursor() as cursor:
-        cursor.execute(FIND_CODES, [list(beginnings), b"\xff" * 32])
+        cursor.execute(FIND_CODES, [list(prefixes), b"\xff" * 32])
         rows = cursor.fetchall()
     return [bytes(digest) for digest, _ in rows], {order for _, order in rows if order}
 

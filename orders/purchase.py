@@ -3,7 +3,7 @@
     1 claim     the key is ours for one attempt       idempotency.services.claim_key
     2 purchase  stamp, delivery, debit and order      orders/sql/purchase_vouchers.sql
                                                       or orders/sql/purchase_topup.sql
-    3 store     the answer, for replays               idempotency.services.store_response
+    3 store     the response, for replays             idempotency.services.store_response
 
 `orders.views` calls the three steps; this module is step 2, one transaction and the only durable
 commit. docs/architecture.md, "A purchase", says why one is enough.

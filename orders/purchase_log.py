@@ -3,10 +3,11 @@ twice (docs/operate/backup.md). Codes that left for another cell have lines of t
 (catalogue/sent_codes.py).
 
 The line is written right after the commit, before the response is stored and sent, and again before
-a retry learns the reference of an abandoned order. So every order that a merchant was told of has
-its line. The line names each code by half of its digest, which is keyed and so gives nothing away.
-The request, by which a retry is recognised, is sealed: the merchant chose the idempotency key, and
-the log shows nothing that merchants sent. `mac` shows that the line is ours (config/log_files.py).
+a retry receives the reference of an abandoned order. So there is a line for every order whose
+reference a merchant may have. The line names each code by half of its digest, which is keyed and so
+gives nothing away. The request, by which a retry is recognised, is sealed: the merchant chose the
+idempotency key, and the log shows nothing that merchants sent. `mac` shows that the line is ours
+(config/log_files.py).
 
 The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
 mix their lines.
@@ -102,7 +103,7 @@ def log_purchase(
 
 
 def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> None:
-    """Writes the line of the client's order with this reference, before the client hears of it.
+    """Writes the line of the client's order with this reference, before the client receives it.
 
     The process that bought wrote none if it was killed, or if it lost its connection while the
     database committed.
@@ -123,15 +124,6 @@ def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference:
 @cache
 def _log() -> Any:
     return DirectLogger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
-
-
-def read_purchases(
-    files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
-) -> Iterator[LoggedPurchase]:
-    """The purchases of log files since a time, as `read_log` finds them."""
-    for line in read_log(files, since=since, skip_damaged=skip_damaged):
-        if isinstance(line, LoggedPurchase):
-            yield line
 
 
 def read_log(

@@ -128,9 +128,9 @@ class OrderViewSet(ApiViewSet):
                 )
 
         outcome_of(request).order_reference = order["reference"]
-        answer = dumps(success(order))
-        store_response(claim=claim, body=answer)
-        return _created(answer)
+        response = dumps(success(order))
+        store_response(claim=claim, body=response)
+        return _created(response)
 
     @extend_schema(
         operation_id="list_orders",

@@ -165,5 +165,5 @@ def _or_null(words: SafeString, schema: dict[str, Any]) -> SafeString:
 
 
 def _text(words: str) -> SafeString:
-    """Text with `code` in backquotes."""
+    """The text as HTML, with what is in backquotes as code."""
     return mark_safe(CODE.sub(r"<code>\1</code>", escape(words)))  # noqa: S308  # escaped before

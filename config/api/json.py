@@ -1,4 +1,4 @@
-"""How Django REST framework renders JSON responses and parses JSON bodies, which is strictly."""
+"""Renders JSON responses, and parses JSON bodies strictly, for Django REST framework."""
 
 import json
 from decimal import Decimal, InvalidOperation

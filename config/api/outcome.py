@@ -1,4 +1,4 @@
-"""What became of an API request, for those who record it after the response."""
+"""What became of an API request, for the record that is kept of it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def outcome_of(request: Any) -> Outcome:
-    """The outcome of a request of Django, or of the one in a request of DRF. It begins empty."""
+    """The outcome of a request, Django's or DRF's. It is empty at first."""
     inner = vars(request).get("_request", request)
     outcome: Outcome = vars(inner).setdefault("outcome", Outcome())
     return outcome

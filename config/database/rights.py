@@ -40,8 +40,7 @@ MISSING = """
      WHERE NOT CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, wanted.privilege)
                             ELSE has_table_privilege(oid, wanted.privilege) END
 """
-# What the connected role can do beyond that. Everything that a superuser or the owner can do is one
-# sentence.
+# What the connected role can do beyond that. One sentence says all of a superuser or the owner.
 EXCESSIVE = """
     WITH me AS (SELECT * FROM pg_roles WHERE rolname = current_user),
          owned AS (SELECT count(*) AS tables FROM pg_class

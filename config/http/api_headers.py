@@ -10,7 +10,7 @@ from config.api.paths import API_PREFIX
 
 class ApiHeadersMiddleware(SecurityMiddleware):
     """Does what SecurityMiddleware, XFrameOptionsMiddleware and PageHeadersMiddleware do where
-    pages are served too. Each further layer takes as long as the work of all three."""
+    pages are served, too. Calling a layer costs as much as the work of all three."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response: Any = self.process_request(request)

@@ -1,4 +1,4 @@
-"""What Django does before and after each request, as far as this service needs it."""
+"""Removes the work around each request that Django does and this service does not need."""
 
 from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf

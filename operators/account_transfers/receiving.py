@@ -51,7 +51,7 @@ def receive_account(*, path: Path) -> Received[AccountTransfer]:
 
     Raises InputProblem, or sealing.CannotOpen.
     """
-    code_digester()  # stores the key of the digests, if it is missing, before the transaction
+    code_digester()  # may register an encryption key, which a rollback would undo
     with read_file(path, FileKind.ACCOUNT) as (header, rows), transaction.atomic():
         received = AccountTransfer.objects.filter(sent=False, cell=header.origin)
         earlier = received.filter(reference=header.reference).first()
