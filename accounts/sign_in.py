@@ -62,8 +62,9 @@ def has_signed_in(*, name: str | None, address: str) -> bool:
 
 
 def forget_old_addresses() -> int:
-    """Deletes what is older than `has_signed_in` looks back. Returns how many rows."""
-    deleted: int = AxesProxyHandler.reset_logs(age_days=KNOWN_ADDRESS_DAYS)
+    """Deletes records of sign-ins older than RETENTION_SIGN_IN_DAYS, which is at least as long as
+    `has_signed_in` looks back. Returns how many."""
+    deleted: int = AxesProxyHandler.reset_logs(age_days=settings.RETENTION_DAYS["sign_ins"])
     return deleted
 
 

@@ -167,6 +167,14 @@ def test_an_address_is_forgotten_after_a_while() -> None:
     assert not AccessLog.objects.exists()
 
 
+def test_an_address_is_kept_as_long_as_the_setting_says(settings: Settings) -> None:
+    settings.RETENTION_DAYS = {**settings.RETENTION_DAYS, "sign_ins": 365}
+    sign_in("/admin/login/", STAFF, PASSWORD, address=HOME)
+    AccessLog.objects.update(attempt_time=timezone.now() - timedelta(days=364))
+    clear_sessions()
+    assert AccessLog.objects.exists()
+
+
 def test_a_member_who_is_kept_out_resets_the_password() -> None:
     guess_from_many_addresses("/merchant/sign-in/", MEMBER)
     refused = sign_in("/merchant/sign-in/", MEMBER, PASSWORD)
