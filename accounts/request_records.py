@@ -34,8 +34,8 @@ logger = structlog.get_logger(__name__)
 
 WRITTEN_EVERY_SECONDS = 2.0
 # A caller without pause must not fill the disk. Purchases are limited by their cost.
-MOST_REFUSALS = 100  # of one key, until the next time they are written
-MOST_WAITING = 20_000  # of one process, while the database is away
+MAX_REFUSALS = 100  # of one key, until the next time they are written
+MAX_WAITING = 20_000  # of one process, while the database is away
 DELETED_AT_ONCE = 5_000
 METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH, REFERENCE_LENGTH, KEY_LENGTH = 16, 300, 40, 40, 128
 
@@ -120,8 +120,8 @@ def _collect(record: Record) -> None:
     with _lock:
         if record.code:
             _refusals[record.key_prefix] += 1
-        too_many = bool(record.code) and _refusals[record.key_prefix] > MOST_REFUSALS
-        if not too_many and len(_waiting) < MOST_WAITING:
+        too_many = bool(record.code) and _refusals[record.key_prefix] > MAX_REFUSALS
+        if not too_many and len(_waiting) < MAX_WAITING:
             _waiting.append(record)
 
 
@@ -130,7 +130,7 @@ def write_records() -> None:
     with _lock:
         records = _waiting.copy()
         _waiting.clear()
-        left_out = sum(max(0, times - MOST_REFUSALS) for times in _refusals.values())
+        left_out = sum(max(0, times - MAX_REFUSALS) for times in _refusals.values())
         _refusals.clear()
     if left_out:
         logger.warning("request_records_left_out", refusals=left_out)
@@ -141,7 +141,7 @@ def write_records() -> None:
     except Exception as error:  # of any kind: it would end the writing thread
         logger.error("request_records_not_written", cause=type(error).__name__)
         with _lock:
-            _waiting[:0] = records[: MOST_WAITING - len(_waiting)]
+            _waiting[:0] = records[: MAX_WAITING - len(_waiting)]
     finally:
         connection.close()  # needed only every few seconds
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from accounts.keys import PREFIX_PATTERN, START_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
-from config.finders import MOST, Finder, named, newest_first
+from config.finders import MAX_FOUND, Finder, named, newest_first
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:
@@ -29,7 +29,7 @@ def _clients(text: str) -> Iterable[ApiClient]:
 
 def _requests(text: str) -> Iterable[RequestRecord]:
     found = find_records(RequestRecord.objects.select_related("client"), text)
-    return found.order_by(newest_first())[:MOST]
+    return found.order_by(newest_first())[:MAX_FOUND]
 
 
 def _describe_client(client: ApiClient) -> tuple[str, str]:

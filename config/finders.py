@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable
 
-MOST = 5  # rows of one finder
+MAX_FOUND = 5  # rows that one finder returns
 SHORTEST_NAME = 2
 ID_DIGITS = 18  # every number of 18 digits fits into a bigint
 
@@ -36,7 +36,7 @@ def named(rows: QuerySet[Any], text: str, *, field: str = "name") -> QuerySet[An
     wanted = Q(pk=int(text)) if is_id(text) else Q(pk=None)
     if len(text) >= SHORTEST_NAME:
         wanted |= Q(**{f"{field}__icontains": text})
-    return rows.filter(wanted).order_by(field, "pk")[:MOST]
+    return rows.filter(wanted).order_by(field, "pk")[:MAX_FOUND]
 
 
 def is_id(text: str) -> bool:

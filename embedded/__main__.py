@@ -10,7 +10,7 @@ from embedded.environment import VAR
 from embedded.errors import EmbeddedError
 from embedded.execute import execute
 from embedded.interrupts import Interrupted
-from embedded.supervisor import hold, run
+from embedded.supervisor import run_servers, run_service
 
 PORTS = range(1, 65536)
 
@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int | str:
         if options.action == "exec":
             return execute(options.command, durable=not options.fast)
         if options.action == "servers":
-            hold(var=options.var)
+            run_servers(var=options.var)
         else:
-            run(var=options.var, host=options.host, port=options.port)
+            run_service(var=options.var, host=options.host, port=options.port)
     except Interrupted as interrupted:
         return 0 if options.action == "run" else 128 + interrupted.number
     except (EmbeddedError, OSError) as error:

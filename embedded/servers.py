@@ -62,7 +62,7 @@ def _for_tests(urls: dict[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def only_run(var: Path) -> Iterator[None]:
+def run_lock(var: Path) -> Iterator[None]:
     """Holds the lock of `var`: one process at a time may run its servers.
 
     Raises EmbeddedError when another process holds the lock, or when `var` belongs to another user.
@@ -80,7 +80,7 @@ def only_run(var: Path) -> Iterator[None]:
 
 @contextmanager
 def kept_servers(var: Path) -> Iterator[Servers]:
-    """Runs the servers whose data and secrets are in `var`. Call it inside `only_run`.
+    """Runs the servers whose data and secrets are in `var`. Call it inside `run_lock`.
 
     Raises EmbeddedError when a server does not start or when the secrets of the data are missing.
     """

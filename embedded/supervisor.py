@@ -19,7 +19,7 @@ from embedded.errors import EmbeddedError
 from embedded.interrupts import Interrupted, ignore_signals, interruptible
 from embedded.processes import Process, describe_exit, listen_error
 from embedded.screen import Screen
-from embedded.servers import Servers, kept_servers, only_run
+from embedded.servers import Servers, kept_servers, run_lock
 from embedded.static_files import STATIC_ROOT, up_to_date_static_files
 
 DEFAULT_PORTS = range(8000, 8100)
@@ -30,20 +30,14 @@ STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running r
 screen = Screen()
 
 
-def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
-    """Whether to start the process: the bot and the exporter of metrics must be asked for."""
-    variable = {"bot": "TELEGRAM_BOT_TOKEN", "metrics": "METRICS_PORT"}.get(service.name)
-    return variable is None or bool(environment.get(variable))
-
-
-def run(*, var: Path, host: str, port: int | None) -> None:
+def run_service(*, var: Path, host: str, port: int | None) -> None:
     """Runs the service until a signal stops it (raises Interrupted) or a process ends by itself.
 
     Raises EmbeddedError when a process does not start or ends.
     """
     with ExitStack() as stack:
         stack.enter_context(interruptible())
-        stack.enter_context(only_run(var))
+        stack.enter_context(run_lock(var))
         port = _choose_port(host, port)
         base_url = f"http://{_shown(host)}:{port}"
         servers = _start_servers(stack, var)
@@ -68,14 +62,20 @@ def run(*, var: Path, host: str, port: int | None) -> None:
         _watch(running)
 
 
-def hold(*, var: Path) -> None:
+def run_servers(*, var: Path) -> None:
     """Runs only the two servers, until a signal stops it (raises Interrupted) or one ends."""
     with ExitStack() as stack:
         stack.enter_context(interruptible())
-        stack.enter_context(only_run(var))
+        stack.enter_context(run_lock(var))
         servers = _start_servers(stack, var)
         screen.line(f"manage.py finds the servers through {var / FILE_NAME}. Ctrl-C stops them.")
         _watch(servers.processes)
+
+
+def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
+    """Whether to start the process: the bot and the exporter of metrics must be asked for."""
+    variable = {"bot": "TELEGRAM_BOT_TOKEN", "metrics": "METRICS_PORT"}.get(service.name)
+    return variable is None or bool(environment.get(variable))
 
 
 def _start_servers(stack: ExitStack, var: Path) -> Servers:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from config.finders import MOST, Finder
+from config.finders import MAX_FOUND, Finder
 from merchants.models import Invitation, Membership
 
 
@@ -10,7 +10,7 @@ def _members(text: str) -> Iterable[Membership]:
     if "@" not in text:
         return []
     people = Membership.objects.select_related("user", "account")
-    return people.filter(user__email__icontains=text).order_by("user__email", "pk")[:MOST]
+    return people.filter(user__email__icontains=text).order_by("user__email", "pk")[:MAX_FOUND]
 
 
 def _invitations(text: str) -> Iterable[Invitation]:
@@ -18,7 +18,7 @@ def _invitations(text: str) -> Iterable[Invitation]:
         return []
     open_ones = Invitation.objects.filter(accepted_at=None, withdrawn_at=None)
     found = open_ones.filter(email__icontains=text).select_related("account")
-    return found.order_by("email", "pk")[:MOST]
+    return found.order_by("email", "pk")[:MAX_FOUND]
 
 
 FINDERS = [

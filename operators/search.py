@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
-from config.finders import MOST, SHORTEST_NAME, Finder
+from config.finders import MAX_FOUND, SHORTEST_NAME, Finder
 from operators.declarations import BACK_OFFICES
 from orders.models import Order
 from topups.models import Fulfilment
@@ -31,7 +31,7 @@ def _staff(text: str) -> QuerySet[User]:
     if len(text) < SHORTEST_NAME:
         return User.objects.none()
     named = Q(username__icontains=text) | Q(email__icontains=text)
-    return User.objects.filter(named, is_staff=True).order_by("username")[:MOST]
+    return User.objects.filter(named, is_staff=True).order_by("username")[:MAX_FOUND]
 
 
 STAFF = Finder("Staff", User, _staff, lambda user: (user.get_username(), user.email))

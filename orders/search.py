@@ -12,24 +12,26 @@ from django.db.models import Max, Q, QuerySet
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.finders import MOST, Finder, newest_first
+from config.finders import MAX_FOUND, Finder, newest_first
 from idempotency.models import IdempotencyRecord
 from orders.models import ClientCounter, Order
 from topups.models import Fulfilment
 from topups.search import with_player
 
 PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
-# Among how many of the newest orders any part of a reference is looked for. Older orders are found
+# Any part of a reference is looked for among this many of the newest orders. Older orders are found
 # by the beginning of their reference.
 NEWEST = 100_000
-# The same for a member: among so many of the newest orders of the account, shared by its clients.
+# The same for a member: this many orders of the account, divided equally between its clients.
 NEWEST_OF_ACCOUNT = 10_000
-# A reference begins with its time: so many characters leave a second. The orders of one account are
-# looked for among all of that second.
-OWN = 8
+# A reference begins with its time, and this many characters name a second. The orders of one
+# account are then looked for among all orders of that second.
+TIME_LENGTH = 8
 
 
-def find_orders(text: str, *, account: Account | None = None, most: int = MOST) -> list[Order]:
+def find_orders(
+    text: str, *, account: Account | None = None, limit: int = MAX_FOUND
+) -> list[Order]:
     """The newest orders that match, of all accounts or of one."""
     orders = Order.objects.select_related(
         "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
@@ -37,21 +39,21 @@ def find_orders(text: str, *, account: Account | None = None, most: int = MOST) 
     if account is not None:
         orders = orders.filter(client__account=account)
     by_value = {
-        *_bought_with_key(text, account, most),
-        *_for_player(text, account, most),
+        *_bought_with_key(text, account, limit),
+        *_for_player(text, account, limit),
     }
     found = {order.pk: order for order in orders.filter(reference__in=by_value)}
     part = text.upper()
     if PART.fullmatch(part):
         by_reference: list[Order] = []
-        if account is None or len(part) >= OWN:
-            by_reference = list(_with_beginning(orders, part)[:most])
+        if account is None or len(part) >= TIME_LENGTH:
+            by_reference = list(_with_beginning(orders, part)[:limit])
         if not by_reference:
             recent = _newest() if account is None else _newest_of(account)
             containing = orders.filter(recent, reference__contains=part)
-            by_reference = list(containing.order_by(newest_first())[:most])
+            by_reference = list(containing.order_by(newest_first())[:limit])
         found |= {order.pk: order for order in by_reference}
-    return sorted(found.values(), key=lambda order: order.pk, reverse=True)[:most]
+    return sorted(found.values(), key=lambda order: order.pk, reverse=True)[:limit]
 
 
 def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
@@ -75,7 +77,7 @@ def _newest_of(account: Account) -> Q:
     return ranges
 
 
-def _bought_with_key(key: str, account: Account | None, most: int) -> Iterable[str]:
+def _bought_with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:
     """The references of orders that were bought with this idempotency key."""
     clients = ApiClient.objects.all()
     requests = RequestRecord.objects.exclude(order_reference=None)
@@ -85,16 +87,16 @@ def _bought_with_key(key: str, account: Account | None, most: int) -> Iterable[s
     records = IdempotencyRecord.objects.filter(client__in=clients, key=key)
     kept = find_records(requests, key).order_by(newest_first())
     for rows in (records.exclude(order_reference=None), kept):
-        yield from filter(None, rows.values_list("order_reference", flat=True)[:most])
+        yield from filter(None, rows.values_list("order_reference", flat=True)[:limit])
 
 
-def _for_player(player_id: str, account: Account | None, most: int) -> Iterable[str]:
+def _for_player(player_id: str, account: Account | None, limit: int) -> Iterable[str]:
     """The references of top-ups for this player id."""
     rows = Fulfilment.objects.all()
     if account is not None:
         rows = rows.filter(account=account)
     newest = with_player(rows, player_id).order_by(newest_first())
-    return newest.values_list("order_reference", flat=True)[:most]
+    return newest.values_list("order_reference", flat=True)[:limit]
 
 
 def _describe(order: Order) -> tuple[str, str]:

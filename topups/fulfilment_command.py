@@ -1,4 +1,4 @@
-"""The desk for the `fulfilment` command."""
+"""What the `fulfilment` command shows and does."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ class TopUpProductSerializer(DescribedSerializer):
     available_stock = serializers.IntegerField(
         min_value=0,
         allow_null=True,
-        help_text="Number of packages left. It reserves nothing. Null if they are not counted.",
+        help_text="Number of top-ups left. It reserves nothing. Null if they are not counted.",
     )
     sellable = serializers.BooleanField(
         help_text="False means that an order will be refused. True does not guarantee stock."

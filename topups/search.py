@@ -5,7 +5,7 @@ from typing import TypeVar
 from django.db.models import Q, QuerySet
 
 from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.finders import MOST, Finder, named, newest_first
+from config.finders import MAX_FOUND, Finder, named, newest_first
 from topups.models import Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")
@@ -20,7 +20,7 @@ def with_player(rows: QuerySet[Fulfilment, Row], player_id: str) -> QuerySet[Ful
 
 def _at_the_desk(text: str) -> list[Fulfilment]:
     rows = Fulfilment.objects.select_related("product", "account")
-    found = list(with_player(rows, text).order_by(newest_first())[:MOST])
+    found = list(with_player(rows, text).order_by(newest_first())[:MAX_FOUND])
     if len(text) == ORDER_REFERENCE_LENGTH:
         found += rows.filter(Q(order_reference=text.upper()))
     return found

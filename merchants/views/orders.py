@@ -51,7 +51,7 @@ class OrderFilter(PeriodForm):
         wanted = self.cleaned_data
         return [
             order
-            for order in find_orders(wanted["q"], account=self.account, most=MOST_READ)
+            for order in find_orders(wanted["q"], account=self.account, limit=MOST_READ)
             if wanted["client"] in (None, order.client)
             and wanted["status"] in ("", order.status)
             and (self.begins is None or order.created_at >= self.begins)

@@ -37,7 +37,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     more = False
     if form.is_valid():
         text = form.cleaned_data["q"]
-        found = find_orders(text, account=member.account, most=MOST_FOUND + 1)
+        found = find_orders(text, account=member.account, limit=MOST_FOUND + 1)
         orders, more_orders = newest_of(found)
         records = RequestRecord.objects.filter(account=member.account).select_related("client")
         matches = find_records(records, text).order_by(newest_first())

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from accounts import request_records
 from accounts.models import ApiClient, ApiKey, RequestRecord
 from accounts.request_records import (
-    MOST_REFUSALS,
+    MAX_REFUSALS,
     delete_old_records,
     find_records,
     write_records,
@@ -156,12 +156,12 @@ def test_records_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch
 def test_a_flood_of_refusals_is_cut_and_purchases_are_not() -> None:
     merchant = make_merchant()
     product = make_product(codes=1)
-    for _ in range(MOST_REFUSALS + 20):
+    for _ in range(MAX_REFUSALS + 20):
         merchant.get("/orders/UNKNOWN")
     merchant.buy(product_id=product.pk, quantity=1)
 
     records = written(merchant.client)
-    assert len(records) == MOST_REFUSALS + 1
+    assert len(records) == MAX_REFUSALS + 1
     assert records[-1].status == 201
 
 

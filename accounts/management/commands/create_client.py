@@ -8,8 +8,8 @@ from config.command_line import JSONCommand
 
 class Command(JSONCommand):
     help = (
-        "Creates an API client and prints its key, which cannot be shown again. Acts again each"
-        " time it is run."
+        "Creates an API client and prints its key, which cannot be shown again. Each run"
+        " creates another client."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

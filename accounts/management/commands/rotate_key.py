@@ -10,8 +10,8 @@ from config.inputs import find_row
 
 class Command(JSONCommand):
     help = (
-        "Issues a new key for a client, prints it, and ends the other keys after an overlap. Acts"
-        " again each time it is run."
+        "Issues a new key for a client, prints it, and ends the other keys after an overlap. Each"
+        " run issues another key."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
