@@ -9,22 +9,21 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def ask_first(request: HttpRequest, page: str) -> str:
-    """The address of the view `page`, from which `next_page` leads back to this request's page.
+    """The address of the view `page`, with the page of this request as `next`.
 
-    Only the address of a GET can be opened again.
+    Only the page of a GET can be opened again.
     """
     asked = {"next": request.get_full_path()} if request.method == "GET" else None
     return reverse(page, query=asked)
 
 
 def next_page(request: HttpRequest, start: str) -> str:
-    """The address of the page that was asked for, if it is a page of the site whose first page is
-    the view `start`; else the address of `start`."""
+    """The address in `next`, as `own_page` accepts it."""
     return own_page(request.GET.get("next", ""), start)
 
 
 def own_page(address: str, start: str) -> str:
-    """`address`, if it is a page of the site whose first page is the view `start`; else `start`'s.
+    """`address`, if it is on the site that begins at the view `start`; else the address of `start`.
 
     An address of another host, or of another of our sites, is never followed.
     """

@@ -83,10 +83,9 @@ def receive_stock(*, path: Path) -> Received[StockTransfer]:
 
 @transaction.atomic
 def void_sent_codes(*, reference: str, cell: str, digests: Sequence[bytes], held_by: str) -> int:
-    """After a restore to a moment before a transfer to `cell`: makes its codes that are in stock
-    void again, and records the transfer; returns how many.
+    """Voids again the codes that a restore to a moment before their transfer put back into stock.
 
-    The other cell has the codes, or the file. Then `send_stock` can write the file again.
+    Records the transfer, so `send_stock` can write its file again. Returns how many codes.
     """
     reason = _reason(reference, cell)
     hold, number = hold_codes(digests=digests, reason=reason, held_by=held_by)
@@ -166,5 +165,5 @@ def _read_codes(rows: Iterator[list[str]]) -> Iterator[Row]:
 def _used_before(transfer: StockTransfer) -> InputProblem:
     return InputProblem(
         f"The reference {transfer.reference} was used before: {transfer.codes} codes of shelf"
-        f" {transfer.shelf_id} to cell {transfer.cell}. Nothing was changed."
+        f" {transfer.shelf_id} to cell {transfer.cell}. Nothing was changed. Choose another one."
     )

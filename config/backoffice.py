@@ -1,4 +1,4 @@
-"""The types with which each app declares its part of the back office.
+"""How each app declares its part of the back office.
 
 An app has a module `backoffice` with one `BACK_OFFICE`. operators/declarations.py collects them, so
 the back office itself names no table, permission or page of another app.

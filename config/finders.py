@@ -1,4 +1,4 @@
-"""The type with which each app declares what the search field of the back office finds."""
+"""How each app declares what the search field of the back office finds."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Finder:
 
 
 def named(rows: QuerySet[Any], text: str, *, field: str = "name") -> QuerySet[Any]:
-    """The rows whose name contains the text, or whose id it is, in the order of their names."""
+    """The rows whose name contains the text or whose id is the text, ordered by name."""
     wanted = Q(pk=int(text)) if is_id(text) else Q(pk=None)
     if len(text) >= SHORTEST_NAME:
         wanted |= Q(**{f"{field}__icontains": text})

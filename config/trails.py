@@ -1,4 +1,4 @@
-"""The types with which each app declares what the audit trail and the timelines read.
+"""How each app declares what the audit trail and the timelines read.
 
 A fact is stored once: a booking is a ledger entry, a move an event of a fulfilment, a new price a
 row of the price history, everything else an audit entry. Each of these tables is a `Trail`, and

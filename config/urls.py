@@ -1,4 +1,4 @@
-"""Every path the service answers, for one process that serves everything (config/settings.py)."""
+"""Every path of the service, for one process that serves everything (config/settings.py)."""
 
 from config import urls_api, urls_pages
 

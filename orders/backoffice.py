@@ -196,7 +196,7 @@ PROOFS = [
 
 
 def first_order_since(moment: str) -> str:
-    """SQL of the lowest id from which on all orders are not before `moment`, an SQL expression.
+    """SQL for the id of the first order at or after `moment`, which is an SQL expression.
 
     A binary search over ids: about thirty reads of the primary key. An index on `created_at` would
     cost every purchase. Ids and times may disagree by the length of a transaction.

@@ -168,7 +168,7 @@ BY_THING = """
 
 
 def today() -> date:
-    """The day to which a purchase counts now, in UTC."""
+    """The date in UTC: the day to which a purchase counts now."""
     return datetime.now(UTC).date()
 
 

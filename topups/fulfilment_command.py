@@ -14,7 +14,7 @@ from topups.versions import with_versions
 
 def list_open() -> list[dict[str, Any]]:
     """The open fulfilments, oldest first."""
-    return [show(row) for row in _rows().filter(status__in=OPEN).order_by("created_at", "pk")]
+    return [_show(row) for row in _rows().filter(status__in=OPEN).order_by("created_at", "pk")]
 
 
 def show_one(reference: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def show_one(reference: str) -> dict[str, Any]:
     found = _rows().filter(order_reference=reference).first()
     if found is None:
         raise InputProblem("There is no top-up order with this reference.")
-    return show(found)
+    return _show(found)
 
 
 def move_by_command(
@@ -56,7 +56,7 @@ def _rows() -> QuerySet[Fulfilment]:
     return with_versions(Fulfilment.objects.select_related("product", "account", "claimed_by"))
 
 
-def show(fulfilment: Any) -> dict[str, Any]:
+def _show(fulfilment: Any) -> dict[str, Any]:
     """The fulfilment, read by `_rows`, as the command prints it."""
     return {
         "reference": fulfilment.order_reference,

@@ -35,8 +35,9 @@ def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, 
 
 
 class Obstacle(Func):
-    """The reason, known in advance, for which every purchase of a top-up product by an account is
-    refused, from the product's id and currency and the account's id; null if there is none.
+    """Why every purchase of a top-up product by an account would be refused; null if it would not.
+
+    Its arguments are the product's id and currency, and the account's id.
 
     The rule is in topups/sql/obstacle.sql, where purchases use it too.
     """
@@ -47,8 +48,10 @@ class Obstacle(Func):
 
 
 class OnSale(Func):
-    """Whether a top-up product is sold, from its columns `active`, `published` and
-    `external_provider` and whether its category is active.
+    """Whether a top-up product is sold.
+
+    Its arguments are the product's `active`, `published` and `external_provider`, and whether the
+    category is active.
 
     The rule is in topups/sql/is_on_sale.sql, where purchases use it too.
     """

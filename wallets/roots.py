@@ -62,8 +62,8 @@ ADD_LEAVES = """
             WHERE wallet_id = wallet.account_id
             ORDER BY wallet_id DESC, root_id DESC LIMIT 1)
 """
-# Wallets whose first entry has no hash, and whose earlier entries were not hashed yet.
-NOT_CLOSED = """
+# Wallets with entries that are older than the chain, and have not been hashed yet.
+NOT_HASHED = """
     SELECT account_id FROM wallets_wallet AS wallet
      WHERE NOT EXISTS (SELECT FROM wallets_earlierentries WHERE wallet_id = account_id)
        AND (SELECT chain IS NULL FROM wallets_ledgerentry WHERE wallet_id = account_id
@@ -140,7 +140,7 @@ def sign_ledger(*, due_at: datetime | None = None) -> Root | None:
     With `due_at`, it looks again, in its snapshot, whether a root is due at that time. Reads one
     snapshot, and blocks no purchase.
     """
-    _close_earlier_entries()
+    _hash_earlier_entries()
     try:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
@@ -243,10 +243,10 @@ def _add_root(before: Root | None) -> Root:
     return stored_root(row)
 
 
-def _close_earlier_entries() -> None:
-    """Hashes, once for each wallet, the entries from before the chain. None is added to them."""
+def _hash_earlier_entries() -> None:
+    """Hashes the entries that are older than the chain, once for each wallet."""
     with connection.cursor() as cursor:
-        cursor.execute(NOT_CLOSED)
+        cursor.execute(NOT_HASHED)
         wallets = [wallet for (wallet,) in cursor]
     for wallet in wallets:
         with transaction.atomic():

@@ -1,7 +1,7 @@
 """Proves the ledger against the signed roots, in the database and in logs that left the host.
 
-Everything is computed again in Python, from the fields of the entries: what somebody who owns the
-database changed, in functions and triggers too, does not matter.
+Python computes everything again from the fields of the entries. So it finds what the owner of the
+database changed, even in functions and triggers.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ BEFORE_THE_API = (drf.MethodNotAllowed, Http404, drf.NotFound, SuspiciousOperati
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's EXCEPTION_HANDLER: the response to an exception (contract, "Errors").
 
-    An exception without an error code is logged and answered with `server_error` (500).
+    An exception without an error code is logged, and becomes `server_error` (500).
     """
     if isinstance(error, BEFORE_THE_API):
         return _message(error)
