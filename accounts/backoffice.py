@@ -17,7 +17,7 @@ from config.backoffice import (
     Unit,
 )
 from config.database.sealing import Context
-from config.trails import keys
+from config.trails import ids_of
 
 
 def _cache_answers() -> list[tuple[int]]:
@@ -116,7 +116,7 @@ BACK_OFFICE = BackOffice(
     components=COMPONENTS,
     parts={
         "accounts.account": lambda pk: {
-            "accounts.apiclient": keys(ApiClient.objects.filter(account=pk))
+            "accounts.apiclient": ids_of(ApiClient.objects.filter(account=pk))
         }
     },
     finders=FINDERS,

@@ -104,7 +104,7 @@ class Site:
 
 @dataclass
 class World:
-    """Databases and programs, each created at its first use. `make_world` stops the programs."""
+    """Databases and programs, each created on first use. `make_world` stops the programs."""
 
     sizes: Sizes
     folder: Path
@@ -119,7 +119,7 @@ class World:
     _checked: set[str] = field(default_factory=set)
 
     def database(self, name: str) -> str:
-        """The URL of a database, which is created and loaded at its first use."""
+        """The URL of a database, which is created and loaded on first use."""
         if name not in self._databases:
             with screen.step(f"database {name}"):
                 self._databases[name] = self._load(name)
@@ -138,7 +138,7 @@ class World:
         return self._site("unrecorded", "start", SERVICE, self.workers, REQUEST_RECORDS="0")
 
     def peer(self, name: str) -> Site:
-        """A peer on the database `peers`. At its first use, it shows that it writes a purchase."""
+        """A peer on the database `peers`. On first use, it shows that it writes a purchase."""
         site = self._site(name, "peers", PEERS[name], self.workers)
         if name not in self._checked:
             check_peer(

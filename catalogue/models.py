@@ -23,7 +23,7 @@ from config.database.columns import (
     validate_currency,
 )
 from config.env import CELL_LENGTH
-from config.transfer_file import REFERENCE_LENGTH as TRANSFER_REFERENCE_LENGTH
+from config.transfer_file import TRANSFER_REFERENCE_LENGTH
 
 MAX_QUANTITY = 100
 # Two digits fewer than a ledger entry's amount, which must hold the price of MAX_QUANTITY units.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 
 from catalogue.models import PriceChange, ReferenceLink, Shelf, Variation
-from config.trails import Line, Objects, Person, Trail, keys, who_and_where
+from config.trails import Line, Objects, Person, Trail, ids_of, who_and_where
 
 
 def _line(change: PriceChange) -> Line:
@@ -25,14 +25,14 @@ def _line(change: PriceChange) -> Line:
 def parts_of_product(pk: int) -> Objects:
     """The shelves and variations of a product."""
     return {
-        "catalogue.shelf": keys(Shelf.objects.filter(product=pk)),
-        "catalogue.variation": keys(Variation.objects.filter(product=pk)),
+        "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
+        "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
     }
 
 
 def parts_of_account(pk: int) -> Objects:
     """The reference links of an account."""
-    return {"catalogue.referencelink": keys(ReferenceLink.objects.filter(account=pk))}
+    return {"catalogue.referencelink": ids_of(ReferenceLink.objects.filter(account=pk))}
 
 
 def _about(objects: Objects) -> Sequence[Q]:

@@ -90,6 +90,6 @@ def who_and_where(actor: str) -> tuple[str, str]:
     return (name if kind == "admin" else actor), ACTORS[kind]
 
 
-def keys(rows: QuerySet[Any]) -> list[str]:
+def ids_of(rows: QuerySet[Any]) -> list[str]:
     """The primary keys of the rows, as `Objects` holds them."""
     return [str(pk) for pk in rows.order_by("pk").values_list("pk", flat=True)]

@@ -26,7 +26,7 @@ from config.env import CELL_PATTERN
 from config.inputs import InputProblem, clean_text
 from config.version import VERSION
 
-REFERENCE_LENGTH = 64
+TRANSFER_REFERENCE_LENGTH = 64
 END: dict[str, Any] = {"end": True}
 
 Transfer = TypeVar("Transfer")
@@ -54,7 +54,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Received(Generic[Transfer]):
-    """What became of a file. `before`: an earlier run received it. Nothing of a `trial` was kept."""
+    """What became of a file. `before`: an earlier run received it. A `trial` leaves nothing."""
 
     transfer: Transfer
     before: bool = False
@@ -63,7 +63,7 @@ class Received(Generic[Transfer]):
 
 def new_header(kind: FileKind, *, reference: str, to: str, trial: bool = False) -> Header:
     """The header of a file from this cell. Raises InputProblem."""
-    reference = clean_text(reference, what="reference", max_length=REFERENCE_LENGTH)
+    reference = clean_text(reference, what="reference", max_length=TRANSFER_REFERENCE_LENGTH)
     _require_settings()
     if not CELL_PATTERN.fullmatch(to) or to == settings.CELL:
         raise InputProblem("--to must be the name (CELL) of another cell.")

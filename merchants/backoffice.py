@@ -12,7 +12,7 @@ from config.backoffice import (
     StaffRole,
     Unit,
 )
-from config.trails import keys
+from config.trails import ids_of
 from merchants.models import Email, Invitation, Membership
 from merchants.search import FINDERS
 from wallets.models import Wallet
@@ -94,8 +94,8 @@ BACK_OFFICE = BackOffice(
     },
     parts={
         "accounts.account": lambda pk: {
-            "merchants.membership": keys(Membership.objects.filter(account=pk)),
-            "merchants.invitation": keys(Invitation.objects.filter(account=pk)),
+            "merchants.membership": ids_of(Membership.objects.filter(account=pk)),
+            "merchants.invitation": ids_of(Invitation.objects.filter(account=pk)),
         }
     },
     seen_with={

@@ -4,7 +4,7 @@ Psycopg's cursor sends, waits and reads in Python, and Django's cursor wraps eac
 function calls of a purchase this took a fifth of a web process's time. libpq does all steps in one
 C call. Psycopg only converts the values, in PostgreSQL's binary format.
 
-A connection prepares each statement at its first use, so PostgreSQL parses and plans it once. A
+A connection prepares each statement on first use, so PostgreSQL parses and plans it once. A
 prepared statement becomes unusable when a pooler moves the connection to another server process, or
 when a migration changes the columns of the function. The connection then stops preparing and sends
 every statement in full.

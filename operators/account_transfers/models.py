@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from accounts.models import Account
 from config.env import CELL_LENGTH
-from config.transfer_file import REFERENCE_LENGTH
+from config.transfer_file import TRANSFER_REFERENCE_LENGTH
 
 
 class AccountTransfer(models.Model):
@@ -19,7 +19,7 @@ class AccountTransfer(models.Model):
     by the sender and the reference.
     """
 
-    reference = models.CharField(max_length=REFERENCE_LENGTH)
+    reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH)
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, db_index=False, related_name="transfers"
     )
