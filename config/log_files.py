@@ -67,7 +67,7 @@ def read_events(files: Sequence[Path], *events: str) -> Iterator[Line]:
                 if values is not None:
                     yield Line(name, place, values)
     except OSError as error:
-        raise InputProblem(f"Cannot read the log: {error.strerror}: {error.filename}") from None
+        raise InputProblem(f"Cannot read {error.filename}: {error.strerror}.") from None
 
 
 def _open(name: Any, mode: str, **options: Any) -> Any:

@@ -105,7 +105,7 @@ def _running(
     with ExitStack() as stack:
         lock = stack.enter_context(FileLock(place / "servers.lock"))
         if not lock.acquire(timeout=LOCK_TIMEOUT):
-            raise EmbeddedError(f"The servers of an earlier run are still using {place}.")
+            raise EmbeddedError(f"The servers of an earlier run still use {place}: stop them.")
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 processes = stack.enter_context(

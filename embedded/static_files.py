@@ -20,7 +20,7 @@ def up_to_date_static_files() -> Iterator[bool]:
     VAR.mkdir(mode=0o700, exist_ok=True)
     with FileLock(VAR / "static.lock") as lock:
         if not lock.acquire(timeout=LOCK_TIMEOUT):
-            raise EmbeddedError("Another run has been collecting static files for two minutes.")
+            raise EmbeddedError("Another run has collected static files for two minutes: stop it.")
         yield _collected_at() < _changed_at()
 
 

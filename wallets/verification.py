@@ -133,7 +133,7 @@ def _logged_roots(files: Sequence[Path]) -> list[tuple[str, Root]]:
             raise InputProblem(f"{line.place}: this line is damaged")
         roots.append((line.place, root))
     if not roots:
-        raise InputProblem("The files have no line of a root. Are they the logs of a worker?")
+        raise InputProblem("The files have no line of a root. The logs of workers have them.")
     return roots
 
 

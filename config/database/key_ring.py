@@ -126,7 +126,7 @@ def _unwrap(rows: Mapping[int, _Row]) -> bytes:
     for key_id, row in rows.items():
         if key_id not in held and row.seals:
             raise WrongKeys(
-                f"CODE_ENCRYPTION_KEYS lacks key {key_id}, with which other processes seal."
+                f"CODE_ENCRYPTION_KEYS lacks key {key_id}, with which other processes seal. Add it."
             )
     roots = set()
     for key_id in held:
@@ -135,8 +135,8 @@ def _unwrap(rows: Mapping[int, _Row]) -> bytes:
                 roots.add(sealing.open_sealed(rows[key_id].wrapped, Context.ROOT, bytes([key_id])))
             except CannotOpen:
                 raise WrongKeys(
-                    f"CODE_ENCRYPTION_KEYS has another key {key_id} than other processes."
+                    f"CODE_ENCRYPTION_KEYS: key {key_id} differs from that of other processes."
                 ) from None
     if len(roots) != 1:
-        raise WrongKeys("CODE_ENCRYPTION_KEYS has none of the keys of other processes.")
+        raise WrongKeys("CODE_ENCRYPTION_KEYS has none of the keys of other processes. Add them.")
     return roots.pop()

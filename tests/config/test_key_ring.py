@@ -56,7 +56,7 @@ def test_a_key_may_be_missing_until_somebody_seals_with_it(settings: Settings) -
 def test_another_key_with_the_same_id_is_refused(settings: Settings) -> None:
     settings.CODE_ENCRYPTION_KEYS = [new_key(1)]
 
-    with pytest.raises(WrongKeys, match="another key 1"):
+    with pytest.raises(WrongKeys, match="key 1 differs"):
         check_keys()
 
 
@@ -66,7 +66,7 @@ def test_a_wrong_second_key_is_refused_before_anybody_seals_with_it(settings: Se
     check_keys()
 
     settings.CODE_ENCRYPTION_KEYS = [old, new_key(2)]
-    with pytest.raises(WrongKeys, match="another key 2"):
+    with pytest.raises(WrongKeys, match="key 2 differs"):
         check_keys()
 
 
@@ -120,7 +120,7 @@ def test_a_process_with_wrong_keys_does_not_start(
         refuse_wrong_keys()
 
     assert capsys.readouterr().err == (
-        "CODE_ENCRYPTION_KEYS has another key 1 than other processes.\n"
+        "CODE_ENCRYPTION_KEYS: key 1 differs from that of other processes.\n"
     )
 
 

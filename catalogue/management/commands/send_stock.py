@@ -14,7 +14,7 @@ class Command(JSONCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("product", type=int)
+        parser.add_argument("product_id", type=int)
         parser.add_argument("quantity", type=int, help="number of codes")
         parser.add_argument("--variation", type=int)
         parser.add_argument("--to", required=True, metavar="CELL")
@@ -23,7 +23,7 @@ class Command(JSONCommand):
 
     def answer(self, **options: Any) -> dict[str, Any]:
         transfer = send_stock(
-            product_id=options["product"],
+            product_id=options["product_id"],
             variation_id=options["variation"],
             quantity=options["quantity"],
             to=options["to"],

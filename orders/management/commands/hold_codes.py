@@ -37,7 +37,7 @@ class Command(JSONCommand):
             "--since",
             type=moment,
             metavar="TIME",
-            help="with --log: a time before the restored one, such as 2026-11-22T10:00Z",
+            help="with --log: before the time that was restored, such as 2026-11-22T10:00Z",
         )
         parser.add_argument(
             "--skip-damaged",
