@@ -93,3 +93,49 @@ def who_and_where(actor: str) -> tuple[str, str]:
 def ids_of(rows: QuerySet[Any]) -> list[str]:
     """The primary keys of the rows, as `Objects` holds them."""
     return [str(pk) for pk in rows.order_by("pk").values_list("pk", flat=True)]
+
+
+def by_name(column: str) -> Callable[[Person], Sequence[Q]]:
+    """`Trail.by` for a column that holds a name of a person."""
+    return lambda person: [Q(**{column: name}) for name in person.names]
+
+
+def about_object(label: str, column: str) -> Callable[[Objects], Sequence[Q]]:
+    """`Trail.about` for a foreign key to the objects with this label."""
+
+    def about(objects: Objects) -> Sequence[Q]:
+        ids = objects.get(label, ())
+        return [Q(**{f"{column}__in": ids})] if ids else []
+
+    return about
+
+
+def price_trail(
+    *, title: str, model: type[Model], of: type[Model], column: str, read_with: Sequence[str]
+) -> Trail:
+    """The trail of a price history: `column` is its foreign key to what has the price, `of`."""
+
+    def line(change: Any) -> Line:
+        who, where = who_and_where(change.changed_by)
+        priced = getattr(change, column)
+        return Line(
+            at=change.changed_at,
+            what="Price changed",
+            on=(of._meta.label_lower, str(priced.pk)),
+            name=str(priced),
+            who=who,
+            where=where,
+            changes={"price": (change.before, change.after)},
+            is_price=True,
+        )
+
+    return Trail(
+        title=title,
+        model=model,
+        seen_with=of,
+        at="changed_at",
+        rows=lambda: model._default_manager.prefetch_related(*read_with),
+        line=line,
+        by=by_name("changed_by"),
+        about=about_object(of._meta.label_lower, column),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Q
 
-from config.trails import Line, Objects, Person, Trail, who_and_where
+from config.trails import Line, Trail, about_object, by_name, price_trail, who_and_where
 from topups.models import (
     Channel,
     Fulfilment,
@@ -61,41 +61,9 @@ def _state(status: str) -> str:
     return FulfilmentStatus(status).label.lower()
 
 
-def _price_line(change: PriceChange) -> Line:
-    who, where = who_and_where(change.changed_by)
-    return Line(
-        at=change.changed_at,
-        what="Price changed",
-        on=("topups.topupproduct", str(change.product_id)),
-        name=str(change.product),
-        who=who,
-        where=where,
-        changes={"price": (change.before, change.after)},
-        is_price=True,
-    )
-
-
-def _about_fulfilments(objects: Objects) -> Sequence[Q]:
-    found = objects.get("topups.fulfilment", ())
-    return [Q(fulfilment__in=found)] if found else []
-
-
 def _of_order(reference: str) -> Sequence[Q]:
     found = Fulfilment.objects.filter(order_reference=reference).values_list("pk", flat=True)
     return [Q(fulfilment=pk) for pk in found]
-
-
-def _about_products(objects: Objects) -> Sequence[Q]:
-    found = objects.get("topups.topupproduct", ())
-    return [Q(product__in=found)] if found else []
-
-
-def _moved_by(person: Person) -> Sequence[Q]:
-    return [Q(actor=name) for name in person.names]
-
-
-def _changed_by(person: Person) -> Sequence[Q]:
-    return [Q(changed_by=name) for name in person.names]
 
 
 TRAILS = [
@@ -105,18 +73,15 @@ TRAILS = [
         seen_with=Fulfilment,
         rows=lambda: FulfilmentEvent.objects.filter(IS_MOVE).prefetch_related("fulfilment"),
         line=event_line,
-        by=_moved_by,
-        about=_about_fulfilments,
+        by=by_name("actor"),
+        about=about_object("topups.fulfilment", "fulfilment"),
         called=_of_order,
     ),
-    Trail(
+    price_trail(
         title="Prices of top-up products",
         model=PriceChange,
-        seen_with=TopUpProduct,
-        at="changed_at",
-        rows=lambda: PriceChange.objects.prefetch_related("product"),
-        line=_price_line,
-        by=_changed_by,
-        about=_about_products,
+        of=TopUpProduct,
+        column="product",
+        read_with=["product"],
     ),
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Q
 
-from config.trails import Line, Objects, Person, Trail, who_and_where
+from config.trails import Line, Objects, Trail, by_name, who_and_where
 from wallets.models import EntryKind, LedgerEntry
 
 # The condition of the partial indexes, which cost a purchase no entry.
@@ -44,17 +44,13 @@ def _called(name: str) -> Sequence[Q]:
     return [Q(order_reference=name), Q(booking_reference=name)]
 
 
-def _by(person: Person) -> Sequence[Q]:
-    return [Q(actor=name) for name in person.names]
-
-
 TRAIL = Trail(
     title="Money booked",
     model=LedgerEntry,
     seen_with=LedgerEntry,
     rows=lambda: LedgerEntry.objects.filter(IS_BOOKING).prefetch_related("wallet__account"),
     line=entry_line,
-    by=_by,
+    by=by_name("actor"),
     about=_about,
     called=_called,
 )
