@@ -142,8 +142,8 @@ class ClientCounter(models.Model):
 class DailySales(models.Model):
     """What an account bought of one thing on one day (UTC), in the account's currency.
 
-    Counted from orders after they were made, off the purchase path (orders/sales.py). Refunds and
-    credits are not subtracted. `quantity` counts codes.
+    Counted from orders after they were made, off the purchase path (orders/sales_counting.py).
+    Refunds and credits are not subtracted. `quantity` counts codes.
     """
 
     day = models.DateField()

@@ -2,10 +2,10 @@
 
 from celery import shared_task
 
-from orders import sales
+from orders import sales_counting
 
 
 @shared_task
 def count_sales() -> int:
     """Adds new orders to the daily sales."""
-    return sales.count_sales()
+    return sales_counting.count_sales()

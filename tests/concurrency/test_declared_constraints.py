@@ -34,7 +34,7 @@ from operators.models import (
     TelegramLinkCode,
 )
 from orders.models import LostPurchase
-from orders.sales import count_sales
+from orders.sales_counting import count_sales
 from tests.factories import (
     link,
     make_account,

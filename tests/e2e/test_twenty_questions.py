@@ -18,7 +18,7 @@ from catalogue.models import Shelf, VoucherCode
 from config.database.functions import name_actor
 from operators.code_reveal import reveal_codes
 from orders.models import Order
-from orders.sales import count_sales
+from orders.sales_counting import count_sales
 from tests.browsing import PASSWORD, sign_in
 from tests.factories import (
     Merchant,

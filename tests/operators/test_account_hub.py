@@ -14,7 +14,7 @@ from config.backoffice import StaffRole
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Role
 from merchants.people.invitations import invite_person
-from orders.sales import count_sales
+from orders.sales_counting import count_sales
 from tests.factories import (
     Merchant,
     buy_topup,

@@ -19,7 +19,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from operators.models import PlatformSettings
-from orders.sales import count_sales
+from orders.sales_counting import count_sales
 from tests.factories import make_account, make_client
 from tests.operators.back_office import (
     World,

@@ -12,7 +12,8 @@ from django.urls import reverse
 from catalogue.models import Shelf
 from config.backoffice import StaffRole
 from orders.models import DailySales
-from orders.sales import count_sales, today
+from orders.sales import today
+from orders.sales_counting import count_sales
 from tests.factories import (
     buy_topup,
     make_merchant,

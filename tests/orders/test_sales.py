@@ -9,9 +9,10 @@ from django.db import IntegrityError, connection, transaction
 from accounts.models import Account
 from catalogue.models import Product
 from operators.reconcile import reconcile
-from orders import sales
+from orders import sales, sales_counting
 from orders.models import CountedSales, DailySales, Order
-from orders.sales import Figures, count_sales, sales_by_period, sales_by_thing, today
+from orders.sales import Figures, sales_by_period, sales_by_thing, today
+from orders.sales_counting import count_sales
 from tests.concurrency.racing import holding_locks
 from tests.factories import (
     Merchant,
@@ -59,8 +60,8 @@ def test_each_order_is_counted_once(merchant: Merchant) -> None:
 def test_runs_are_bounded_and_the_next_one_goes_on(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sales, "ORDERS", 2)
-    monkeypatch.setattr(sales, "SECONDS", 0.0)
+    monkeypatch.setattr(sales_counting, "ORDERS", 2)
+    monkeypatch.setattr(sales_counting, "SECONDS", 0.0)
     buy(merchant, make_product(price="1", codes=5), 5)
 
     assert [count_sales() for _ in range(4)] == [2, 2, 1, 0]
@@ -91,7 +92,7 @@ def test_orders_of_a_day_are_one_row_for_each_account_and_thing(merchant: Mercha
 @pytest.mark.django_db(transaction=True)
 def test_one_run_at_a_time(merchant: Merchant) -> None:
     buy(merchant, make_product(price="1", codes=1))
-    with holding_locks(f"SELECT pg_advisory_xact_lock({sales.LOCK})"):
+    with holding_locks(f"SELECT pg_advisory_xact_lock({sales_counting.LOCK})"):
         assert count_sales() == 0
 
     assert count_sales() == 1

@@ -1,0 +1,84 @@
+"""Counts orders as sales by day, after their purchase.
+
+A purchase writes nothing for these figures. Every client numbers its orders without gaps, in the
+order of their commits, so `CountedSales` needs only the last number that was counted: a run adds
+the orders after it and moves the number on, in one statement. Each order is counted once, however
+often the task runs and wherever it is killed (docs/decisions/0058-sales-at-a-glance.md).
+"""
+
+import time
+
+from django.db import connection, transaction
+
+LOCK = "hashtext('orders.count_sales')"
+CLIENTS, ORDERS = 20, 1000  # of one statement: clients, and orders of each
+SECONDS = 15.0  # of one run; the next one goes on
+
+NEW_CLIENTS = """
+    INSERT INTO orders_countedsales (client_id, orders)
+    SELECT client_id, 0 FROM orders_clientcounter AS counter
+     WHERE NOT EXISTS (SELECT FROM orders_countedsales AS counted
+                        WHERE counted.client_id = counter.client_id)
+        ON CONFLICT DO NOTHING
+"""
+# OFFSET 0 keeps the planner from joining a whole table of orders.
+COUNT = """
+    WITH behind AS MATERIALIZED (
+        SELECT counted.client_id, counted.orders AS first,
+               least(counter.orders, counted.orders + %(orders)s) AS last
+          FROM orders_countedsales AS counted
+          JOIN orders_clientcounter AS counter ON counter.client_id = counted.client_id
+         WHERE counter.orders > counted.orders
+         ORDER BY counted.client_id LIMIT %(clients)s
+    ), sold AS (
+        SELECT (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
+               sale.shelf_id, fulfilment.product_id AS topup_product_id, count(*) AS orders,
+               sum(sale.quantity) AS quantity, sum(sale.total_price) AS amount
+          FROM behind
+          JOIN accounts_apiclient AS client ON client.id = behind.client_id
+          JOIN LATERAL (SELECT * FROM orders_order AS item
+                         WHERE item.client_id = behind.client_id
+                           AND item.number > behind.first AND item.number <= behind.last
+                        OFFSET 0) AS sale ON true
+          LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
+         GROUP BY 1, 2, 3, 4
+    ), added AS (
+        INSERT INTO orders_dailysales AS stored
+               (day, account_id, shelf_id, topup_product_id, orders, quantity, amount)
+        SELECT * FROM sold
+            ON CONFLICT (day, account_id, shelf_id, topup_product_id) DO UPDATE
+           SET orders = stored.orders + EXCLUDED.orders,
+               quantity = stored.quantity + EXCLUDED.quantity,
+               amount = stored.amount + EXCLUDED.amount
+    ), moved AS (
+        UPDATE orders_countedsales AS counted SET orders = behind.last
+          FROM behind WHERE counted.client_id = behind.client_id
+        RETURNING behind.last - behind.first AS number
+    )
+    SELECT coalesce(sum(number), 0)::bigint FROM moved
+"""
+
+
+def count_sales() -> int:
+    """Adds the orders that are not counted yet to DailySales; returns how many. Runs for at most
+    about 15 seconds, and does nothing while another run does."""
+    deadline = time.monotonic() + SECONDS
+    total = 0
+    while number := _count_some():
+        total += number
+        if time.monotonic() > deadline:
+            break
+    return total
+
+
+@transaction.atomic
+def _count_some() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})")
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute("SET LOCAL enable_seqscan = off")  # as in orders/sql/purchase_vouchers.sql
+        cursor.execute(NEW_CLIENTS)
+        cursor.execute(COUNT, {"clients": CLIENTS, "orders": ORDERS})
+        (number,) = cursor.fetchone()
+    return int(number)
