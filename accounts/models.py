@@ -19,13 +19,6 @@ from django_otp.models import Device, ThrottlingMixin
 from django_otp.oath import TOTP
 
 from accounts.addresses import validate_network
-from accounts.request_records import (
-    KEY_LENGTH,
-    METHOD_LENGTH,
-    PATH_LENGTH,
-    REFERENCE_LENGTH,
-    WORD_LENGTH,
-)
 from config.database.columns import (
     CURRENCY_CODE,
     CURRENCY_LENGTH,
@@ -38,6 +31,9 @@ NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its pr
 KEY_PREFIX_LENGTH = 12  # hexadecimal digits
 FACTOR_KEY_BYTES = 20  # what authenticator apps expect
 CODE_LENGTH = 6  # digits that an app shows
+# The most that a request record keeps of each.
+METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH = 16, 300, 40
+REFERENCE_LENGTH, IDEMPOTENCY_KEY_LENGTH = 40, 128
 
 
 def default_rate_limit() -> int:
@@ -304,7 +300,7 @@ class RequestRecord(models.Model):
     code = models.CharField(max_length=WORD_LENGTH, blank=True)
     reason = models.CharField(max_length=WORD_LENGTH, blank=True)
     order_reference = models.CharField(max_length=REFERENCE_LENGTH, null=True)
-    idempotency_key = models.CharField(max_length=KEY_LENGTH, null=True)
+    idempotency_key = models.CharField(max_length=IDEMPOTENCY_KEY_LENGTH, null=True)
     milliseconds = models.PositiveIntegerField("duration (ms)")
 
     class Meta:

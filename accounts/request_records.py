@@ -6,15 +6,13 @@ process that is killed loses the records of its last seconds; the order and the 
 A record holds no body, no code and no key.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -24,20 +22,17 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from accounts.models import IDEMPOTENCY_KEY_LENGTH, METHOD_LENGTH, PATH_LENGTH, RequestRecord
 from config.api.errors import ErrorCode
 from config.api.outcome import Outcome
-
-if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the models
-    from accounts.models import RequestRecord
 
 logger = structlog.get_logger(__name__)
 
 WRITTEN_EVERY_SECONDS = 2.0
-# A caller without pause must not fill the disk. Purchases are limited by their cost.
+# A caller that never pauses must not fill the disk. Purchases are limited by their cost.
 MAX_REFUSALS = 100  # of one key, until the next time they are written
 MAX_WAITING = 20_000  # of one process, while the database is away
 DELETED_AT_ONCE = 5_000
-METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH, REFERENCE_LENGTH, KEY_LENGTH = 16, 300, 40, 40, 128
 
 
 class Record(NamedTuple):
@@ -94,6 +89,7 @@ def _record(
 ) -> Record:
     error = outcome.error
     extra: dict[str, Any] = error.extra if error else {}
+    key = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     return Record(
         at=timezone.now(),
         request_id=UUID(response["X-Request-Id"]),
@@ -105,7 +101,7 @@ def _record(
         code=error.code.value if error else "",
         reason=extra.get("reason", ""),
         order_reference=outcome.order_reference or extra.get("reference"),
-        idempotency_key=_text(request.META.get("HTTP_IDEMPOTENCY_KEY", ""), KEY_LENGTH) or None,
+        idempotency_key=_text(key, IDEMPOTENCY_KEY_LENGTH) or None,
         milliseconds=round(seconds * 1000),
         key_prefix=outcome.key_prefix,
     )

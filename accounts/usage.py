@@ -5,19 +5,15 @@ counts in memory and writes the counts of all clients every few seconds. A proce
 its last few seconds.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
-if TYPE_CHECKING:  # config/wsgi.py imports this module before Django loads the models
-    from accounts.models import ApiClient
+from accounts.models import ApiClient
 
 logger = structlog.get_logger(__name__)
 

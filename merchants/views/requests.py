@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import ANSWERS, KEY_LENGTH, find_records, with_answer
+from accounts.request_records import ANSWERS, find_records, with_answer
 from config.finders import newest_first
+from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
 from merchants.views.pages import show
@@ -24,7 +25,7 @@ class RequestFilter(forms.Form):
 
     q = forms.CharField(
         required=False,
-        max_length=KEY_LENGTH,
+        max_length=MAX_KEY_BYTES,
         label="Request ID, order reference or idempotency key",
         widget=forms.TextInput(attrs={"type": "search"}),
     )

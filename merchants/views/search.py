@@ -5,8 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import RequestRecord
-from accounts.request_records import KEY_LENGTH, find_records
+from accounts.request_records import find_records
 from config.finders import newest_first
+from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
 from merchants.views.paging import MOST_FOUND, newest_of
@@ -17,7 +18,7 @@ from orders.search import find_orders
 
 class SearchForm(forms.Form):
     q = forms.CharField(
-        max_length=KEY_LENGTH,
+        max_length=MAX_KEY_BYTES,
         label="Find an order or a request",
         help_text="Order reference, player ID, idempotency key or request ID",
         widget=forms.TextInput(attrs={"type": "search"}),
