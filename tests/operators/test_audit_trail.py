@@ -306,8 +306,25 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("query", INDEXES)
-def test_every_table_is_read_by_a_range_of_an_index(query: str, browser: Client) -> None:
+def test_every_table_is_read_by_a_range_of_an_index(browser: Client) -> None:
+    make_long_tables()
+    for query, indexes in INDEXES.items():
+        with CaptureQueriesContext(connection) as queries:
+            assert browser.get(f"{PATH}?{query}").status_code == 200
+
+        used: dict[str, bool] = {}
+        for each in queries:
+            table = next((name for name in INDEXES[""] if f'FROM "{name}"' in each["sql"]), "")
+            if table:
+                plan = json.dumps(rows(f"EXPLAIN (FORMAT JSON) {each['sql']}"))
+                assert f'"Relation Name": "{table}"' in plan
+                assert indexes.get(table, "nothing") in plan, plan
+                used[table] = True
+        assert used.keys() == indexes.keys(), query
+
+
+def make_long_tables() -> None:
+    """20,000 rows in every table that the list reads."""
     merchant, shelf, product = make_merchant(), own_shelf(make_product()), make_topup_product()
     buy_topup(merchant, product)
     execute("SET LOCAL session_replication_role = replica")
@@ -340,18 +357,6 @@ def test_every_table_is_read_by_a_range_of_an_index(query: str, browser: Client)
             row.pk,
         )
     execute("ANALYZE")
-    with CaptureQueriesContext(connection) as queries:
-        assert browser.get(f"{PATH}?{query}").status_code == 200
-
-    used: dict[str, bool] = {}
-    for each in queries:
-        table = next((name for name in INDEXES[""] if f'FROM "{name}"' in each["sql"]), "")
-        if table:
-            plan = json.dumps(rows(f"EXPLAIN (FORMAT JSON) {each['sql']}"))
-            assert f'"Relation Name": "{table}"' in plan
-            assert INDEXES[query].get(table, "nothing") in plan, plan
-            used[table] = True
-    assert used.keys() == INDEXES[query].keys()
 
 
 def test_the_indexes_hold_no_purchase(merchant: Merchant) -> None:
