@@ -15,6 +15,7 @@ does `start_in` with a program of another checkout, which has packages of its ow
 import atexit
 import ctypes
 import gc
+import json
 import multiprocessing
 import os
 import runpy
@@ -23,11 +24,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver
 from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
 from types import ModuleType
+
+import django
 
 from embedded.environment import PROJECT
 from embedded.processes import PR_SET_PDEATHSIG, Process
@@ -161,6 +164,51 @@ def run_quickly(
     if check:
         done.check_returncode()
     return done
+
+
+def run_each(
+    commands: Sequence[Sequence[str | Path]], *, environment: Mapping[str, str], folder: Path
+) -> list[CompletedProcess[str]]:
+    """Runs programs of the service that have the same environment, one after the other.
+
+    They are forks of a process that has called `django.setup` with that environment, which is most
+    of each start. What `django.setup` raises there, it raises again in each program.
+    """
+    with tempfile.TemporaryDirectory(prefix="voucher-programs-") as place:
+        words = json.dumps([list(map(str, command)) for command in commands])
+        text = f"from tests.quick_starts import fork_each; fork_each({words}, {place!r})"
+        variables = {"PYTHONPATH": str(PROJECT), **environment}
+        codes = json.loads(
+            run_quickly(["-c", text], environment=variables, folder=folder, check=True).stdout
+        )
+        return [
+            CompletedProcess(
+                list(command), code, *(path.read_text() for path in _outputs(place, number))
+            )
+            for number, (command, code) in enumerate(zip(commands, codes, strict=True))
+        ]
+
+
+def fork_each(commands: list[list[str]], place: str) -> None:
+    """In a program: runs others in forks of it, and prints their exit codes. What they print is in
+    `place`."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    with suppress(BaseException):
+        django.setup()
+    codes = []
+    for number, words in enumerate(commands):
+        pid = os.fork()
+        if not pid:
+            for stream, path in enumerate(_outputs(place, number), start=1):
+                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+            _run_program(words)
+            return
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    print(json.dumps(codes))  # noqa: T201
+
+
+def _outputs(place: str, number: int) -> tuple[Path, Path]:
+    return Path(place, f"{number}.out"), Path(place, f"{number}.err")
 
 
 def start_in(
