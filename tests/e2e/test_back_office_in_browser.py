@@ -10,9 +10,16 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, exp
 from accounts.models import SecondFactor
 from catalogue.models import Product, VoucherCode
 from orders.models import Order
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import PASSWORD, sign_in, take_session
 from tests.live import LiveServer
-from tests.operators.back_office import World, list_url, make_staff, shown_models, url
+from tests.operators.back_office import (
+    World,
+    list_url,
+    make_staff,
+    shown_models,
+    signed_in,
+    url,
+)
 from topups.models import Fulfilment, TopUpProduct
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -28,14 +35,12 @@ axe = Axe()
 def page(live: LiveServer, chromium: Browser) -> Page:
     """A page of a superuser, in a service with one object of every kind."""
     World().grow(1)
-    staff = make_staff(superuser=True)
-    staff.set_password(PASSWORD)
-    staff.save()
     page = chromium.new_page(base_url=live.base_url, viewport=DESKTOP)
     page.on("console", record_error)
     page.on("pageerror", lambda error: ERRORS.append(str(error)))
     ERRORS.clear()
-    sign_in(page, staff.username)
+    take_session(page, live, signed_in())
+    page.goto("/admin/")
     return page
 
 
@@ -97,6 +102,11 @@ def note_other_colours(page: Page, address: str) -> None:
 
 def test_every_page_opens_without_errors(page: Page) -> None:
     PROBLEMS.clear()
+    page.context.clear_cookies()
+    staff = make_staff(superuser=True)
+    staff.set_password(PASSWORD)
+    staff.save()
+    sign_in(page, staff.username)
     for model in SECTIONS:
         inspect(page, list_url(model), "dark")
         inspect(page, url(model.objects.latest("pk")), "light")

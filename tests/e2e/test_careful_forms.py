@@ -7,10 +7,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from accounts.models import ApiClient, ApiKey
 from catalogue.models import Category, Product
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import take_session
 from tests.factories import make_account, make_category, make_client, make_product, own_shelf
 from tests.live import LiveServer
-from tests.operators.back_office import make_staff, url
+from tests.operators.back_office import signed_in, url
 from wallets.models import LedgerEntry
 
 pytestmark = [
@@ -22,11 +22,8 @@ pytestmark = [
 
 @pytest.fixture
 def page(live: LiveServer, chromium: Browser) -> Page:
-    staff = make_staff(superuser=True)
-    staff.set_password(PASSWORD)
-    staff.save()
     page = chromium.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 800})
-    sign_in(page, staff.username)
+    take_session(page, live, signed_in())
     return page
 
 

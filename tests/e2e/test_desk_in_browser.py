@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import take_session
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
     Merchant,
@@ -20,6 +20,7 @@ from tests.factories import (
     move_now,
 )
 from tests.live import LiveServer
+from tests.operators.back_office import signed_in
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
 from topups.transitions import Move
 
@@ -52,10 +53,9 @@ def merchant(server: LiveServer) -> Merchant:
 def page_of(username: str, server: LiveServer, browser: Browser) -> Page:
     """A browser page that is signed in as a new operator."""
     operator = make_operator(username=username)
-    operator.user.set_password(PASSWORD)
-    operator.user.save()
     page = browser.new_page(base_url=server.base_url, viewport={"width": 1280, "height": 720})
-    sign_in(page, username)
+    take_session(page, server, signed_in(operator.user))
+    page.goto("/admin/")
     return page
 
 

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 from catalogue.models import Shelf, VoucherCode
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import take_session
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
-from tests.operators.back_office import make_staff, url
+from tests.operators.back_office import signed_in, url
 
 pytestmark = [
     pytest.mark.browser,
@@ -27,11 +27,8 @@ def shelf(transactional_db: None) -> Shelf:
 
 @pytest.fixture
 def page(server: LiveServer, chromium: Browser, shelf: Shelf) -> Page:
-    staff = make_staff(superuser=True)
-    staff.set_password(PASSWORD)
-    staff.save()
     page = chromium.new_page(base_url=server.base_url)
-    sign_in(page, staff.username)
+    take_session(page, server, signed_in())
     return page
 
 

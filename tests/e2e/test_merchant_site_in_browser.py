@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from accounts.models import Account, ApiKey
 from merchants.email.sending import sweep_emails
-from merchants.models import Role
+from merchants.models import Membership, Role
 from merchants.people.invitations import invite_person
-from tests.browsing import PASSWORD
+from tests.browsing import PASSWORD, take_session
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -27,7 +27,7 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.live import LiveServer
-from tests.merchants.people import make_member
+from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff
 
@@ -51,6 +51,7 @@ class Visitor:
     """A browser page that records errors, such as a refused script or style."""
 
     def __init__(self, browser: Browser, live: LiveServer, viewport: dict[str, int]) -> None:
+        self.live = live
         self.context = browser.new_context(base_url=live.base_url, viewport=viewport)  # type: ignore[arg-type]
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page: Page = self.context.new_page()
@@ -62,12 +63,8 @@ class Visitor:
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
-    def sign_in(self, email: str) -> None:
-        self.page.goto("/merchant/sign-in/")
-        self.page.fill("[name=username]", email)
-        self.page.fill("[name=password]", PASSWORD)
-        self.page.click("main button")
-        self.page.wait_for_url("**/merchant/")
+    def sign_in(self, member: Membership) -> None:
+        take_session(self.page, self.live, browser_of(member))
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ def test_no_page_is_wider_than_a_phone(
 ) -> None:
     account, reference = shop
     visitor = Visitor(chromium, live, PHONE)
-    visitor.sign_in(make_member(account).user.email)
+    visitor.sign_in(make_member(account))
 
     addresses = [reverse(f"merchants:{name}") for name in PAGES]
     for address in [*addresses, reverse("merchants:order", args=[reference])]:
@@ -236,7 +233,7 @@ def test_a_statement_can_be_filtered_by_keyboard(
 ) -> None:
     account, _ = shop
     visitor = Visitor(chromium, live, WIDE)
-    visitor.sign_in(make_member(account, Role.VIEWER).user.email)
+    visitor.sign_in(make_member(account, Role.VIEWER))
     page = visitor.page
 
     page.goto(reverse("merchants:wallet"))
@@ -262,7 +259,7 @@ def test_the_pages_of_a_list_have_links(
 ) -> None:
     account, _ = shop
     visitor = Visitor(chromium, live, WIDE)
-    visitor.sign_in(make_member(account, Role.VIEWER).user.email)
+    visitor.sign_in(make_member(account, Role.VIEWER))
     page = visitor.page
 
     page.goto(reverse("merchants:orders"))
@@ -280,7 +277,7 @@ def test_a_new_key_survives_a_double_click_and_a_reload_issues_no_other(
     member = make_member()
     client = make_client(member.account)
     visitor = Visitor(chromium, live, WIDE)
-    visitor.sign_in(member.user.email)
+    visitor.sign_in(member)
     page = visitor.page
 
     page.goto(f"/merchant/clients/{client.pk}/keys/issue/")

@@ -11,7 +11,7 @@ from accounts.models import SecondFactor
 from audit.models import AuditAction, AuditEntry
 from merchants.people.credentials import reset_factor
 from tests.browsing import PASSWORD, open_browser, sign_in
-from tests.live import live_server
+from tests.live import LiveServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
 
@@ -54,10 +54,10 @@ def recorded() -> list[str]:
     )
 
 
-def test_a_passkey_is_added_used_lost_and_removed() -> None:
+def test_a_passkey_is_added_used_lost_and_removed(live: LiveServer) -> None:
     anna = User.objects.create_user("anna", password=PASSWORD, is_staff=True, is_superuser=True)
-    with live_server(workers=1) as server, open_browser() as browser:
-        page = browser.new_page(base_url=server.public_url)
+    with open_browser() as browser:
+        page = browser.new_page(base_url=live.public_url)
         sign_in(page, "anna")
         control, key = plug_in(page)
 
@@ -80,7 +80,7 @@ def test_a_passkey_is_added_used_lost_and_removed() -> None:
         with page.expect_response("**/show/begin/"):
             page.click("#passkey-verification-button")
         assert opened(page) == "/admin/two-factor/"
-        elsewhere = browser.new_page(base_url=server.public_url)
+        elsewhere = browser.new_page(base_url=live.public_url)
         sign_in(elsewhere, "anna")
         elsewhere.goto("/admin/passkeys/")
         elsewhere.click("text=Remove")

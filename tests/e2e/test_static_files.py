@@ -9,10 +9,10 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import PASSWORD, sign_in, take_session
 from tests.factories import buy_topup, make_merchant, make_operator
 from tests.live import LiveServer, live_server
-from tests.operators.back_office import make_staff
+from tests.operators.back_office import make_staff, signed_in
 from tests.quick_starts import run_quickly
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,12 +122,11 @@ def test_the_desk_is_small_and_usable_on_a_slow_line(server: LiveServer, chromiu
     merchant = make_merchant()
     reference = buy_topup(merchant)
     operator = make_operator(username="slow-line")
-    operator.user.set_password(PASSWORD)
-    operator.user.save()
     line = {"offline": False, "latency": 100, "downloadThroughput": SLOW, "uploadThroughput": SLOW}
     with chromium.new_context(base_url=server.base_url) as context:
         page = context.new_page()
-        sign_in(page, "slow-line")
+        take_session(page, server, signed_in(operator.user))
+        page.goto("/admin/")
         network = context.new_cdp_session(page)
         network.send("Network.enable")
         network.send("Network.clearBrowserCache")

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import transaction
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import Error as PlaywrightError
@@ -19,7 +20,7 @@ from config.database.functions import name_actor
 from operators.code_reveal import reveal_codes
 from orders.models import Order
 from orders.sales_counting import count_sales
-from tests.browsing import PASSWORD, sign_in
+from tests.browsing import PASSWORD, take_session
 from tests.factories import (
     Merchant,
     add_codes,
@@ -35,7 +36,7 @@ from tests.factories import (
 )
 from tests.live import LiveServer
 from tests.merchants.people import make_member
-from tests.operators.back_office import make_staff
+from tests.operators.back_office import make_staff, signed_in
 from topups.refunds import carry_out_refund
 from topups.transitions import Move
 from wallets.services import deposit
@@ -192,7 +193,7 @@ def page_of(who: str, browser: Browser, live: LiveServer, name: str) -> Iterator
     """A page on which somebody of this kind is signed in."""
     page = browser.new_page(base_url=live.base_url, viewport={"width": 1280, "height": 800})
     if who == "staff":
-        sign_in(page, name)
+        take_session(page, live, signed_in(User.objects.get(username=name)))
     else:
         page.goto("/merchant/sign-in/")
         page.get_by_label("Email").fill(name)
@@ -207,8 +208,6 @@ def test_every_question_is_answered_with_the_clicks_of_the_table(
     live: LiveServer, chromium: Browser
 ) -> None:
     anna = make_staff(superuser=True)
-    anna.set_password(PASSWORD)
-    anna.save()
     world = make_world(anna.username)
     rows = questions()
     assert len(rows) == 20

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
+from tests.browsing import take_session
 from tests.live import LiveServer
 from tests.merchants.people import browser_of, make_member
 from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
@@ -53,10 +53,7 @@ def world() -> World:
 
 def sign_in(page: Page, live: LiveServer, world: World) -> None:
     """Signs in as an owner of the world's account, which has something to show on every page."""
-    session = browser_of(make_member(world.account)).cookies[settings.SESSION_COOKIE_NAME]
-    page.context.add_cookies(
-        [{"name": settings.SESSION_COOKIE_NAME, "value": session.value, "url": live.base_url}]
-    )
+    take_session(page, live, browser_of(make_member(world.account)))
 
 
 def problems(page: Page) -> list[str]:
