@@ -9,12 +9,15 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system: images and their containers, upgrades, the benchmark, and whatever kills
-# or stops servers and processes. They take minutes.
-SYSTEM_TESTS := tests/bench tests/deploy/test_compose.py tests/e2e/test_crash_cache.py \
-	tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py tests/e2e/test_stopping_web.py \
-	tests/failover tests/proof/test_kill_at_every_call.py tests/scaling tests/soak tests/stress \
-	tests/tasks tests/telegram/test_disorder.py tests/upgrade
+# Tests of the whole system: images and their containers, upgrades, the benchmark, every process of an
+# installation at once, and whatever kills or stops servers and processes. They take minutes.
+SYSTEM_TESTS := tests/bench tests/canaries tests/cells/test_account_under_load.py \
+	tests/cells/test_routing.py tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py \
+	tests/e2e/test_crash_cache.py tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py \
+	tests/e2e/test_stopping_web.py tests/embedded tests/failover tests/metrics/test_prometheus.py \
+	tests/proof/test_kill_at_every_call.py tests/recovery tests/scaling tests/soak tests/stress \
+	tests/tasks tests/telegram/test_a_bad_day.py tests/telegram/test_disorder.py \
+	tests/telemetry/test_no_secret_leaves.py tests/upgrade
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
