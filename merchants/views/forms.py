@@ -32,6 +32,11 @@ class SignInForm(AuthenticationForm):
     """Signs in members only. Every failure has the same message, so it reveals no address."""
 
     username = EmailField()
+    error_messages = {
+        **AuthenticationForm.error_messages,
+        "invalid_login": "This email and password do not match. Check both, or reset your"
+        " password.",
+    }
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
