@@ -166,7 +166,8 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     @admin.display(description="clients")
     def clients(self, account: Account) -> str:
         count = getattr(account, "client_count", 0)
-        return link_to_list(ApiClient, f"{count} clients", account__id__exact=account.pk)
+        words = "1 client" if count == 1 else f"{count} clients"
+        return link_to_list(ApiClient, words, account__id__exact=account.pk)
 
 
 def _may_open_wallet(request: HttpRequest, account: Account | None) -> bool:

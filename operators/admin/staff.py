@@ -44,7 +44,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "first_name", "last_name", "is_active", "is_superuser")
+    list_display = ("username", "email", "is_staff", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
 
     def change_view(
