@@ -8,6 +8,8 @@ random bits, so a plain SHA-256 of the whole key is safe to store.
 and send `key_changed`, so that the account's owners receive an email.
 `actor` is the user who asked; None is a command on the server.
 
+They raise AccountLeft if the account left for another cell.
+
 Show a key only after its audit entry is committed. Outside a transaction, each function commits
 before it returns. Inside one, use `atomic(durable=True)` and show the key after the block.
 """
@@ -26,6 +28,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
+from accounts.moving import refuse_if_left
 from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
@@ -62,6 +65,7 @@ def issue_key(
     `form` is the id of the form that asked. Raises AlreadyIssued if it has issued a key before.
     """
     with transaction.atomic():
+        refuse_if_left(client.account_id)
         key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
         _notify(client, "API key issued", prefix_of(key), actor=actor)
@@ -85,6 +89,7 @@ def rotate_key(
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
     with transaction.atomic():
+        refuse_if_left(client.account_id)
         # Rotations of one client take turns. Two at once would not see each other's new key, and
         # both new keys would stay live.
         ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
@@ -104,6 +109,7 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
     In both cases `key.revoked_at` is the time of the revocation afterwards.
     """
     with transaction.atomic():
+        refuse_if_left(key.client.account_id)
         unrevoked = ApiKey.objects.filter(pk=key.pk, revoked_at=None)
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:

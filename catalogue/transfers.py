@@ -6,6 +6,8 @@ Sending again writes the same file, and receiving again changes nothing.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,13 @@ from django.db.models.functions import Now
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.code_import import Row, add_codes
+from catalogue.code_import import ROWS_AT_ONCE, Row, add_codes, wait_for_import
 from catalogue.codes import Code, code_digester, open_code
 from catalogue.holds import hold_codes, void_hold
 from catalogue.models import CodeHold, Shelf, StockTransfer, VoucherCode
 from catalogue.selectors import find_shelf
 from catalogue.sent_codes import log_sent_codes
-from config.database.functions import remove_statement_timeout
+from config.database.functions import commit_durably, remove_statement_timeout
 from config.inputs import InputProblem
 from config.transfer_file import FileKind, Header, Received, new_header, read_file, write_file
 
@@ -48,6 +50,7 @@ def send_stock(
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     with transaction.atomic():
         remove_statement_timeout()
+        commit_durably()  # a crash must not return the codes to stock: the file leaves after this
         Shelf.objects.select_for_update(no_key=True).get(pk=shelf.pk)
         transfer = _sent().filter(reference=header.reference).first()
         if transfer is None:
@@ -67,18 +70,51 @@ def send_stock(
     return transfer
 
 
-def receive_stock(*, path: Path) -> Received[StockTransfer]:
-    """Puts the codes of a file into stock. A file that was received before changes nothing.
+@dataclass(frozen=True)
+class ReceivedStock(Received[StockTransfer]):
+    """What became of a file of codes.
 
-    Raises InputProblem, or sealing.CannotOpen.
+    already_here: how many of its codes this cell had before. They are void in the other cell, so
+        no code is for sale twice.
+    void_here: how many of its codes are void in this cell now, such as those it sent away.
+    """
+
+    already_here: int = 0
+    void_here: int = 0
+
+
+def receive_stock(*, path: Path) -> ReceivedStock:
+    """Puts the codes of a file into stock, except for those that this cell has. A file that was
+    received before is compared with what is here, and changes nothing.
+
+    Reads the file twice. Raises InputProblem, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
-    with read_file(path, FileKind.STOCK) as (header, rows), transaction.atomic():
+    with transaction.atomic():
+        remove_statement_timeout()
+        wait_for_import()  # nobody else adds codes until the commit
+        with read_file(path, FileKind.STOCK) as (header, rows):
+            shelf = _read_shelf(rows)
+            codes = _compare(rows)
         received = StockTransfer.objects.filter(hold=None, cell=header.origin)
-        earlier = received.filter(reference=header.reference).first()
-        if earlier is not None:
-            return Received(earlier, before=True)
-        return Received(_put_into_stock(header, rows))
+        transfer = received.filter(reference=header.reference).first()
+        before = transfer is not None
+        if transfer is None:
+            with read_file(path, FileKind.STOCK) as (header, rows):
+                next(rows)
+                transfer = _put_into_stock(header, shelf, rows, codes)
+        elif len(codes.here) < codes.number:
+            raise InputProblem(
+                f"Another file with the reference {transfer.reference} was received:"
+                f" {codes.number - len(codes.here)} codes of this one are not here. Nothing was"
+                " changed. See “After a restore” in docs/operate/cells.md."
+            )
+    return ReceivedStock(
+        transfer,
+        before=before,
+        already_here=codes.number - transfer.codes,
+        void_here=codes.void,
+    )
 
 
 @transaction.atomic
@@ -135,15 +171,47 @@ def _take(shelf: Shelf, quantity: int, header: Header, actor: str) -> StockTrans
     )
 
 
-def _put_into_stock(header: Header, rows: Iterator[Any]) -> StockTransfer:
+@dataclass
+class _Codes:
+    """The codes of a file: their number, the digests of those that this cell has, and how many of
+    these are void."""
+
+    number: int = 0
+    here: set[bytes] = field(default_factory=set)
+    void: int = 0
+
+
+def _read_shelf(rows: Iterator[Any]) -> Shelf:
     place = next(rows)
-    shelf = find_shelf(product_id=place["product"], variation_id=place["variation"])
-    number = add_codes(shelf=shelf, rows=_read_codes(rows))
+    return find_shelf(product_id=place["product"], variation_id=place["variation"])
+
+
+def _compare(rows: Iterator[Any]) -> _Codes:
+    digest, codes = code_digester(), _Codes()
+    while batch := [digest(code) for code, *_ in islice(rows, ROWS_AT_ONCE)]:
+        stored = VoucherCode.objects.filter(digest__in=batch)
+        found = {
+            bytes(one): voided for one, voided in stored.values_list("digest", "hold__voided_at")
+        }
+        codes.number += len(batch)
+        codes.here.update(found)
+        codes.void += sum(voided is not None for voided in found.values())
+    return codes
+
+
+def _put_into_stock(
+    header: Header, shelf: Shelf, rows: Iterator[Any], codes: _Codes
+) -> StockTransfer:
+    """Adds the codes that are not here. COPY is under way then, so it cannot ask which."""
+    number = codes.number - len(codes.here)
+    if number:
+        add_codes(shelf=shelf, rows=_read_codes(rows, codes.here))
     record_action(
         actor=None,
         action=AuditAction.CODES_IMPORTED,
         on=shelf,
-        note=f"Codes: {number}. From cell {header.origin}: {header.reference}",
+        note=f"Codes: {number}. From cell {header.origin}: {header.reference}."
+        f" Already here: {len(codes.here)}, void here: {codes.void}",
     )
     return StockTransfer.objects.create(
         reference=header.reference, cell=header.origin, shelf=shelf, codes=number
@@ -157,9 +225,12 @@ def _rows_of(shelf: Shelf, codes: QuerySet[VoucherCode]) -> Iterator[object]:
         yield [code.code, code.serial_number, code.pin_code]
 
 
-def _read_codes(rows: Iterator[list[str]]) -> Iterator[Row]:
+def _read_codes(rows: Iterator[list[str]], here: set[bytes]) -> Iterator[Row]:
+    """The codes that are not `here`, with the numbers of their lines."""
+    digest = code_digester()
     for line, parts in enumerate(rows, start=3):
-        yield line, Code(*parts)
+        if digest(parts[0]) not in here:
+            yield line, Code(*parts)
 
 
 def _used_before(transfer: StockTransfer) -> InputProblem:

@@ -95,6 +95,7 @@ MIDDLEWARE = [
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
+    "config.http.error_pages.RefusalPageMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 

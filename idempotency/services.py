@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from accounts.models import ApiClient
+from accounts.moving import account_of, has_left, moved
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
 from config.database import sealing
 from config.database.functions import call
@@ -136,13 +137,16 @@ def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
 def released_on_refusal(claim: Claim) -> Iterator[None]:
     """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
-    Any other failure leaves the key in progress, because the outcome is unknown.
+    Any other failure leaves the key in progress, because the outcome is unknown. So it is if the
+    account left for another cell: raises `server_error` in place of the refusal.
     """
     try:
         yield
     except ApiError as refusal:
         if refusal.code.status < 500:
-            call("idempotency_release", claim.record_id, claim.attempt)
+            released = call("idempotency_release", claim.record_id, claim.attempt)["released"]
+            if not released and has_left(account_of(claim.client_id)):
+                raise moved() from refusal
         raise
 
 

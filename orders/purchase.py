@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
+from accounts.moving import moved
 from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
 from config.database.functions import call, refusals
@@ -26,12 +27,6 @@ from orders.purchase_log import log_purchase
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
-
-# No refusal: the account buys in its new cell, with the same key (docs/operate/cells.md).
-ACCOUNT_MOVES = (
-    "The account is being moved, and nothing was charged here. Send the same request with the same"
-    " `Idempotency-Key` until it is answered."
-)
 
 
 def purchase_vouchers(
@@ -158,7 +153,7 @@ def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "wallet_closed":
-            return ApiError(ErrorCode.SERVER_ERROR, ACCOUNT_MOVES)
+            return moved()
         case "product_unknown":
             return ValidationFailed(
                 {"product_id": ["There is no product with this id; see `GET /products`."]}
@@ -181,7 +176,7 @@ def _topup_refusal(word: str) -> ApiError:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "wallet_closed":
-            return ApiError(ErrorCode.SERVER_ERROR, ACCOUNT_MOVES)
+            return moved()
         case "product_unknown":
             return unknown_product()
         case "options_missing":  # read_fields says it with the field's id, unless it just changed

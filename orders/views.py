@@ -7,6 +7,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
+from accounts.moving import has_left, moved
 from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ApiError, ErrorCode
@@ -161,7 +162,13 @@ class OrderViewSet(ApiViewSet):
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) for an unknown order and for one of another client."""
-        order = selectors.get_order(client=caller(request), reference=reference)
+        client = caller(request)
+        try:
+            order = selectors.get_order(client=client, reference=reference)
+        except ApiError:
+            if has_left(client.account_id):  # it may be in the new cell
+                raise moved() from None
+            raise
         return ok(order)
 
 

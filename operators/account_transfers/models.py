@@ -26,6 +26,7 @@ class AccountTransfer(models.Model):
     sent = models.BooleanField()
     cell = models.CharField(max_length=CELL_LENGTH, help_text="The other cell.")
     at = models.DateTimeField(db_default=Now(), editable=False)
+    was_enabled = models.BooleanField(db_default=True)  # when it left, or as it came
 
     class Meta:
         default_permissions = ()

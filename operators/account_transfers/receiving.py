@@ -24,6 +24,7 @@ from audit.services import record_action
 from catalogue.code_import import wait_for_import
 from catalogue.codes import Code, code_digester, seal_code
 from catalogue.models import ReferenceLink, Shelf
+from config.database.columns import BOOKING_REFERENCE_LENGTH
 from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys
 from config.database.sealing import Context, seal
@@ -47,17 +48,19 @@ ADD_SOLD_CODES = """
 
 
 def receive_account(*, path: Path) -> Received[AccountTransfer]:
-    """Adds the account of a file. A file that was received before changes nothing.
+    """Adds the account of a file. A file that was received before is compared with what is here,
+    and changes nothing.
 
     Raises InputProblem, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
     with read_file(path, FileKind.ACCOUNT) as (header, rows), transaction.atomic():
+        remove_statement_timeout()
         received = AccountTransfer.objects.filter(sent=False, cell=header.origin)
         earlier = received.filter(reference=header.reference).first()
         if earlier is not None:
+            _refuse_another_file(earlier, rows)
             return Received(earlier, before=True)
-        remove_statement_timeout()
         wait_for_import()  # a key that seals is not retired until the commit
         check_keys()  # under that lock: it may have been retired since the process started
         try:
@@ -82,6 +85,32 @@ def _client_id(origin: str, there: int) -> int:
     and above every id of this cell's own clients."""
     digest = hashlib.sha256(f"{origin}:{there}".encode()).digest()
     return 2**48 + int.from_bytes(digest[:6])
+
+
+def _refuse_another_file(transfer: AccountTransfer, rows: Iterator[Row]) -> None:
+    """Raises InputProblem unless the arrived account has the clients and purchases of the file.
+
+    After a restore, the other cell can write another file under the same reference.
+    """
+    clients = set(ApiClient.objects.filter(account=transfer.account).values_list("pk", flat=True))
+    for batch in batches(rows):
+        named = {_client_id(transfer.cell, row["id"]) for row in batch if "client" in row}
+        bought = {
+            (_client_id(transfer.cell, row["of"]), row[kind]["reference"])
+            for row in batch
+            for kind in ("order", "lost")
+            if kind in row
+        }
+        references = [reference for _, reference in bought]
+        for model in (Order, LostPurchase):
+            found = model.objects.filter(reference__in=references)
+            bought -= set(found.values_list("client_id", "reference"))
+        if bought or not named <= clients:
+            raise InputProblem(
+                f"Another file with the reference {transfer.reference} was received: this one has"
+                " clients or purchases that are not here. Nothing was changed. See “After a"
+                " restore” in docs/operate/cells.md."
+            )
 
 
 def _constraint(error: IntegrityError) -> str:
@@ -130,7 +159,11 @@ class _Arrival:
         open_wallet(account=self._account)
         origin, reference = self._header.origin, self._header.reference
         self._transfer = AccountTransfer.objects.create(
-            reference=reference, account=self._account, sent=False, cell=origin
+            reference=reference,
+            account=self._account,
+            sent=False,
+            cell=origin,
+            was_enabled=self._account.enabled,
         )
         record_action(
             actor=None,
@@ -162,9 +195,31 @@ class _Arrival:
             from_row(LedgerEntry, row["entry"], wallet_id=self._account.pk, balance_after=0)
             for row in rows
         ]
+        self._keep_references_apart([entry for entry in entries if entry.booking_reference])
         for entry in entries:
             entry.actor = self._actor(entry.actor)
         LedgerEntry.objects.bulk_create(entries)  # in this order: the trigger chains them
+
+    def _keep_references_apart(self, bookings: list[LedgerEntry]) -> None:
+        """Writes the origin in front of each booking reference that this cell has. The hash chain
+        begins anew here, and covers what is stored here."""
+        names = {str(entry.booking_reference) for entry in bookings}
+        here = LedgerEntry.objects.filter(booking_reference__in=names)
+        taken = set(here.values_list("booking_reference", flat=True))
+        for entry in bookings:
+            name = str(entry.booking_reference)
+            if name not in taken:
+                continue
+            while name in names or LedgerEntry.objects.filter(booking_reference=name).exists():
+                name = self._with_origin(name)
+            names.add(name)
+            entry.booking_reference = name
+
+    def _with_origin(self, reference: str) -> str:
+        name = f"{self._header.origin}:{reference}"
+        if len(name) > BOOKING_REFERENCE_LENGTH:
+            name = f"{self._header.origin}:{hashlib.sha256(name.encode()).hexdigest()}"
+        return name
 
     def _add_orders(self, rows: list[Row]) -> None:
         topups = [row for row in rows if "fulfilment" in row]
@@ -198,7 +253,13 @@ class _Arrival:
         self, row: Row, codes: Sequence[tuple[bytes, bytes]], fulfilment: int | None
     ) -> Order:
         client, shelf = self._clients[row["of"]], row.get("shelf")
-        order = from_row(Order, row["order"], client_id=client, fulfilment_id=fulfilment)
+        order = from_row(
+            Order,
+            row["order"],
+            client_id=client,
+            fulfilment_id=fulfilment,
+            arrived_at=self._transfer.at,
+        )
         if shelf is not None:
             order.shelf_id = self._shelf(shelf)
             digests = b"".join(digest for _, digest in codes)

@@ -1,10 +1,12 @@
 """An account leaves this cell. Each step may be run again.
 
-    1 close   the wallet, in one transaction: from now on nothing is sold to the account here
+    1 close   the wallet, in one transaction: from now on nothing is sold to the account here, and
+              its keys, clients and references do not change (accounts/moving.py)
     2 wait    until the responses of its last purchases are stored
     3 write   everything that its programs can ask for into a file, from one snapshot
 
-Reads and replays go on here until the proxy sends the account's keys to the other cell.
+Reads and replays go on here until staff switch the account off, just before the proxy sends its
+keys to the other cell.
 """
 
 import time
@@ -19,10 +21,11 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient
+from accounts.moving import mark_left
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import ReferenceLink, Shelf, StockTransfer, VoucherCode
-from config.database.functions import remove_statement_timeout, snapshot
+from config.database.functions import commit_durably, remove_statement_timeout, snapshot
 from config.database.key_ring import key_ring
 from config.inputs import InputProblem, find_row
 from config.transfer_file import FileKind, Header, new_header, write_file
@@ -68,13 +71,20 @@ def send_account(*, account_id: int, to: str, reference: str, path: Path, trial:
 def _close(account: Account, header: Header) -> None:
     """Closes the wallet, unless an earlier run of the same transfer did it."""
     remove_statement_timeout()
+    commit_durably()  # a crash must not open the wallet again: the file leaves after this
     used = AccountTransfer.objects.filter(reference=header.reference, sent=True).first()
     if used is not None and used.account_id != account.pk:
         raise InputProblem(f"The reference {used.reference} was used for another transfer.")
+    mark_left(account)
     if close_wallet(account=account):
         _refuse_what_cannot_move(account, header.destination)
+        account.refresh_from_db()  # locked now
         AccountTransfer.objects.create(
-            reference=header.reference, account=account, sent=True, cell=header.destination
+            reference=header.reference,
+            account=account,
+            sent=True,
+            cell=header.destination,
+            was_enabled=account.enabled,
         )
         record_action(
             actor=None,
@@ -139,7 +149,10 @@ def _wait_for_responses(account: Account) -> None:
 
 def _rows_of(account: Account, wallet: Wallet) -> Iterator[Row]:
     """The rows of the file, in the order in which `receive_account` adds them."""
-    yield {"account": as_row(account), "balance": str(wallet.balance)}
+    left = AccountTransfer.objects.filter(account=account, sent=True).first()
+    if left is not None:
+        account.enabled = left.was_enabled  # it may have been switched off here since then
+    yield {"account": as_row(account, "left_at"), "balance": str(wallet.balance)}
     clients = list(account.clients.order_by("pk").prefetch_related("keys"))
     for client in clients:
         keys = [as_row(key, "client_id", "form") for key in client.keys.all()]
@@ -168,7 +181,7 @@ def _orders_of(client: ApiClient) -> Iterator[Row]:
         for order in batch:
             delivered = _codes(order, order.shelf, sold[order.pk]) if order.shelf else {}
             fulfilled = _history(order.fulfilment) if order.fulfilment else {}
-            left_out = ("client_id", "shelf_id", "fulfilment_id", "codes_mac")
+            left_out = ("client_id", "shelf_id", "fulfilment_id", "codes_mac", "arrived_at")
             yield {"order": as_row(order, *left_out), "of": client.pk, **delivered, **fulfilled}
 
 

@@ -24,6 +24,7 @@ from unfold.widgets import (
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet
+from accounts.moving import refuse_if_left
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
 from operators.admin.account_hub import show_hub, show_prices
@@ -218,6 +219,10 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiClient | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
+
+    def save_model(self, request: HttpRequest, obj: ApiClient, form: Any, change: Any) -> None:
+        refuse_if_left(obj.account_id)
+        super().save_model(request, obj, form, change)
 
     def switch(self, obj: ApiClient, *, on: bool, request: HttpRequest, reason: str) -> None:
         change_client(client_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)

@@ -14,6 +14,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 
+from accounts.moving import refuse_if_left
 from audit.models import AuditAction
 from catalogue.models import (
     Category,
@@ -341,3 +342,13 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     search_help_text = "Reference, account or product"
     ordering = ("account__name", "reference")
     autocomplete_fields = ("account", "shelf")
+
+    def save_model(self, request: HttpRequest, obj: ReferenceLink, form: Any, change: Any) -> None:
+        for account in sorted({obj.account_id, form.initial.get("account", obj.account_id)}):
+            refuse_if_left(account)
+        super().save_model(request, obj, form, change)
+
+    @transaction.atomic
+    def delete_model(self, request: HttpRequest, obj: ReferenceLink) -> None:
+        refuse_if_left(obj.account_id)
+        super().delete_model(request, obj)

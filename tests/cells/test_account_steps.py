@@ -7,9 +7,10 @@ import pytest
 
 from accounts.models import Account
 from catalogue.code_import import IMPORT_LOCK
+from operators.account_transfers import sending
 from operators.account_transfers.models import AccountTransfer
-from tests.cells.accounts import asking, assert_healthy, leave, move
-from tests.cells.two_cells import PRODUCT, TOPUP, Cell
+from tests.cells.accounts import asking, assert_healthy, leave, move, run_leaving
+from tests.cells.two_cells import PRODUCT, TOPUP, Cell, backup
 from tests.commands import refusal, run
 from tests.concurrency.racing import (
     execute,
@@ -28,7 +29,7 @@ from tests.factories import (
 from topups.models import TopUpProduct
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
-from wallets.models import Wallet
+from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -193,6 +194,90 @@ def test_an_account_that_does_not_fit_is_not_added(
             with_triggers_off(clear)
     b.run("receive_account", tmp_path / "m1")
     assert_healthy(b)
+
+
+def test_a_booking_reference_that_the_cell_has_gets_the_origin_in_front(
+    cells: tuple[Cell, Cell], tmp_path: Path
+) -> None:
+    """Both cells created an account of this name with a balance, and use the same references."""
+    a, b = cells
+    long = "x" * 100
+    with a.entered():
+        account = run("create_account", "Acme", "--balance", "50")["account_id"]
+        for reference in ("INV-77", "a:INV-77", long):
+            run("deposit", account, "1", "--reference", reference)
+        opening = LedgerEntry.objects.filter(wallet=account).earliest("pk").booking_reference
+    with b.entered():
+        other = run("create_account", "Acme", "--balance", "70")["account_id"]
+        for reference in ("INV-77", long):
+            run("deposit", other, "2", "--reference", reference)
+    for trial in (["--trial"], []):
+        words = ["--to", "b", "--reference", "m1", "--file", tmp_path / "m1", *trial]
+        a.run("send_account", account, *words)
+        arrived = b.run("receive_account", tmp_path / "m1")
+
+    with b.entered():
+        entries = LedgerEntry.objects.filter(wallet=arrived["account"]).order_by("pk")
+        references = [str(entry.booking_reference) for entry in entries]
+        assert references[:3] == [f"a:{opening}", "a:a:INV-77", "a:INV-77"]
+        assert references[3][:2] == "a:"
+        assert len(references[3]) <= 100
+        assert Wallet.objects.get(pk=arrived["account"]).balance == 53
+        # A bank's reference still pays one deposit.
+        assert "used before" in refusal("deposit", arrived["account"], "1", "--reference", "INV-77")
+    for cell in (a, b):
+        assert cell.run("reconcile", "--decrypt")["findings"] == []
+        assert cell.run("verify_ledger")["ok"] is True
+
+
+def test_another_file_with_the_reference_is_not_taken_for_the_first(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    """The old cell was restored, and sends something else under the same reference."""
+    a, b = cells
+    with a.entered():
+        other = make_merchant().client.account_id
+    with backup(a) as restored:
+        leave(restored, merchant, tmp_path / "fewer")
+    with backup(a) as restored:
+        with asking(restored, merchant):
+            merchant.buy("not there", product_id=PRODUCT, quantity=1)
+        leave(restored, merchant, tmp_path / "more")
+    with asking(a, merchant):
+        merchant.buy("last", product_id=PRODUCT, quantity=1)
+    with backup(a) as restored:
+        words = ["--to", "b", "--reference", "m1", "--file", tmp_path / "other"]
+        restored.run("send_account", other, *words)
+    move(cells, merchant, tmp_path / "m1")
+
+    whole = (tmp_path / "m1").read_bytes()
+    (tmp_path / "cut").write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    with b.entered():
+        for file, message in {
+            "more": "Another file with the reference m1",
+            "other": "Another file with the reference m1",
+            "cut": "was cut",
+        }.items():
+            assert message in refusal("receive_account", tmp_path / file), file
+        assert run("receive_account", tmp_path / "fewer")["received_before"] is True
+    assert_healthy(a, b)
+
+
+def test_a_departure_is_on_the_disk_first(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash must not open the wallet again when the other cell has the account."""
+    seen = []
+
+    def recording(**entry: object) -> None:
+        seen.append(scalar("SHOW synchronous_commit"))
+
+    monkeypatch.setattr(sending, "record_action", recording)
+    with cells[0].entered():
+        execute("SET synchronous_commit = off")
+        run_leaving(merchant, tmp_path / "m1")
+        assert (seen, scalar("SHOW synchronous_commit")) == (["on"], "off")
+        execute("RESET synchronous_commit")
 
 
 def with_triggers_off(statement: str) -> None:

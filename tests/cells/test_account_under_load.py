@@ -174,9 +174,8 @@ def move_with_kills(
     with a.entered():
         assert Order.objects.count() == at_closing
 
-    service.proxy.move(received["moved_map"])
-    wait_for_sales()
     assert a.run_apart("set_account", account, "--disable").returncode == 0
+    service.proxy.move(received["moved_map"])
     wait_for_sales()
     return dict(received)
 

@@ -7,11 +7,12 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import override_settings
 
+from audit.models import AuditEntry
 from catalogue import transfers
 from catalogue.codes import open_code
 from catalogue.models import Shelf, StockTransfer, VoucherCode
-from tests.cells.two_cells import PRODUCT, VARIATION, Cell, two_cells
-from tests.commands import refusal
+from tests.cells.two_cells import PRODUCT, VARIATION, Cell, backup, two_cells
+from tests.commands import refusal, run
 from tests.concurrency.racing import execute, holding_locks, scalar, wait_for_waiting
 from tests.quick_starts import QuickProcess
 
@@ -56,6 +57,7 @@ def test_each_code_is_for_sale_in_one_cell(cells: tuple[Cell, Cell], tmp_path: P
     assert send(a, file) == {"reference": "t1", "to": "b", "codes": 4}
     assert (for_sale(a), for_sale(b)) == (CODES[:6], [])
     received = {"reference": "t1", "from": "a", "codes": 4, "received_before": False}
+    received |= {"already_here": 0, "void_here": 0}
     assert b.run("receive_stock", file) == received
 
     assert (for_sale(a), for_sale(b)) == (CODES[:6], CODES[6:])
@@ -204,13 +206,68 @@ def test_sent_codes_never_return(cells: tuple[Cell, Cell], tmp_path: Path) -> No
     assert_healthy(a)
 
 
-def test_a_code_that_is_there_already_is_refused(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
+def test_a_code_that_is_there_already_is_skipped(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
+    """All ten are void in the sender, so nine must not wait for the tenth."""
     a, b = cells
-    b.fill(CODES[9:])
-    send(a, tmp_path / "t1")
+    b.fill(CODES[4:5])
+    send(a, tmp_path / "t1", quantity=10)
+    for before in (False, True):
+        received = b.run("receive_stock", tmp_path / "t1")
+        assert (received["codes"], received["already_here"], received["void_here"]) == (9, 1, 0)
+        assert received["received_before"] is before
+    assert (for_sale(a), for_sale(b)) == ([], [CODES[4], *CODES[:4], *CODES[5:]])
     with b.entered():
-        assert "repeated" in refusal("receive_stock", tmp_path / "t1")
-    assert for_sale(b) == [CODES[9]]
+        note = AuditEntry.objects.filter(action="codes_imported").latest("pk").note
+        assert note == "Codes: 9. From cell a: t1. Already here: 1, void here: 0"
+    assert_healthy(a, b)
+
+
+def test_codes_that_come_back_are_counted_as_void(cells: tuple[Cell, Cell], tmp_path: Path) -> None:
+    a, b = cells
+    send(a, tmp_path / "t1", quantity=2)
+    b.run("receive_stock", tmp_path / "t1")
+    send(b, tmp_path / "back", quantity=2, reference="back", to="a")
+    received = a.run("receive_stock", tmp_path / "back")
+    assert (received["codes"], received["already_here"], received["void_here"]) == (0, 2, 2)
+    assert (for_sale(a), for_sale(b)) == (CODES[:8], [])
+    assert_healthy(a, b)
+
+
+def test_another_file_with_the_reference_is_not_taken_for_the_first(
+    cells: tuple[Cell, Cell], tmp_path: Path
+) -> None:
+    """The sender was restored, and sends other codes under the same reference."""
+    a, b = cells
+    with backup(a) as restored:
+        send(a, tmp_path / "t1")
+        send(restored, tmp_path / "other", quantity=5)
+    b.run("receive_stock", tmp_path / "t1")
+    whole = (tmp_path / "t1").read_bytes()
+    (tmp_path / "cut").write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    with b.entered():
+        message = refusal("receive_stock", tmp_path / "other")
+        assert "Another file with the reference t1" in message
+        assert "1 codes" in message
+        assert "was cut" in refusal("receive_stock", tmp_path / "cut")
+    assert for_sale(b) == CODES[6:]
+
+
+def test_what_left_is_on_the_disk_first(
+    cells: tuple[Cell, Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash must not bring codes back into stock that the other cell has."""
+    a, _ = cells
+    seen = []
+
+    def recording(**entry: object) -> None:
+        seen.append(scalar("SHOW synchronous_commit"))
+
+    monkeypatch.setattr(transfers, "record_action", recording)
+    with a.entered():
+        execute("SET synchronous_commit = off")
+        run("send_stock", PRODUCT, 4, *options(tmp_path / "t1"))
+        assert (seen, scalar("SHOW synchronous_commit")) == (["on"], "off")
+        execute("RESET synchronous_commit")
 
 
 def test_a_variation_goes_to_its_shelf(cells: tuple[Cell, Cell], tmp_path: Path) -> None:

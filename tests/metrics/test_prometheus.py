@@ -22,6 +22,7 @@ from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.worker_health import ALIVE_FOR
+from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.live import LiveServer, database_url
 from tests.metrics.shipped import PROMETHEUS, queries, rules
@@ -118,6 +119,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
     product = make_product(codes=3, price="1.00")
     for quantity in (1, 1, 50):
         merchant.buy(product_id=product.pk, quantity=quantity)
+    count_sales()
     buy_topup(merchant)
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)

@@ -13,6 +13,7 @@ from operators import gauges
 from operators.admin import system_page
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.roles import ROLES
+from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age
 from tests.operators.back_office import make_staff, signed_in
@@ -73,6 +74,7 @@ def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Me
 def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> None:
     product = make_product(codes=10, price="0.10", name="Card")
     merchant.buy(product_id=product.pk, quantity=9)
+    count_sales()
 
     assert "first shelf is sold out 0.1 days Card act now" in shown(signed_in())
 

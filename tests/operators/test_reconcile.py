@@ -90,6 +90,9 @@ DAMAGE = {
     "a wallet is closed if its account left for another cell, and only then": (
         "UPDATE wallets_wallet SET closed_at = now()"
     ),
+    "an account has left for another cell if its wallet is closed, and only then": (
+        "UPDATE accounts_account SET left_at = now()"
+    ),
     "the codes of a transfer to another cell are void": (
         "INSERT INTO catalogue_codehold (reason, held_by, voided_at) VALUES ('x', 'x', now());"
         " INSERT INTO catalogue_stocktransfer (reference, cell, shelf_id, codes, hold_id)"

@@ -21,4 +21,6 @@ class Command(JSONCommand):
             "from": transfer.cell,
             "received_before": received.before,
             "codes": transfer.codes,
+            "already_here": received.already_here,
+            "void_here": received.void_here,
         }
