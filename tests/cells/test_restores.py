@@ -113,6 +113,7 @@ def test_codes_that_arrive_again_after_hold_codes_are_held_by_the_next_run(
 ) -> None:
     a, b = cells
     send(a, tmp_path / "t1")
+    log()  # the lines of cell `a`, which are not read in cell `b`
     with b.entered():
         merchant = make_merchant(balance="100.00")
     with backup(b) as restored:
