@@ -256,7 +256,7 @@ def test_another_file_with_the_reference_is_not_taken_for_the_first(
         for file, message in {
             "more": "Another file with the reference m1",
             "other": "Another file with the reference m1",
-            "cut": "was cut",
+            "cut": "is incomplete",
         }.items():
             assert message in refusal("receive_account", tmp_path / file), file
         assert run("receive_account", tmp_path / "fewer")["received_before"] is True

@@ -248,7 +248,7 @@ def test_another_file_with_the_reference_is_not_taken_for_the_first(
         message = refusal("receive_stock", tmp_path / "other")
         assert "Another file with the reference t1" in message
         assert "1 codes" in message
-        assert "was cut" in refusal("receive_stock", tmp_path / "cut")
+        assert "is incomplete" in refusal("receive_stock", tmp_path / "cut")
     assert for_sale(b) == CODES[6:]
 
 
