@@ -56,7 +56,11 @@ class LocalCounters:
     def add(self, name: str, number: int, *, seconds: int) -> int:
         """See `Counters`."""
         local_cache.add(name, 0, seconds)
-        return local_cache.incr(name, number)
+        try:
+            return local_cache.incr(name, number)
+        except ValueError:  # it ended since `add`
+            local_cache.set(name, number, seconds)
+            return number
 
 
 @cache

@@ -8,8 +8,10 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.core.cache.backends.locmem import LocMemCache
 from redis import Redis
 
+from accounts import counters as module
 from accounts.counters import Counters, LocalCounters, SharedCounters
 
 
@@ -67,3 +69,27 @@ def test_a_lost_connection_loses_no_count(counters: SharedCounters, name: str) -
     connection._sock.shutdown(socket.SHUT_RDWR)
     assert counters.add(name, 1, seconds=60) == 2
     assert counters.add(name, 1, seconds=60) == 3
+
+
+def test_a_local_counter_may_end_while_it_is_counted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`add` finds the counter of the last window, and `incr` does not."""
+    local = LocMemCache(name, {})
+    monkeypatch.setattr(module, "local_cache", local)
+    LocalCounters().add(name, 3, seconds=60)
+    with monkeypatch.context() as patched:
+        add = local.add
+
+        def add_late(*arguments: Any) -> bool:
+            added = add(*arguments)
+            local.touch(name, -1)
+            return added
+
+        patched.setattr(local, "add", add_late)
+        local.add(name, 0, 60)
+        with pytest.raises(ValueError, match="not found"):  # the control
+            local.incr(name, 2)
+        LocalCounters().add(name, 3, seconds=60)
+        assert LocalCounters().add(name, 2, seconds=60) == 2
+    assert LocalCounters().add(name, 1, seconds=60) == 3
