@@ -124,6 +124,7 @@ class _Arrival:
         self._header = header
         self._digest = code_digester()
         self._clients: dict[int, int] = {}
+        self._actors: dict[str, str] = {}  # how the ledger and the histories name the clients
         self._orders: Counter[int] = Counter()
         self._balance = Decimal(0)
 
@@ -179,6 +180,7 @@ class _Arrival:
             client = from_row(ApiClient, row["client"], id=ours, account=self._account)
             client.save(force_insert=True)
             self._clients[row["id"]] = client.pk
+            self._actors[f"client:{row['id']}"] = f"client:{client.pk}"
             keys = [from_row(ApiKey, key, client=client) for key in row["keys"]]
             ApiKey.objects.bulk_create(keys)
 
@@ -305,8 +307,7 @@ class _Arrival:
 
     def _actor(self, actor: str) -> str:
         """Clients have other ids here. People are named as they were there."""
-        kind, _, client = actor.partition(":")
-        return f"client:{self._clients[int(client)]}" if kind == "client" else actor
+        return self._actors.get(actor, actor)
 
     def _shelf(self, place: Sequence[Any]) -> int:
         product, variation = place

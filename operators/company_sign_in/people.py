@@ -6,11 +6,13 @@ first sign-in, and never gives access to a merchant's member or to a superuser.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -22,6 +24,7 @@ from audit.services import record_action
 from config.backoffice import StaffRole
 from config.company_sign_in import CompanySignIn
 from config.database.columns import NOTE_LENGTH
+from config.trails import who_and_where
 from merchants.models import Membership
 from operators.models import CompanyIdentity
 
@@ -39,8 +42,8 @@ NAME_TAKEN = (
     " Ask an administrator."
 )
 NO_NAME = (
-    "Your company account has no verified email that this service could use as your name. Ask"
-    " the people who manage company accounts."
+    "Your company account has no verified email, and no other name, that this service could use as"
+    " your name: letters, digits and @ . + - _ only. Ask the people who manage company accounts."
 )
 
 UNREADABLE = (
@@ -85,11 +88,11 @@ def read_person(claims: Mapping[str, Any], company: CompanySignIn) -> Person:
         raise
     email = _text(claims.get("email")).lower() if claims.get("email_verified") is True else ""
     verified = email if len(email) <= MAX_EMAIL else ""
-    name = verified if company.name_claim == "email" else _text(_find(claims, company.name_claim))
+    claimed = verified if company.name_claim == "email" else _find(claims, company.name_claim)
     return Person(
         issuer=company.issuer,
         subject=subject,
-        name=name,
+        name=User.normalize_username(_text(claimed)),
         email=verified,
         roles={company.roles[value] for value in given if value in company.roles},
         showed_factor=bool({*methods, ("acr", acr)} & company.second_factors),
@@ -144,7 +147,7 @@ def _welcome(person: Person, company: CompanySignIn) -> User:
     """Creates or links the account of somebody who signs in for the first time."""
     if not person.roles:
         raise Refusal(NO_ROLE)
-    if not 0 < len(person.name) <= MAX_NAME or not 0 < len(person.subject) <= MAX_SUBJECT:
+    if not _is_username(person.name) or not 0 < len(person.subject) <= MAX_SUBJECT:
         raise Refusal(NO_NAME)
     user = _find_namesake(person, company)
     if user is None:
@@ -158,6 +161,24 @@ def _welcome(person: Person, company: CompanySignIn) -> User:
     )
     record_on_user(user, AuditAction.COMPANY_LINKED, actor=None, note=_describe(person.subject))
     return user
+
+
+def _is_username(name: str) -> bool:
+    """Whether it can be the username of a person.
+
+    Records name the actors of the service in the same columns, such as `system` and `client:7`.
+    """
+    if not 0 < len(name) <= MAX_NAME or who_and_where(name.lower()) != (name.lower(), ""):
+        return False
+    return any(_accepts(rule, name) for rule in (User.username_validator, validate_email))
+
+
+def _accepts(validator: Callable[[str], None], value: str) -> bool:
+    try:
+        validator(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _find_namesake(person: Person, company: CompanySignIn) -> User | None:

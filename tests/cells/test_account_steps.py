@@ -26,7 +26,7 @@ from tests.factories import (
     make_operator,
     move_now,
 )
-from topups.models import TopUpProduct
+from topups.models import FulfilmentEvent, TopUpProduct
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import LedgerEntry, Wallet
@@ -144,6 +144,24 @@ def test_an_arrival_keeps_its_encryption_key(
         retiring.commit()
         received.result()
         assert scalar("SELECT sealing_since IS NOT NULL FROM config_encryptionkey WHERE key_id = 2")
+
+
+def test_people_keep_their_names(
+    cells: tuple[Cell, Cell], merchant: Merchant, tmp_path: Path
+) -> None:
+    """Also those who are called like a client that the account does not have."""
+    a, b = cells
+    names = {"client:anna", "client:999999999"}
+    with a.entered():
+        for name in names:
+            operator = make_operator(username=name)
+            reference = buy_topup(merchant, TopUpProduct.objects.get(pk=TOPUP))
+            for step in (Move.CLAIM, Move.COMPLETE):
+                move_now(reference=reference, move=step, operator=operator)
+    move(cells, merchant, tmp_path / "m1")
+    with b.entered():
+        assert names < set(FulfilmentEvent.objects.values_list("actor", flat=True))
+    assert_healthy(a, b)
 
 
 def test_a_trial_changes_nothing(

@@ -71,6 +71,31 @@ def test_a_name_that_cannot_be_stored_is_no_name(name: Any) -> None:
     assert not CompanyIdentity.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "client:7",
+        "shell:root",
+        "admin:anna",
+        "system",
+        "System",
+        "\uff53ystem",
+        "company sign-in",
+        "a b",
+    ],
+)
+def test_nobody_takes_the_name_of_another_actor(name: str) -> None:
+    """Histories name people, clients and the service in one column."""
+    with pytest.raises(Refusal, match="could use as your name"):
+        sign_in(preferred_username=name)
+    assert not CompanyIdentity.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["anna", "o'brien@company.example", "Jörg.B+x@company.example"])
+def test_usernames_and_emails_are_names(name: str) -> None:
+    assert sign_in(preferred_username=name).get_username() == name
+
+
 def test_an_email_that_cannot_be_stored_is_left_out() -> None:
     email = f"{'a' * 250}@company.example"
     assert sign_in(email=email, email_verified=True).email == ""
