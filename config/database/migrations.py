@@ -1,4 +1,5 @@
-"""Migration operations: SQL files pinned by the SHA-256 of their text, and concurrent indexes.
+"""Migration operations: SQL files pinned by the SHA-256 of their text, concurrent indexes, and the
+validation of constraints.
 
 `sql/` holds the current version of every function and trigger. A migration contains the SHA-256 of
 each file it installs and refuses a file with any other text, so a released migration always
@@ -105,6 +106,24 @@ class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
         with _without_timeouts(schema_editor):
             if schema_editor.collect_sql or _index_is_valid(schema_editor, self.name) is not None:
                 super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class ValidateConstraint(operations.ValidateConstraint):
+    """Checks the rows that were there before the constraint, while purchases go on.
+
+    Use it in a migration of its own, or what comes after it repeats the check when it gets no lock.
+    Django's operation of the same name would be cancelled on a large table by `statement_timeout`.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        schema_editor.execute("SET LOCAL statement_timeout = 0")  # until the migration is committed
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ Name = tuple[str, str]
 
 # Rules that a migration may break, with the reason why it is safe all the same.
 ACCEPTED: dict[Name, dict[str, str]] = {
-    ("topups", "0007_every_failure_has_a_reason"): {
+    ("topups", "0009_drop_failure_has_a_reason"): {
         "ban-drop-constraint": "the constraint of 0006 refuses all that the dropped one refused",
     },
 }
@@ -37,6 +37,11 @@ OURS = {app.label for app in apps.get_app_configs() if Path(app.path).parent == 
 RELEASED = sorted(old_migrations()) if has_history() else []
 ON_DISK = MigrationLoader(None).disk_migrations
 NEW = sorted(name for name in ON_DISK if name[0] in OURS and name not in RELEASED)
+TIMEOUT = re.compile(r"(RESET|SET LOCAL|SET) statement_timeout")
+SCAN = re.compile(
+    r'ALTER TABLE "?(\w+)"?\s+VALIDATE CONSTRAINT|CREATE (?:UNIQUE )?INDEX .*? ON "?(\w+)',
+    re.DOTALL,
+)
 SQUAWK = str(Path(sys.executable).parent / "squawk")
 
 
@@ -94,6 +99,55 @@ def test_the_linter_of_django_migrations_finds_nothing(name: Name) -> None:
     linter.lint_migration(ON_DISK[name])
 
     assert not linter.has_errors, f"run: manage.py sqlmigrate {' '.join(name)}"
+
+
+def scans_that_time_out(sql: str, *, atomic: bool = True) -> list[str]:
+    """The statements that read a whole table while `statement_timeout` holds.
+
+    A table that the migration creates is empty.
+    """
+    new = set(re.findall(r'^CREATE TABLE "?(\w+)', sql, re.MULTILINE))
+    lifted, found = False, []
+    for statement in re.split(r";\s*$", sql, flags=re.MULTILINE):
+        if change := TIMEOUT.search(statement):
+            lifted = change[1] == "SET" or (change[1] == "SET LOCAL" and atomic)
+        table = SCAN.search(statement)
+        if table and not lifted and (table[1] or table[2]) not in new:
+            found.append(statement.strip())
+    return found
+
+
+@in_the_database
+def test_no_statement_timeout_ends_the_check_of_a_table_or_a_build(name: Name) -> None:
+    """On a large table it would end every attempt of the upgrade."""
+    assert not scans_that_time_out(sql_of(name), atomic=ON_DISK[name].atomic)
+
+
+@pytest.mark.parametrize(
+    ("sql", "atomic"),
+    [
+        ('ALTER TABLE "orders_order" VALIDATE CONSTRAINT few;', True),
+        ("ALTER TABLE orders_order\n VALIDATE CONSTRAINT few;", True),
+        ('CREATE INDEX CONCURRENTLY "quick" ON "orders_order" ("id");', False),
+        ("CREATE UNIQUE INDEX quick ON orders_order (id);", True),
+        ("SET LOCAL statement_timeout = 0;\nALTER TABLE one VALIDATE CONSTRAINT few;", False),
+        ("SET statement_timeout = 0;\nRESET statement_timeout;\nCREATE INDEX a ON b (c);", True),
+    ],
+)
+def test_a_scan_that_times_out_is_found(sql: str, *, atomic: bool) -> None:
+    assert len(scans_that_time_out(sql, atomic=atomic)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "atomic"),
+    [
+        ("SET LOCAL statement_timeout = 0;\nALTER TABLE one VALIDATE CONSTRAINT few;", True),
+        ("SET statement_timeout = 0;\nCREATE INDEX CONCURRENTLY a ON b (c);", False),
+        ('CREATE TABLE "b" ("c" bigint);\nCREATE INDEX "a" ON "b" ("c");', True),
+    ],
+)
+def test_a_scan_without_a_timeout_is_accepted(sql: str, *, atomic: bool) -> None:
+    assert not scans_that_time_out(sql, atomic=atomic)
 
 
 @pytest.mark.parametrize("name", RELEASED, ids=".".join)

@@ -1,12 +1,10 @@
-"""Checks the rows that were there before, and drops the constraint that let NULL pass."""
+"""Checks the rows that were there before. A later migration drops the constraint it replaces."""
 
-from django.contrib.postgres.operations import ValidateConstraint
 from django.db import migrations
+
+from config.database.migrations import ValidateConstraint
 
 
 class Migration(migrations.Migration):
     dependencies = [("topups", "0006_failed_for_a_reason")]
-    operations = [
-        ValidateConstraint("fulfilment", "topups_fulfilment_failed_for_a_reason"),
-        migrations.RemoveConstraint("fulfilment", "topups_fulfilment_failure_has_a_reason"),
-    ]
+    operations = [ValidateConstraint("fulfilment", "topups_fulfilment_failed_for_a_reason")]
