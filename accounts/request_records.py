@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,7 +20,6 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
 from accounts.models import IDEMPOTENCY_KEY_LENGTH, METHOD_LENGTH, PATH_LENGTH, RequestRecord
 from config.api.errors import ErrorCode
@@ -32,13 +31,17 @@ WRITTEN_EVERY_SECONDS = 2.0
 # A caller that never pauses must not fill the disk. Purchases are limited by their cost.
 MAX_REFUSALS = 100  # of one key, until the next time they are written
 MAX_WAITING = 20_000  # of one process, while the database is away
-DELETED_AT_ONCE = 5_000
+WINDOW = 5_000  # rows looked at in one statement of the deletion
 
 
 class Record(NamedTuple):
-    """One row, in the order of its columns. `key_prefix` is not stored."""
+    """One row, in the order of its columns. `key_prefix` is not stored.
 
-    at: datetime
+    `at` is in seconds of time.monotonic(), because the clock of a host may be wrong. It becomes a
+    time of the database when the row is written.
+    """
+
+    at: float
     request_id: UUID
     client_id: int | None
     account_id: int | None
@@ -54,6 +57,18 @@ class Record(NamedTuple):
 
 
 COLUMNS = Record._fields[:-1]
+# Deletes the old rows of the next window. Returns its last id, how many rows were old, and how many
+# have a time in the future.
+DELETE_WINDOW = """
+    WITH looked_at AS (
+        SELECT id, at FROM accounts_requestrecord WHERE id > %(after)s ORDER BY id LIMIT %(rows)s),
+    deleted AS (
+        DELETE FROM accounts_requestrecord WHERE id = ANY (ARRAY(
+            SELECT id FROM looked_at WHERE at < now() - make_interval(days => %(days)s)))
+        RETURNING id)
+    SELECT max(id), (SELECT count(*) FROM deleted), count(*) FILTER (WHERE at > now())
+      FROM looked_at
+"""
 # The answers by which both sites filter, with their labels.
 REFUSED = "refused"
 ANSWERS = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCode)]
@@ -91,7 +106,7 @@ def _record(
     extra: dict[str, Any] = error.extra if error else {}
     key = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     return Record(
-        at=timezone.now(),
+        at=time.monotonic(),
         request_id=UUID(response["X-Request-Id"]),
         client_id=outcome.client_id,
         account_id=outcome.account_id,
@@ -144,7 +159,8 @@ def write_records() -> None:
 
 def _insert(records: list[Record]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL synchronous_commit = off")
+        cursor.execute("SELECT clock_timestamp(), set_config('synchronous_commit', 'off', true)")
+        start = cursor.fetchone()[0] - timedelta(seconds=time.monotonic())
         refused = [record.key_prefix for record in records if record.client_id is None]
         owners = _owners_of(cursor, refused) if refused else {}
         columns = ", ".join(COLUMNS)
@@ -155,7 +171,7 @@ def _insert(records: list[Record]) -> None:
                     owner = owners.get(record.key_prefix, owner)
                 if owner[0] is not None:
                     known = record._replace(client_id=owner[0], account_id=owner[1])
-                    copy.write_row(known[:-1])
+                    copy.write_row((start + timedelta(seconds=record.at), *known[1:-1]))
 
 
 def _owners_of(cursor: Any, prefixes: list[str]) -> dict[str, tuple[int | None, int | None]]:
@@ -185,19 +201,18 @@ def with_answer(rows: QuerySet[RequestRecord], answer: str) -> QuerySet[RequestR
 def delete_old_records(*, seconds: float) -> int:
     """Deletes the records that are older than RETENTION_REQUEST_DAYS; returns how many.
 
-    After `seconds` it starts no new batch. The oldest records have the lowest ids, so a batch looks
-    at the lowest ids only.
+    After `seconds` it starts no new window. The oldest records have the lowest ids, so it stops at
+    the first window of young records. It passes records of the future, which a wrong clock has left
+    among the lowest ids.
     """
-    before = timezone.now() - timedelta(days=settings.RETENTION_DAYS["requests"])
+    days = settings.RETENTION_DAYS["requests"]
     end = time.monotonic() + seconds
-    deleted, found = 0, DELETED_AT_ONCE
-    while found == DELETED_AT_ONCE and time.monotonic() < end:
+    total = after = 0
+    while time.monotonic() < end:
         with connection.cursor() as cursor:
-            cursor.execute(
-                "DELETE FROM accounts_requestrecord WHERE at < %s AND id IN"
-                " (SELECT id FROM accounts_requestrecord ORDER BY id LIMIT %s)",
-                [before, DELETED_AT_ONCE],
-            )
-            found = cursor.rowcount
-        deleted += found
-    return deleted
+            cursor.execute(DELETE_WINDOW, {"after": after, "rows": WINDOW, "days": days})
+            after, deleted, of_the_future = cursor.fetchone()
+        total += deleted
+        if not deleted and not of_the_future:
+            break
+    return total

@@ -14,12 +14,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from config.backoffice import Expiring
 from config.database.columns import NOTE_LENGTH
+from config.database.functions import database_now
 from config.inputs import InputProblem
 from operators.declarations import BACK_OFFICES, RIGHTS
 
@@ -76,7 +76,7 @@ class _Cut:
         days = settings.RETENTION_DAYS[expiring.days]
         self.kind = expiring.kind
         self.done = False
-        self._before = timezone.now() - timedelta(days=days)
+        self._before = database_now() - timedelta(days=days)
         self._last: Any = expiring.start  # the key of the last row looked at
         self._table, self._key = expiring.table, expiring.key
         found = f"{expiring.key} > %(first)s AND {expiring.key} <= %(last)s AND ({expiring.old})"

@@ -7,6 +7,7 @@ its transaction. The caller of the function translates the word into an exceptio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.db import (
@@ -144,6 +145,17 @@ def commit_durably() -> None:
             "SELECT set_config('synchronous_commit', 'on', true)"
             " WHERE current_setting('synchronous_commit') = 'off'"
         )
+
+
+def database_now() -> datetime:
+    """The present time at the database, in UTC.
+
+    Compare times of rows with this clock: the clock of a host may be wrong.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
 
 
 def name_actor(actor: str) -> None:

@@ -19,7 +19,7 @@ from accounts.request_records import (
     write_records,
 )
 from tests.concurrency.racing import codes_of
-from tests.factories import Merchant, make_client, make_merchant, make_product
+from tests.factories import Merchant, make_client, make_merchant, make_product, make_record
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -207,6 +207,12 @@ def test_a_record_is_found_by_each_of_its_values_through_an_index() -> None:
     connection.close()  # and with it the setting
 
 
+def make_records(client: ApiClient, number: int, *, days_ago: int) -> None:
+    at = timezone.now() - timedelta(days=days_ago)
+    for _ in range(number):
+        make_record(client, at=at)
+
+
 def test_old_records_are_deleted(settings: Settings) -> None:
     settings.RETENTION_DAYS = {**settings.RETENTION_DAYS, "requests": 7}
     merchant = make_merchant()
@@ -219,3 +225,42 @@ def test_old_records_are_deleted(settings: Settings) -> None:
 
     assert delete_old_records(seconds=5) == 2
     assert list(ours(RequestRecord)) == [young]
+
+
+@pytest.mark.usefixtures("alone")
+def test_records_of_the_future_do_not_stop_the_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock was ahead when the rows with the lowest ids were written."""
+    monkeypatch.setattr(request_records, "WINDOW", 5)
+    client = make_client()
+    make_records(client, 12, days_ago=-365)
+    make_records(client, 7, days_ago=31)
+    make_records(client, 6, days_ago=1)
+
+    assert delete_old_records(seconds=5) == 7
+    assert RequestRecord.objects.count() == 18
+
+
+@pytest.mark.usefixtures("alone")
+def test_it_stops_at_young_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_records, "WINDOW", 5)
+    client = make_client()
+    make_records(client, 7, days_ago=31)
+    make_records(client, 20, days_ago=1)
+
+    with CaptureQueriesContext(connection) as read:
+        assert delete_old_records(seconds=5) == 7
+    assert len(read) == 3
+
+
+def test_the_clock_of_a_host_dates_no_record_and_deletes_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merchant = make_merchant()
+    ahead = timezone.now() + timedelta(days=365)
+    with monkeypatch.context() as patched:
+        patched.setattr(timezone, "now", lambda: ahead)
+        merchant.get("/orders/UNKNOWN")
+        (record,) = written(merchant.client)
+        assert delete_old_records(seconds=5) == 0
+
+    assert abs(timezone.now() - record.at) < timedelta(minutes=1)

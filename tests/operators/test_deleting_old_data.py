@@ -283,6 +283,16 @@ def test_a_large_table_does_not_use_up_the_time_of_the_others(
     assert served[:3] == ["emails", "reconcile_runs", "emails"]
 
 
+def test_the_clock_of_a_host_deletes_nothing(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_email(merchant, timezone.now())
+    ahead = timezone.now() + timedelta(days=365)
+    monkeypatch.setattr(timezone, "now", lambda: ahead)
+
+    assert delete_old_data(apply=True, kinds=["emails"])["rows"] == {"emails": 0}
+
+
 def test_the_nightly_task_and_the_command_do_the_same(merchant: Merchant) -> None:
     make_email(merchant, old("emails"))
     counted = run("delete_old_data")
