@@ -123,7 +123,7 @@ GAUGES = [
                jsonb_array_length(findings), jsonb_array_length(warnings)
           FROM django_migrations
           LEFT JOIN (SELECT started_at, findings, warnings FROM operators_reconcilerun
-                      WHERE state IN ('clean', 'findings')
+                      WHERE state IN ('clean', 'findings') AND started_at <= now()
                       ORDER BY started_at DESC LIMIT 1) AS last ON true
          GROUP BY started_at, findings, warnings
         """,

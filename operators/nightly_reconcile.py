@@ -5,17 +5,19 @@ an outage only delays it. Each run is a row, and the database allows one running
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import Min, Q
+from django.db.models import F, Min, Q
+from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import escape
 
+from config.database.functions import database_now
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
 from operators.models import ReconcileRun, RunState
@@ -37,11 +39,12 @@ COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
 def run_if_due() -> ReconcileRun | None:
     """Runs `reconcile` if last night's run is missing. Returns the run, or None.
 
-    Safe to call at any time and at the same time: the database allows one running row.
+    Safe to call at any time and at the same time: the database allows one running row. Times are
+    those of the database. A run of the future does not count: the clock was ahead when it began.
     """
-    now = timezone.now()
+    now = database_now()
     _end_lost_runs(now)
-    tonight = ReconcileRun.objects.filter(started_at__gte=_due_since(now))
+    tonight = ReconcileRun.objects.filter(started_at__range=(_due_since(now), now))
     if tonight.filter(COMPLETE).exists() or tonight.count() >= ATTEMPTS:
         return None
     try:
@@ -62,22 +65,18 @@ def run_if_due() -> ReconcileRun | None:
     return run
 
 
-def last_complete_run() -> ReconcileRun | None:
-    """The newest run that read everything, whatever it found."""
-    return ReconcileRun.objects.filter(COMPLETE).order_by("-started_at").first()
-
-
 def is_overdue() -> bool:
     """Whether no run has read everything for more than a day, or since the installation."""
-    return _is_too_old(last_complete_run())
+    age, _ = _last_complete_run()
+    return age > OVERDUE_AFTER
 
 
 def describe_problem() -> str:
     """What staff should know of the nightly runs, in one line; empty when all is well."""
-    last = last_complete_run()
-    if _is_too_old(last):
+    age, findings = _last_complete_run()
+    if age > OVERDUE_AFTER:
         return "The nightly reconcile has not finished for more than a day"
-    if last and last.findings:
+    if findings:
         return "The last nightly reconcile found problems in the books"
     return ""
 
@@ -111,19 +110,30 @@ def _due_since(now: datetime) -> datetime:
     return today if today <= now else today - timedelta(days=1)
 
 
-def _is_too_old(last: ReconcileRun | None) -> bool:
-    since = last.started_at if last else _installed_at()
-    return timezone.now() - since > OVERDUE_AFTER
+def _last_complete_run() -> tuple[timedelta, list[Any]]:
+    """The age of the newest run that read everything, and its findings.
 
-
-def _installed_at() -> datetime:
-    applied = MigrationRecorder.Migration.objects.aggregate(first=Min("applied"))["first"]
-    return applied or timezone.now()
+    Without one, the age of the installation. A run of the future does not count.
+    """
+    runs = ReconcileRun.objects.filter(COMPLETE, started_at__lte=Now()).order_by("-started_at")
+    last: tuple[timedelta, list[Any]] | None = runs.values_list(
+        Now() - F("started_at"), "findings"
+    ).first()
+    if last is not None:
+        return last
+    migrations = MigrationRecorder.Migration.objects.aggregate(age=Now() - Min("applied"))
+    return migrations["age"] or timedelta(), []
 
 
 def _end_lost_runs(now: datetime) -> None:
-    """Ends runs whose worker was killed, so that another can start."""
-    for run in ReconcileRun.objects.filter(state=RunState.RUNNING, started_at__lt=now - LIMIT):
+    """Ends runs whose worker was killed, so that another can start.
+
+    A run that began far in the future began while the clock was ahead. It would block all others
+    until then.
+    """
+    possible = (now - LIMIT, now + LIMIT)
+    running = ReconcileRun.objects.filter(state=RunState.RUNNING)
+    for run in running.exclude(started_at__range=possible):
         _finish(run, RunState.FAILED, failure=UNFINISHED)
 
 
@@ -132,7 +142,7 @@ def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
     """Ends a running run once. The report is written in the same transaction."""
     ended = ReconcileRun.objects.filter(pk=run.pk, state=RunState.RUNNING).update(
         state=state,
-        finished_at=timezone.now(),
+        finished_at=Now(),
         checked=run.checked,
         findings=run.findings,
         warnings=run.warnings,
@@ -166,7 +176,7 @@ def _tell(run: ReconcileRun) -> bool:
     from operators.telegram.message import Message  # noqa: PLC0415
 
     platform = platform_settings()
-    too_old = run.started_at < timezone.now() - timedelta(days=1)
+    too_old = run.started_at < database_now() - timedelta(days=1)
     if not settings.TELEGRAM_BOT_TOKEN or platform.chat_id is None or too_old:
         return True
     lines = [escape(line) for line in report_lines(run)]

@@ -1,6 +1,17 @@
 """What `wallets` declares for the back office (config/backoffice.py)."""
 
-from config.backoffice import BackOffice, Check, MenuEntry, Proof, Rights, Section, StaffRole
+from config.backoffice import (
+    BackOffice,
+    Check,
+    Component,
+    Gauges,
+    MenuEntry,
+    Proof,
+    Rights,
+    Section,
+    StaffRole,
+    Unit,
+)
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import is_signed
 from wallets.search import FINDERS
@@ -115,7 +126,41 @@ PROOFS = [
     ),
 ]
 
+ROOT_AGE = "voucher_ledger_root_age_seconds"
+GAUGES = [
+    Gauges(
+        {
+            ROOT_AGE: "Time since the newest root of the ledger was signed, or since the last"
+            " migration if there is none. A time in the future counts like one in the past.",
+        },
+        """
+        SELECT abs(extract(epoch FROM now() - coalesce(signed_at, max(applied))))
+          FROM django_migrations
+          LEFT JOIN (SELECT signed_at FROM wallets_signedroot
+                      ORDER BY number DESC LIMIT 1) AS newest ON true
+         GROUP BY signed_at
+        """,
+        seconds=30,
+    ),
+]
+COMPONENTS = [
+    Component(
+        title="Last signed root of the ledger",
+        gauge=ROOT_AGE,
+        unit=Unit.SECONDS,
+        amber=26 * 3600,
+        red=28 * 3600,
+        advice="What was booked since then could be changed without a trace. Check that the"
+        " scheduler and a worker run, or run manage.py sign_ledger.",
+        alert="VoucherLedgerUnsigned",
+        model=LedgerEntry,
+        leads_to_list=False,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
     checks=CHECKS,
     proofs=PROOFS,
     triggers=[

@@ -9,7 +9,7 @@ The signing key follows from the root secret of the encryption keys, which is in
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
-from config.database.functions import remove_statement_timeout
+from config.database.functions import database_now, remove_statement_timeout
 from config.database.key_ring import key_ring
 from config.logs import DirectLogger
 from wallets.chain import Entry, Leaf, merkle_root, time_text
@@ -32,6 +32,7 @@ logger = structlog.get_logger(__name__)
 
 EVENT = "ledger_root"
 DUE_AFTER = timedelta(hours=23)  # the task asks every hour
+MAX_AHEAD = timedelta(minutes=5)  # another worker may sign after this one read the clock
 FIRST = bytes(32)  # what the first root names as the one before
 CHUNK = 2000
 PURPOSE = b"ledger roots"
@@ -130,7 +131,10 @@ def public_key() -> bytes:
 
 
 def sign_if_due(now: datetime) -> Root | None:
-    """Signs the ledger unless the newest root is younger than a day."""
+    """Signs the ledger unless the newest root is younger than a day.
+
+    A root of the future counts as old: the clock was ahead when it was signed.
+    """
     return sign_ledger(due_at=now) if _is_due(_newest(), now) else None
 
 
@@ -161,7 +165,7 @@ def _newest() -> SignedRoot | None:
 
 
 def _is_due(newest: SignedRoot | None, now: datetime) -> bool:
-    return newest is None or now - newest.signed_at >= DUE_AFTER
+    return newest is None or not -MAX_AHEAD < now - newest.signed_at < DUE_AFTER
 
 
 def is_signed(number: int, signed_at: datetime, *rest: Any) -> bool:
@@ -229,7 +233,7 @@ def _add_root(before: Root | None) -> Root:
     number = before.number + 1 if before else 1
     row = SignedRoot(
         number=number,
-        signed_at=datetime.now(UTC),
+        signed_at=database_now(),
         previous=before.digest() if before else FIRST,
         public_key=public_key(),
     )

@@ -1,8 +1,8 @@
 """The scheduled task of this app. Safe to run twice, also at the same time."""
 
 from celery import shared_task
-from django.utils import timezone
 
+from config.database.functions import database_now
 from wallets import roots
 
 LONGEST_SECONDS = 3600
@@ -12,4 +12,4 @@ LONGEST_SECONDS = 3600
 @shared_task(acks_late=False, soft_time_limit=LONGEST_SECONDS, time_limit=LONGEST_SECONDS + 30)
 def sign_ledger() -> None:
     """Signs the ledger if the newest root is a day old."""
-    roots.sign_if_due(timezone.now())
+    roots.sign_if_due(database_now())

@@ -246,6 +246,8 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
         findings=[{"check": "a", "finding": "b"}],
     )
     ReconcileRun.objects.create(state=RunState.RUNNING)
+    ahead = now + timedelta(days=10)
+    ReconcileRun.objects.create(state=RunState.CLEAN, started_at=ahead, finished_at=ahead)
 
     samples = scrape_service()
 

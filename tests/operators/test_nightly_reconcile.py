@@ -213,8 +213,7 @@ def test_a_run_that_did_not_happen_is_visible() -> None:
 
 def test_a_new_installation_has_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_overdue()
-    later = timezone.now() + OVERDUE_AFTER + timedelta(hours=1)
-    monkeypatch.setattr(timezone, "now", lambda: later)
+    monkeypatch.setattr(nightly_reconcile, "OVERDUE_AFTER", timedelta())
     assert is_overdue()
 
 
@@ -224,3 +223,37 @@ def test_the_message_of_the_task_is_acknowledged_before_the_run() -> None:
     limit = reconcile_nightly.time_limit
     assert limit is not None
     assert settings.CELERY_TASK_TIME_LIMIT < limit < LIMIT.total_seconds()
+
+
+def test_a_run_of_the_future_is_followed_by_one_of_tonight() -> None:
+    """The clock of the database was ten days ahead during one run."""
+    age(run_now(), timedelta(days=-10))
+
+    assert run_now().state == RunState.CLEAN
+    assert run_if_due() is None
+
+
+def test_a_run_of_the_future_does_not_hide_that_runs_are_missing() -> None:
+    age(run_now(), OVERDUE_AFTER + timedelta(hours=1))
+    ahead = timezone.now() + timedelta(days=10)
+    ReconcileRun.objects.create(state=RunState.CLEAN, started_at=ahead, finished_at=ahead)
+
+    assert is_overdue()
+
+
+def test_a_run_that_began_in_the_future_blocks_no_other() -> None:
+    killed = ReconcileRun.objects.create()
+    age(killed, timedelta(days=-10))
+
+    assert run_now().state == RunState.CLEAN
+    killed.refresh_from_db()
+    assert killed.state == RunState.FAILED
+
+
+def test_the_clock_of_a_worker_starts_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_now()
+    ahead = timezone.now() + timedelta(days=10)
+    monkeypatch.setattr(timezone, "now", lambda: ahead)
+
+    assert run_if_due() is None
+    assert not is_overdue()

@@ -28,15 +28,18 @@ from tests.factories import (
     new_booking_reference,
 )
 from tests.live import database_url
+from tests.metrics.scraping import scrape_service, value
 from topups.models import Channel
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
+from wallets import tasks
 from wallets.models import EarlierEntries, RootLeaf, SignedRoot
 from wallets.roots import sign_if_due, sign_ledger
 from wallets.verification import verify_ledger
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
+OVERDUE = 28 * 3600  # seconds
 NOTE = "Für |Ärger| 5:x „Anna“ €"
 CHAIN = "each entry continues the hash chain of its wallet"
 # Each changes one entry, and the balances of the wallet still add up.
@@ -254,6 +257,37 @@ def test_one_root_a_day_also_of_two_workers_at_once(busy: Merchant) -> None:
     assert SignedRoot.objects.count() == 1
     assert sign_if_due(now + timedelta(hours=22)) is None
     assert sign_if_due(now + timedelta(hours=24)) is not None
+
+
+def test_a_root_of_the_future_is_followed_by_one_of_today(busy: Merchant) -> None:
+    """The clock was a year ahead when the newest root was signed."""
+    assert root_age() < OVERDUE, "a new installation has a day"
+    sign_ledger()
+    damage("UPDATE wallets_signedroot SET signed_at = signed_at + interval '1 year'")
+    assert root_age() > OVERDUE
+
+    now = timezone.now()
+    root = sign_if_due(now)
+
+    assert root is not None
+    assert abs(root.signed_at - now) < timedelta(minutes=1)
+    assert root_age() < 60
+    assert sign_if_due(now) is None
+
+
+def root_age() -> float:
+    age = value(scrape_service(), "voucher_ledger_root_age_seconds")
+    assert age is not None
+    return age
+
+
+def test_the_clock_of_a_worker_signs_no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks.sign_ledger()
+    ahead = timezone.now() + timedelta(days=365)
+    monkeypatch.setattr(timezone, "now", lambda: ahead)
+    tasks.sign_ledger()
+
+    assert SignedRoot.objects.count() == 1
 
 
 def test_entries_from_before_the_chain_are_hashed_once(busy: Merchant) -> None:
