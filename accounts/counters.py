@@ -29,6 +29,7 @@ class SharedCounters(threading.local):
     def __init__(self, url: str, timeouts: dict[str, float]) -> None:
         pool = config_cache.ImpatientPool.from_url(url, **timeouts)
         self._connection: Any = pool.connection_class(**pool.connection_kwargs)
+        self._closing = _Closing(self._connection)
 
     def add(self, name: str, number: int, *, seconds: int) -> int:
         """See `Counters`. A process killed after INCRBY leaves a counter without an end."""
@@ -48,6 +49,17 @@ class SharedCounters(threading.local):
             self._connection.send_command(*command)
             number = self._connection.read_response()
         return number
+
+
+class _Closing:
+    """Closes a connection when its thread ends. A connection of redis-py refers to itself, so it
+    would stay open until the next garbage collection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __del__(self) -> None:
+        self._connection.disconnect()
 
 
 class LocalCounters:

@@ -1,6 +1,7 @@
 """SharedCounters counts correctly, also when a counter or a connection is lost."""
 
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -69,6 +70,21 @@ def test_a_lost_connection_loses_no_count(counters: SharedCounters, name: str) -
     connection._sock.shutdown(socket.SHUT_RDWR)
     assert counters.add(name, 1, seconds=60) == 2
     assert counters.add(name, 1, seconds=60) == 3
+
+
+def test_a_connection_is_closed_with_its_thread(counters: SharedCounters, name: str) -> None:
+    """And not at the next garbage collection."""
+    opened: list[Any] = []
+
+    def count() -> None:
+        counters.add(name, 1, seconds=60)
+        opened.append(counters._connection)
+        assert opened[0].is_connected
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    thread.join()
+    assert not opened[0].is_connected
 
 
 def test_a_local_counter_may_end_while_it_is_counted(
