@@ -40,7 +40,7 @@ IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_CODES = "The file contains no codes."
 
 Row = tuple[int, Code]
-# Opens a file and reads its rows from the start. The argument names the work to whoever waits.
+# Opens a file and reads its rows from the start. The argument names the work that a user waits for.
 Reader = Callable[[str], AbstractContextManager[Iterator[Row | str]]]
 Advance = Callable[[int], object]  # called with the number of bytes read since the last call
 

@@ -203,8 +203,8 @@ class _Arrival:
         LedgerEntry.objects.bulk_create(entries)  # in this order: the trigger chains them
 
     def _keep_references_apart(self, bookings: list[LedgerEntry]) -> None:
-        """Writes the origin in front of each booking reference that this cell has. The hash chain
-        begins anew here, and covers what is stored here."""
+        """Writes the origin in front of each booking reference that this cell has. This cell starts
+        its own hash chain, which covers the references as they are stored here."""
         names = {str(entry.booking_reference) for entry in bookings}
         here = LedgerEntry.objects.filter(booking_reference__in=names)
         taken = set(here.values_list("booking_reference", flat=True))

@@ -277,7 +277,7 @@ def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:
 
 
 def test_orders_from_another_cell_hide_no_sealed_values(merchant: Merchant) -> None:
-    """They have the highest ids and early times. The responses that came along are sealed anew."""
+    """They have the highest ids and early times. Their stored responses are sealed again."""
     key = scalar("SELECT key_id::text FROM config_encryptionkey")
     product = make_product(codes=20, price="1.00")
     for _ in range(8):
