@@ -1,7 +1,7 @@
 """Every setting of the service, read once from the environment.
 
-They are for one process that serves everything, and for commands and workers. In production,
-`settings_api` and `settings_pages` are for the web processes.
+Commands, workers, and a web process that serves everything use this module. In production, web
+processes use `settings_api` or `settings_pages`.
 
 Production sets `DATABASE_URL` and the other variables (docs/operate/configure.md). Without
 `DATABASE_URL`, the settings come from `var/embedded.env`, which `make run` writes, so a command in
@@ -79,6 +79,7 @@ MIDDLEWARE = [
     "accounts.request_records.RequestRecordMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
+    "accounts.middleware.UnreadBodyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
     "config.http.body_limits.BodyLimitMiddleware",  # before the CSRF check, which reads the body
     "django.middleware.security.SecurityMiddleware",
@@ -122,8 +123,9 @@ TEMPLATES = [
 # a failure after the purchase must keep the order (docs/architecture.md, "A purchase").
 _database = env.postgres("DATABASE_URL")
 DATABASES = {"default": database_settings(_database)}
-# The role that runs the service, and the database as the owner of the tables, which only `migrate`
-# uses. Without the second, one role does both (docs/operate/database-roles.md).
+# SERVICE_ROLE is the database role of the service. MIGRATION_DATABASE connects as the owner of the
+# tables; only `migrate` uses it. Without MIGRATION_DATABASE_URL, one role does both
+# (docs/operate/database-roles.md).
 SERVICE_ROLE = _database["USER"]
 MIGRATION_DATABASE = env.postgres("MIGRATION_DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -314,11 +316,12 @@ AXES_SENSITIVE_PARAMETERS = [
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_CALLABLE = "config.http.error_pages.locked_out"
 CSRF_FAILURE_VIEW = "config.http.error_pages.csrf_failure"
-AXES_CLIENT_IP_CALLABLE = "accounts.addresses.client_network_text"
+AXES_CLIENT_IP_CALLABLE = "accounts.addresses.counted_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
-# A session ends this long after the sign-in, and this long after its last use. Both are at least 1.
+# A session ends `…_HOURS` after its sign-in, or `…_IDLE_MINUTES` after its last use if that is
+# earlier. Each number is at least 1.
 SESSION_ENGINE = "accounts.sessions"
 STAFF_SESSION_HOURS = env.int("STAFF_SESSION_HOURS", 12)
 STAFF_SESSION_IDLE_MINUTES = env.int("STAFF_SESSION_IDLE_MINUTES", 30)

@@ -33,7 +33,7 @@ def accepts_bodies_up_to(limit: int) -> Callable[[View], View]:
 
 
 class BodyLimitMiddleware:
-    """Refuses a body over the limit with 413 `{message}`, on every path, without reading it.
+    """Refuses a body over the limit of its path with 413 `{message}`, without reading it.
 
     It also reads the body of a visitor who has not signed in, before the CSRF check does, and
     responds with 503 while another visitor's body is slow (`config/http/anonymous_bodies.py`).
@@ -70,9 +70,9 @@ class BodyLimitMiddleware:
 def lazy_chunked_bodies(application: WSGIApplication) -> WSGIApplication:
     """WSGI middleware: lets an API view read a chunked body, which Django ignores.
 
-    Django reads as many bytes as Content-Length says, so the length becomes the limit, and the body
-    ends earlier. It is read when the view asks for it, after authentication. Outside the API a
-    chunked body is not read at all.
+    Django reads as many bytes as Content-Length says, and a chunked body has no Content-Length. So
+    this sets it to the limit; the body ends after its last chunk. The body is read when the view
+    asks for it, after authentication. Outside the API a chunked body is not read at all.
     """
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -90,14 +90,14 @@ class _ChunkedBody(BufferedIOBase):
     """The body of a chunked request. Raises RequestDataTooBig when it exceeds the limit."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+        self.raw = stream
 
     def read(self, size: int | None = -1) -> bytes:
         size = settings.MAX_BODY_BYTES if size is None or size < 0 else size
         body = b""
-        while len(body) < size and (part := self._stream.read(size - len(body))):
+        while len(body) < size and (part := self.raw.read(size - len(body))):
             body += part
-        if len(body) == size and self._stream.read(1):
+        if len(body) == size and self.raw.read(1):
             raise RequestDataTooBig
         return body
 

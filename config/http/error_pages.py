@@ -20,28 +20,26 @@ from config.inputs import InputProblem
 
 @dataclass(frozen=True)
 class Site:
-    """A site for people. `name` is what they sign in with."""
+    """A site for people. `signs_in_with` says what they type besides a password."""
 
     prefix: str
     template: str
     home: tuple[str, str]  # label and address of the way out
-    name: str
-    forbidden: str
+    signs_in_with: str
+    forbidden: str = ""  # replaces the text of a PermissionDenied
 
 
 MERCHANT_SITE = Site(
     prefix="/merchant/",
     template="merchants/error.html",
     home=("Go to the overview", "/merchant/"),
-    name="email",
-    forbidden="Your role does not allow it, or you are not a member of a merchant's account. Ask an"
-    " owner of your account.",
+    signs_in_with="email",
 )
 BACK_OFFICE = Site(
     prefix="/admin/",
     template="admin/error.html",
     home=("Go to the back office", "/admin/"),
-    name="name",
+    signs_in_with="name",
     forbidden="You do not have permission for it. Ask an administrator to grant it.",
 )
 SITES = (MERCHANT_SITE, BACK_OFFICE)
@@ -75,7 +73,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
             home=BACK_OFFICE.home,
             offer_to_switch=True,
         )
-    return _page(request, site, HTTPStatus.FORBIDDEN, title, site.forbidden)
+    return _page(request, site, HTTPStatus.FORBIDDEN, title, site.forbidden or str(exception))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -103,8 +101,8 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
         return _page(request, site, status, title, text, home=("Sign in", request.path))
     minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
     text = (
-        f"No more passwords are checked for this {site.name}, or from your network, for {minutes}"
-        " minutes. Then try again."
+        f"Too many wrong passwords were typed for this {site.signs_in_with} or from your network."
+        f" Wait {minutes} minutes, then try again."
     )
     status, title = HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong passwords"
     if site is MERCHANT_SITE:
@@ -143,7 +141,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 class RefusalPageMiddleware:
-    """Shows what a service refused where the page has no place of its own for it, with a 409."""
+    """Responds with a page and a 409 to an InputProblem that a view did not catch. The page shows
+    the message of the service that refused."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -33,7 +33,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """
     parts = {
         "database": _works("database", _query_database),
-        "migrations": _works("migrations", _find_migrations),
+        "migrations": _works("migrations", _check_migrations),
         "keys": _works("keys", _check_keys),
         "cache": _works("cache", _read_cache),
     }
@@ -53,7 +53,7 @@ def _check_keys() -> None:
     check_keys()
 
 
-def _find_migrations() -> None:
+def _check_migrations() -> None:
     if missing := missing_migrations():
         logger.error("migrations_missing", missing=missing)
         raise MigrationsMissing

@@ -8,4 +8,4 @@ from django.views.decorators.http import require_safe
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
     """Links to the merchant site, the API's documentation and the back office."""
-    return render(request, "landing.html", {"title": "Voucher & top-up"})
+    return render(request, "landing.html", {"title": "Buy voucher codes and game top-ups"})

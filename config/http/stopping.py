@@ -1,8 +1,8 @@
 """Stops a web process of granian without losing a request.
 
-Granian alone misses a SIGTERM that arrives while a process starts, and its master then waits for
-ever. When it stops, it resets connections whose request is on its way
-(docs/decisions/0033-stopping-the-web-server.md).
+Granian alone would lose some. A web process misses a SIGTERM that arrives while it starts, and the
+master process then waits for ever. A web process that stops resets the connections of
+requests that it has not read yet (docs/decisions/0033-stopping-the-web-server.md).
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-WORKER = "granian-worker"  # granian's name for its web processes
+WEB_PROCESS = "granian-worker"  # granian's name for its web processes
 DRAIN_SECONDS = 0.5  # for clients to read `Connection: close` on the connections that they use
 
 SO_ATTACH_FILTER = 26  # Linux; Python's socket module does not define it
@@ -44,7 +44,7 @@ def stop_on_signals() -> None:
     is still starting ends at once. A process that serves drains first, then granian stops it. Does
     nothing outside granian's web processes.
     """
-    if current_process().name != WORKER:
+    if current_process().name != WEB_PROCESS:
         return
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     # Until now the process had the handler that it inherited from its master.
