@@ -39,7 +39,7 @@ def client_address_text(request: HttpRequest) -> str:
     return "" if address is None else str(address)
 
 
-def client_network_text(request: HttpRequest) -> str:
+def counted_address(request: HttpRequest) -> str:
     """The address under which wrong passwords are counted: `client_address`, or the first address
     of its network for IPv6, where one caller usually has a whole /64. `::` for None."""
     address = client_address(request)

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from accounts.addresses import client_address, is_within
 from accounts.keys import find_client, prefix_of
 from accounts.models import ApiClient
-from accounts.moving import has_left, moved
+from accounts.moving import has_left, moved_error
 from config.api.errors import ApiError, ErrorCode
 from config.api.outcome import outcome_of
 
@@ -47,7 +47,7 @@ class BearerAuthentication(BaseAuthentication):
         outcome.client_id, outcome.account_id = client.pk, client.account_id
         if client.account is not None and not client.account.enabled:
             left = has_left(client.account_id)
-            raise moved() if left else ApiError(ErrorCode.CLIENT_DISABLED)
+            raise moved_error() if left else ApiError(ErrorCode.CLIENT_DISABLED)
         if not client.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED, CLIENT_OFF)
         if client.allowed_networks:

@@ -28,7 +28,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
-from accounts.moving import refuse_if_left
+from accounts.moving import lock_unless_left
 from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
@@ -65,7 +65,7 @@ def issue_key(
     `form` is the id of the form that asked. Raises AlreadyIssued if it has issued a key before.
     """
     with transaction.atomic():
-        refuse_if_left(client.account_id)
+        lock_unless_left(client.account_id)
         key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
         _notify(client, "API key issued", prefix_of(key), actor=actor)
@@ -89,7 +89,7 @@ def rotate_key(
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
     with transaction.atomic():
-        refuse_if_left(client.account_id)
+        lock_unless_left(client.account_id)
         # Rotations of one client take turns. Two at once would not see each other's new key, and
         # both new keys would stay live.
         ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
@@ -109,7 +109,7 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
     In both cases `key.revoked_at` is the time of the revocation afterwards.
     """
     with transaction.atomic():
-        refuse_if_left(key.client.account_id)
+        lock_unless_left(key.client.account_id)
         unrevoked = ApiKey.objects.filter(pk=key.pk, revoked_at=None)
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:

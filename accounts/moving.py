@@ -11,8 +11,8 @@ from config.api.errors import ApiError, ErrorCode
 from config.inputs import InputProblem
 
 MOVED = (
-    "The account is being moved, and nothing was charged here. Send the same request again, a"
-    " purchase with the same `Idempotency-Key`, until it is answered."
+    "The account is being moved. Nothing was charged here. Send the same request again, a purchase"
+    " with the same `Idempotency-Key`, until you get a different response."
 )
 
 
@@ -27,7 +27,7 @@ class AccountLeft(InputProblem):
 
 
 def mark_left(account: Account) -> None:
-    """Records that the account left. Waits for changes that `refuse_if_left` has let in."""
+    """Records that the account left. Waits for changes that `lock_unless_left` has let in."""
     Account.objects.filter(pk=account.pk, left_at=None).update(left_at=Now())
 
 
@@ -42,9 +42,10 @@ def account_of(client_id: int) -> int | None:
     return ApiClient.objects.values_list("account_id", flat=True).filter(pk=client_id).first()
 
 
-def refuse_if_left(account_id: int | None) -> None:
+def lock_unless_left(account_id: int | None) -> None:
     """Call it first in the transaction of a change of keys, clients or references: it locks the
-    account's row, so the change is in the account's file, or is refused. Raises AccountLeft."""
+    account's row, so the change is in the file that moves the account, or is refused. Raises
+    AccountLeft."""
     if account_id is None:
         return
     account = Account.objects.select_for_update(no_key=True).filter(pk=account_id).first()
@@ -52,7 +53,7 @@ def refuse_if_left(account_id: int | None) -> None:
         raise AccountLeft
 
 
-def moved() -> ApiError:
+def moved_error() -> ApiError:
     """The response to a program whose account left. A 4xx would say that nothing was bought, and
     the other cell may have bought under the same key."""
     return ApiError(ErrorCode.SERVER_ERROR, MOVED)

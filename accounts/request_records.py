@@ -69,9 +69,9 @@ DELETE_WINDOW = """
     SELECT max(id), (SELECT count(*) FROM deleted), count(*) FILTER (WHERE at > now())
       FROM looked_at
 """
-# The answers by which both sites filter, with their labels.
+# The responses by which both sites filter, with their labels.
 REFUSED = "refused"
-ANSWERS = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCode)]
+RESPONSES = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCode)]
 
 _lock = threading.Lock()
 _waiting: list[Record] = []
@@ -193,9 +193,9 @@ def find_records(rows: QuerySet[RequestRecord], text: str) -> QuerySet[RequestRe
     return rows.filter(wanted)
 
 
-def with_answer(rows: QuerySet[RequestRecord], answer: str) -> QuerySet[RequestRecord]:
-    """The records with this answer, which is one of ANSWERS."""
-    return rows.exclude(code="") if answer == REFUSED else rows.filter(code=answer)
+def with_response(rows: QuerySet[RequestRecord], response: str) -> QuerySet[RequestRecord]:
+    """The records with this response, which is one of RESPONSES."""
+    return rows.exclude(code="") if response == REFUSED else rows.filter(code=response)
 
 
 def delete_old_records(*, seconds: float) -> int:

@@ -7,12 +7,12 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from accounts.schemas import PingSerializer
-from config.api.openapi import answers
+from config.api.openapi import documented
 from config.api.views import ApiViewSet, ok
 
 
 class PingViewSet(ApiViewSet):
-    @extend_schema(operation_id="ping", responses=answers(PingSerializer))
+    @extend_schema(operation_id="ping", responses=documented(PingSerializer))
     def retrieve(self, request: Request) -> HttpResponse:
         """Confirms that the key works."""
         client = caller(request)

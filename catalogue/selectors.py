@@ -26,7 +26,7 @@ def list_products(
     if search:
         products = named_like(products, search)
     if in_stock:
-        shelves = _shelves_of_products_on_sale().filter(product=OuterRef("pk"))
+        shelves = _active_shelves().filter(product=OuterRef("pk"))
         products = products.filter(Exists(shelves.filter(available_stock__gt=0)))
     total = products.count()
     rows = list(products.order_by("pk")[page.offset : page.offset + page.per_page])
@@ -64,8 +64,8 @@ def shelves_on_sale() -> QuerySet[Shelf]:
     )
 
 
-def _shelves_of_products_on_sale() -> QuerySet[Shelf]:
-    """`shelves_on_sale` without the joins, where the products are known to be on sale."""
+def _active_shelves() -> QuerySet[Shelf]:
+    """Shelves whose variation is active, or that have none. Their products may not be on sale."""
     return Shelf.objects.filter(OnSale(Value(True), Value(True), "variation__active"))
 
 
@@ -106,7 +106,7 @@ def references_of(account: Account | None, shelf_ids: Sequence[int]) -> dict[int
 def show_products(products: Sequence[Product], *, account: Account | None) -> list[dict[str, Any]]:
     """Products on sale with their shelves and active variations, as the API shows them."""
     shelves = list(
-        _shelves_of_products_on_sale()
+        _active_shelves()
         .filter(product__in=products)
         .select_related("variation")
         .order_by("variation_id")
@@ -157,6 +157,7 @@ def _show_product(
 
 
 def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str, Any]:
+    # The same rule refuses a purchase with `price_unavailable` (end of catalogue/sql/offer.sql).
     price = shelf.price if product.currency == merchant.currency else None
     return {
         "merchant_reference": merchant.references.get(shelf.pk),

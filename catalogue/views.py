@@ -8,7 +8,7 @@ from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.schemas import ProductSerializer
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, answers, page_parameters, page_schema
+from config.api.openapi import PRODUCT_ID, documented, page_parameters, page_schema
 from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
 
@@ -23,7 +23,7 @@ class ProductViewSet(ApiViewSet):
                 "in_stock", bool, description="`1` or `true`: only products with codes in stock."
             ),
         ],
-        responses=answers(page_schema(ProductSerializer)),
+        responses=documented(page_schema(ProductSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """The voucher catalogue."""
@@ -39,7 +39,9 @@ class ProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="get_product",
         parameters=[PRODUCT_ID],
-        responses=answers(ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]),
+        responses=documented(
+            ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
+        ),
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One product. `product_not_found` (404) if it does not exist or is switched off."""

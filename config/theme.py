@@ -5,7 +5,7 @@ from django.urls import reverse_lazy
 UNFOLD = {
     "SITE_TITLE": "Voucher & top-up service",
     "SITE_HEADER": "Voucher & top-up",
-    "SITE_SUBHEADER": "Back office",
+    "SITE_SUBHEADER": "Back office, times in UTC",
     "SITE_SYMBOL": "confirmation_number",
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,

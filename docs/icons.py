@@ -3,9 +3,10 @@
     uv run --with fonttools --with brotli docs/icons.py
 
 The theme's font has thousands of icons and 290 KB, which every page would load. This one keeps the
-icons whose names stand in the theme's templates, in ours and in our Python files. Run it after a
-new icon or a new version of the theme: tests/e2e/test_back_office_in_browser.py fails if an icon is
-missing. The icons are Material Symbols, under the Apache License 2.0.
+icons whose names stand in the theme's templates and style sheets, in our templates and in our
+Python files. Run it after a new icon or a new version of the theme:
+tests/e2e/test_back_office_in_browser.py fails if an icon is missing. The icons are Material
+Symbols, under the Apache License 2.0.
 """
 
 import re
@@ -22,6 +23,7 @@ RESULT = PROJECT / "operators" / "static" / "operators" / "icons.woff2"
 ELEMENT = re.compile(r"material-symbols-outlined.*?</", re.DOTALL)
 NAME = re.compile(r"[a-z][a-z0-9_]+")
 ARGUMENT = re.compile(r"icon[\"']?\s*[=:]\s*[\"']([a-z][a-z0-9_]+)")
+CONTENT = re.compile(r"content:\s*\"([a-z][a-z0-9_]+)\"")
 QUOTED = re.compile(r'"([a-z][a-z0-9_]+)"')
 
 
@@ -58,6 +60,8 @@ def _names(theme: Path) -> Iterator[str]:
         for template in templates.rglob("*.html"):
             for element in ELEMENT.findall(template.read_text()):
                 yield from NAME.findall(element.partition(">")[2])
+    for sheet in theme.rglob("*.css"):
+        yield from CONTENT.findall(sheet.read_text())
     ours = (PROJECT / "templates").rglob("*.html")
     for source in (*theme.rglob("*.html"), *theme.rglob("*.py"), *ours):
         yield from ARGUMENT.findall(source.read_text())

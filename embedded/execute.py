@@ -11,7 +11,7 @@ from embedded.servers import temporary_servers
 
 
 def execute(command: Sequence[str], *, durable: bool) -> int:
-    """Runs the command. Returns its exit code, 128 + the signal number when a signal killed it.
+    """Runs the command. Returns its exit code, or 128 + the number of the signal that killed it.
 
     Raises EmbeddedError when the command or a server cannot start.
     """

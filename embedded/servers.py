@@ -55,8 +55,9 @@ def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
 
 
 def _for_tests(urls: dict[str, str]) -> dict[str, str]:
-    """The command itself is the owner, and finds the URL of the service under another name. A
-    variable of the shell must not lead `migrate` to another database."""
+    """The command connects as the owner of the tables. It finds the URL of the service's role in
+    FOR_TESTED_SERVICE. FOR_MIGRATE_ONLY is emptied: a value from the shell would lead `migrate` to
+    another database."""
     owner, service = urls[FOR_MIGRATE_ONLY], urls["DATABASE_URL"]
     return {**urls, "DATABASE_URL": owner, FOR_TESTED_SERVICE: service, FOR_MIGRATE_ONLY: ""}
 

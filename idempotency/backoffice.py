@@ -19,7 +19,7 @@ from idempotency.services import open_response, response_row
 GAUGES = [
     Gauges(
         {
-            "voucher_keys_in_progress": "Idempotency keys whose purchase still runs.",
+            "voucher_keys_in_progress": "Keys in progress whose attempt may still run.",
             "voucher_keys_abandoned": "Keys whose purchase was made but whose response was lost.",
             "voucher_keys_unfinished": "Keys whose purchase ended without a result; a retry buys.",
         },

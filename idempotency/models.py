@@ -15,7 +15,8 @@ MAX_KEY_BYTES = 128
 class IdempotencyRecord(models.Model):
     """One idempotency key of one client.
 
-    The key is in progress while `response` is empty; afterwards it is a stored success.
+    The record is in progress while `response` is empty, even if its attempt has died. Once it has a
+    response, it is a stored success.
 
     `attempt` numbers the attempts, starting at a random number. A retry that takes the key over
     increases it; the purchase of the older attempt then finds another number and rolls back.

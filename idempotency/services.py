@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from accounts.models import ApiClient
-from accounts.moving import account_of, has_left, moved
+from accounts.moving import account_of, has_left, moved_error
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
 from config.database import sealing
 from config.database.functions import call
@@ -146,7 +146,7 @@ def released_on_refusal(claim: Claim) -> Iterator[None]:
         if refusal.code.status < 500:
             released = call("idempotency_release", claim.record_id, claim.attempt)["released"]
             if not released and has_left(account_of(claim.client_id)):
-                raise moved() from refusal
+                raise moved_error() from refusal
         raise
 
 

@@ -180,7 +180,7 @@ class Email(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.pk}"
+        return f"{self.get_kind_display()} {self.pk}"
 
     @property
     def is_to_a_stranger(self) -> bool:

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
-from accounts.moving import moved
+from accounts.moving import moved_error
 from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
 from config.database.functions import call, refusals
@@ -153,7 +153,7 @@ def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "wallet_closed":
-            return moved()
+            return moved_error()
         case "product_unknown":
             return ValidationFailed(
                 {"product_id": ["There is no product with this id; see `GET /products`."]}
@@ -176,10 +176,10 @@ def _topup_refusal(word: str) -> ApiError:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
         case "wallet_closed":
-            return moved()
+            return moved_error()
         case "product_unknown":
             return unknown_product()
-        case "options_missing":  # read_fields says it with the field's id, unless it just changed
+        case "options_missing":  # the field lost its options after read_fields had checked it
             return ValidationFailed({"fields": [NO_OPTIONS]})
         case _:
             return order_refused(word)

@@ -94,13 +94,14 @@ class TopUpOrderSerializer(DescribedSerializer):
     )
     refunded = serializers.BooleanField(
         help_text="True confirms that the wallet was credited. Do not buy a failed top-up again"
-        " before."
+        " before this is true."
     )
     failure_reason = serializers.ChoiceField(
         FailureReason.choices,
         allow_null=True,
-        help_text="Why the top-up failed: `wrong_id` or `no_stock` when operators rejected it with"
-        " this reason on the messaging platform, otherwise `fulfilment_failed`. Else null.",
+        help_text="Why the top-up failed: `wrong_id` or `no_stock` if operators rejected it with"
+        " this reason on the messaging platform, `fulfilment_failed` for every other failure. Null"
+        " if it has not failed.",
     )
     codes = CodeSerializer(many=True, help_text="Always empty, also after the delivery.")
 

@@ -7,12 +7,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from accounts.moving import has_left, moved
+from accounts.moving import has_left, moved_error
 from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ApiError, ErrorCode
 from config.api.json import JSON_MEDIA_TYPE
-from config.api.openapi import REPLAY_HEADER, answers, page_parameters, page_schema
+from config.api.openapi import REPLAY_HEADER, documented, page_parameters, page_schema
 from config.api.outcome import outcome_of
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
@@ -77,7 +77,7 @@ class OrderViewSet(ApiViewSet):
         ],
         request=PurchaseSerializer,
         examples=PURCHASES,
-        responses=answers(
+        responses=documented(
             OrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413], examples=CREATED
         ),
     )
@@ -136,7 +136,7 @@ class OrderViewSet(ApiViewSet):
     @extend_schema(
         operation_id="list_orders",
         parameters=page_parameters(ORDERS_PER_PAGE),
-        responses=answers(page_schema(OrderSerializer)),
+        responses=documented(page_schema(OrderSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """This client's orders, newest first, each with its codes.
@@ -158,7 +158,7 @@ class OrderViewSet(ApiViewSet):
                 description="The `reference` that the purchase returned.",
             )
         ],
-        responses=answers(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
+        responses=documented(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) for an unknown order and for one of another client."""
@@ -167,7 +167,7 @@ class OrderViewSet(ApiViewSet):
             order = selectors.get_order(client=client, reference=reference)
         except ApiError:
             if has_left(client.account_id):  # it may be in the new cell
-                raise moved() from None
+                raise moved_error() from None
             raise
         return ok(order)
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
-from config.api.serializer_fields import SHOWN_NAME_LENGTH
+from config.api.serializer_fields import MAX_SHOWN_NAME_LENGTH
 from config.database.functions import query
 from config.inputs import is_blank
 from topups.models import FieldType
@@ -32,7 +32,7 @@ def read_fields(
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
     fields = {str(field["number"]): field for field in found[0]["fields"]}
     problems = {
-        f"fields.{name[:SHOWN_NAME_LENGTH]}": [
+        f"fields.{name[:MAX_SHOWN_NAME_LENGTH]}": [
             "This product has no field with this id; see `GET /topup-products`."
         ]
         for name in values

@@ -29,9 +29,9 @@ from topups.versions import latest_event, state_events
 class RejectReason(models.TextChoices):
     """Why an operator rejects an order."""
 
-    WRONG_ID = "wrong_id"
-    NO_STOCK = "no_stock"
-    OTHER = "other"
+    WRONG_ID = "wrong_id", "Wrong player ID"
+    NO_STOCK = "no_stock", "No stock"
+    OTHER = "other", "Other reason"
 
 
 class MoveRefused(Exception):
@@ -71,9 +71,9 @@ def move_fulfilment(
 
     `version` is what the operator saw (topups/versions.py). The row is locked from the comparison
     of versions to the move: of two operators who act on the same version, one succeeds and the
-    other gets Overtaken. In the same transaction, a rejection makes the refund due and returns
-    counted stock, except for the reason `no_stock`. An order that fails without a refund, and was
-    credited in full before, becomes refunded.
+    other gets Overtaken. In the same transaction, a rejection makes the refund due, and also
+    returns counted stock unless the reason is `no_stock`. If a move fails an order without a
+    refund, and credits had paid back its whole price before, the order becomes refunded.
 
     Raises MoveRefused if the order is unknown, the operator may not make the move, or the present
     state does not allow it; Overtaken if the order has another version by now; AlreadyDone if the
@@ -176,7 +176,8 @@ def describe_state(fulfilment: Fulfilment) -> str:
 def _find_locked(reference: str) -> Fulfilment:
     """Locks the order's row, then reads the order.
 
-    One statement for both would join the operator who held the order before the wait for the lock.
+    A single statement that waits for the lock would return the operator who held the order before
+    the wait.
     """
     rows = Fulfilment.objects.select_for_update(no_key=True).filter(order_reference=reference)
     rows.values_list("pk").first()

@@ -35,7 +35,8 @@ def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, 
 
 
 class Obstacle(Func):
-    """Why every purchase of a top-up product by an account would be refused; null if it would not.
+    """The reason for which each purchase of a top-up product by an account would be refused now;
+    null if there is none.
 
     Its arguments are the product's id and currency, and the account's id.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 
 from config.trails import Line, Trail, about_object, by_name, price_trail, who_and_where
+from topups.fulfilments import RejectReason
 from topups.models import (
     Channel,
     Fulfilment,
@@ -49,12 +50,21 @@ def event_line(event: FulfilmentEvent) -> Line:
         name=event.fulfilment.order_reference,
         who=who,
         where=CHANNELS[Channel(event.channel)] or where,
-        note=event.note,
+        note=_note(event),
         changes={}
         if event.from_status in (None, event.to_status)
         else {"state": (_state(event.from_status), _state(event.to_status))},
         colour=COLOURS.get(FulfilmentStatus(event.to_status), ""),
     )
+
+
+def _note(event: FulfilmentEvent) -> str:
+    """The note. That of a rejection begins with its reason (topups/fulfilments.py)."""
+    reason, colon, note = event.note.partition(": ")
+    rejected = event.move in (Move.REJECT, Move.REJECT_UNREFUNDED)
+    if rejected and reason in RejectReason.values:
+        return f"{RejectReason(reason).label}{colon}{note}"
+    return event.note
 
 
 def _state(status: str) -> str:

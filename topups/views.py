@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, answers, page_parameters, page_schema
+from config.api.openapi import PRODUCT_ID, documented, page_parameters, page_schema
 from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
 from topups import selectors
@@ -20,7 +20,7 @@ class TopUpProductViewSet(ApiViewSet):
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
         ],
-        responses=answers(page_schema(TopUpProductSerializer)),
+        responses=documented(page_schema(TopUpProductSerializer)),
     )
     def list(self, request: Request) -> HttpResponse:
         """The top-up catalogue."""
@@ -35,7 +35,7 @@ class TopUpProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="get_topup_product",
         parameters=[PRODUCT_ID],
-        responses=answers(
+        responses=documented(
             TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
         ),
     )

@@ -117,7 +117,7 @@ class LedgerEntry(models.Model):
                 fields=["wallet", "kind", "id"],
                 condition=~Q(kind="purchase"),
             ),
-            # For the audit trail (wallets/trail.py). A purchase has no entry in them.
+            # For the audit trail (wallets/trail.py). Partial: they leave out purchases.
             *(
                 models.Index(name=name, fields=fields, condition=~Q(kind="purchase"))
                 for name, fields in (
@@ -127,8 +127,9 @@ class LedgerEntry(models.Model):
             ),
         ]
         constraints = [
-            # One debit and one refund per order, even after crashes, retries and races: both have
-            # no booking reference. An order may have several credits.
+            # One debit and one refund per order, even after crashes, retries and races. Neither has
+            # a booking reference, and the index counts two missing ones as equal
+            # (nulls_distinct=False). An order may have several credits; each has its own reference.
             models.UniqueConstraint(
                 name="wallets_entry_once_per_order",
                 fields=["order_reference", "kind", "booking_reference"],
@@ -226,8 +227,8 @@ class SignedRoot(models.Model):
 
 
 class RootLeaf(models.Model):
-    """The last entry of a wallet in a root. A root has leaves only of wallets that moved since the
-    root before; of the others, the newest leaf holds."""
+    """The last entry of a wallet in a root. A root has leaves only of wallets with an entry since
+    the root before. For each other wallet, its newest leaf in an earlier root still counts."""
 
     root = models.ForeignKey(
         SignedRoot, on_delete=models.PROTECT, related_name="leaves", db_index=False

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.errors import ApiError, ErrorCode
-from config.api.openapi import answers
+from config.api.openapi import documented
 from config.api.views import ApiViewSet, ok
 from wallets.models import Wallet
 from wallets.schemas import BalanceSerializer
@@ -15,7 +15,7 @@ from wallets.schemas import BalanceSerializer
 class BalanceViewSet(ApiViewSet):
     @extend_schema(
         operation_id="balance",
-        responses=answers(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
+        responses=documented(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
     )
     def retrieve(self, request: Request) -> HttpResponse:
         """The balance of the wallet. `client_without_wallet` (409) for a key without a wallet."""

@@ -101,7 +101,7 @@ REPLAY_HEADER = OpenApiParameter(
 )
 
 
-def answers(
+def documented(
     serializer: SerializerClass,
     *,
     status: int = 200,
@@ -151,7 +151,8 @@ def _or_message(status: int, failure: OpenApiResponse | None) -> OpenApiResponse
     either = PolymorphicProxySerializer(
         "FailureOrMessage", [FailureSerializer, MessageSerializer], None, many=False
     )
-    return OpenApiResponse(either, f"{failure.description}; or: {phrase}.", failure.examples)
+    text = f"{failure.description}; or {phrase[0].lower()}{phrase[1:]}."
+    return OpenApiResponse(either, text, failure.examples)
 
 
 @cache

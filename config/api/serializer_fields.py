@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 MAX_ID = 2**63 - 1
 # `error.fields` has at most this many unknown names of a body, each cut to this length.
-SHOWN_NAMES, SHOWN_NAME_LENGTH = 20, 64
+MAX_SHOWN_NAMES, MAX_SHOWN_NAME_LENGTH = 20, 64
 
 
 class StrictIntegerField(serializers.IntegerField):
@@ -82,9 +82,11 @@ class StrictSerializer(DescribedSerializer):
         return values
 
     def unknown_fields(self, data: dict[str, Any]) -> dict[str, list[str]]:
-        """The messages for undeclared names; at most SHOWN_NAMES of them, each shortened."""
+        """The messages for undeclared names; at most MAX_SHOWN_NAMES of them, each shortened."""
         unknown = [name for name in data if name not in self.fields]
-        return {name[:SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:SHOWN_NAMES]}
+        return {
+            name[:MAX_SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:MAX_SHOWN_NAMES]
+        }
 
 
 class OneOfSerializer(serializers.Serializer[Any]):

@@ -111,7 +111,8 @@ class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
 class ValidateConstraint(operations.ValidateConstraint):
     """Checks the rows that were there before the constraint, while purchases go on.
 
-    Use it in a migration of its own, or what comes after it repeats the check when it gets no lock.
+    Use it in a migration of its own. Otherwise a later operation that does not get its lock rolls
+    the check back, and `migrate` repeats it.
     Django's operation of the same name would be cancelled on a large table by `statement_timeout`.
     """
 

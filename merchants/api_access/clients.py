@@ -2,7 +2,8 @@
 
 Each change is one transaction with its audit entry and the emails to the owners. The transactions
 are durable, so a key is returned only after all of it is committed.
-Each raises AccountLeft if the account left for another cell, and locks the account before a client.
+Each change locks the account's row first, and raises AccountLeft if the account left for another
+cell.
 """
 
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.utils import timezone
 
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
-from accounts.moving import refuse_if_left
+from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from audit.services import Changes, record_action
 from config.database.columns import NAME_LENGTH
@@ -40,7 +41,7 @@ def requests_today(client: ApiClient) -> int:
 @transaction.atomic(durable=True)
 def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
     """Creates a client without a key. Raises InputProblem for a bad name, or at MAX_CLIENTS."""
-    refuse_if_left(account.pk)  # locked: two requests cannot both add the last client
+    lock_unless_left(account.pk)  # its lock keeps two requests from both adding the last client
     name = clean_text(name, what="name", max_length=NAME_LENGTH)
     if ApiClient.objects.filter(account=account).count() >= MAX_CLIENTS:
         raise InputProblem(f"An account has at most {MAX_CLIENTS} clients.")
@@ -52,7 +53,7 @@ def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
 @transaction.atomic(durable=True)
 def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
     """Changes the client's name only. Raises InputProblem for a bad name."""
-    refuse_if_left(client.account_id)
+    lock_unless_left(client.account_id)
     name = clean_text(name, what="name", max_length=NAME_LENGTH)
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
@@ -67,7 +68,7 @@ def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
 @transaction.atomic(durable=True)
 def switch_client(*, client: ApiClient, enabled: bool, actor: User) -> bool:
     """Switches the client on or off. Returns False if it already was."""
-    refuse_if_left(client.account_id)
+    lock_unless_left(client.account_id)
     changed = ApiClient.objects.filter(pk=client.pk, enabled=not enabled).update(enabled=enabled)
     if changed:
         word = "on" if enabled else "off"
@@ -86,7 +87,7 @@ def change_allowlist(
 
     Returns False and changes nothing if the allowlist is no longer `before`.
     """
-    refuse_if_left(client.account_id)
+    lock_unless_left(client.account_id)
     unchanged = ApiClient.objects.filter(pk=client.pk, allowed_networks=before)
     if not unchanged.update(allowed_networks=networks):
         return False
@@ -103,11 +104,11 @@ def issue_key(*, client: ApiClient, actor: User, form: UUID | None = None) -> st
     """Adds a key to the client and returns it. The key cannot be shown again.
 
     Raises AlreadyIssued if `form` has issued a key before, or InputProblem if the client has
-    MAX_LIVE_KEYS.
+    MAX_LIVE_KEYS keys that work.
     """
-    refuse_if_left(client.account_id)
+    lock_unless_left(client.account_id)
     keys.refuse_repeated_form(form)
-    _check_live_keys(client)
+    _lock_and_check_live_keys(client)
     return keys.issue_key(client=client, actor=actor, form=form)
 
 
@@ -120,10 +121,10 @@ def rotate_key(
     Raises AlreadyIssued if `form` has issued a key before, or InputProblem for a bad overlap, or if
     the client has MAX_LIVE_KEYS and they stay live.
     """
-    refuse_if_left(client.account_id)
+    lock_unless_left(client.account_id)
     keys.refuse_repeated_form(form)
     if overlap_hours:
-        _check_live_keys(client)
+        _lock_and_check_live_keys(client)
     return keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor, form=form)
 
 
@@ -138,7 +139,7 @@ def shorten(text: str, limit: int = 300) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _check_live_keys(client: ApiClient) -> None:
+def _lock_and_check_live_keys(client: ApiClient) -> None:
     """Raises InputProblem if the client has MAX_LIVE_KEYS. Locks the client, so that two requests
     cannot both issue the last key."""
     ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)

@@ -43,6 +43,15 @@ class Member:
         return role is Role.VIEWER or (self.account.enabled and self.role.includes(role))
 
 
+def _why_not(member: Member) -> str:
+    if not member.account.enabled:
+        return "This account is switched off, so nothing can be changed in it. Contact support."
+    return (
+        f"Your role, {member.role.label.lower()}, does not allow it. Ask an owner of your account"
+        " to change your role."
+    )
+
+
 def find_member(request: HttpRequest) -> Member | None:
     """The member who sends this request; None for anonymous visitors, staff and other users."""
     user = request.user
@@ -70,8 +79,10 @@ def member_page(
             if not request.user.is_authenticated:
                 return _sign_in(request)
             member = find_member(request)
-            if member is None or not member.may(least):
-                raise PermissionDenied
+            if member is None:
+                raise PermissionDenied("You are not a member of a merchant's account.")
+            if not member.may(least):
+                raise PermissionDenied(_why_not(member))
             wait = _seconds_to_wait(member.account, heavy=heavy)
             if wait:
                 return too_many_requests(request, wait)

@@ -17,6 +17,28 @@ from merchants.models import MemberSession
 
 UPDATE_INTERVAL = timedelta(minutes=1)
 
+# What a User-Agent header contains, and what it means. The first match counts: Edge also names
+# Chrome, Chrome also names Safari, and Android also names Linux.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser": "Samsung Internet",
+    "Firefox": "Firefox",
+    "FxiOS": "Firefox",
+    "Chrome": "Chrome",
+    "CriOS": "Chrome",
+    "Safari": "Safari",
+}
+SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "CrOS": "ChromeOS",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+
 
 def note_session_use(*, request: HttpRequest, user: User) -> None:
     """Records the browser, address and time of this session's last use.
@@ -44,6 +66,16 @@ def sessions_of(user: User) -> QuerySet[MemberSession]:
     """The person's sessions that have not expired, last used first."""
     live = MemberSession.objects.filter(user=user, session__expire_date__gt=timezone.now())
     return live.order_by("-seen_at", "-pk")
+
+
+def device_name(agent: str) -> str:
+    """What a User-Agent header stands for, such as `Firefox on Windows`.
+
+    The header itself, if it names no known browser or system; `unknown` if there is none.
+    """
+    browser = next((name for sign, name in BROWSERS.items() if sign in agent), None)
+    system = next((name for sign, name in SYSTEMS.items() if sign in agent), None)
+    return f"{browser} on {system}" if browser and system else agent or "unknown"
 
 
 def end_member_sessions(sessions: QuerySet[MemberSession]) -> int:

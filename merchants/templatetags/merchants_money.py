@@ -1,4 +1,4 @@
-"""Writes amounts in templates as the API does, without rounding."""
+"""Writes amounts in templates as the API does, without rounding, but with commas."""
 
 from decimal import Decimal
 
@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.filter
 def money(amount: Decimal | None) -> str:
-    """`9.99`, `-0.0725` or `5.00`; an empty string for None."""
-    return "" if amount is None else money_text(amount)
+    """`9.99`, `-0.0725` or `12,500.00`; an empty string for None."""
+    return "" if amount is None else f"{Decimal(money_text(amount)):,}"

@@ -25,7 +25,7 @@ from accounts.second_factor import (
 )
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
-from merchants.people.sessions import end_member_sessions, sessions_of
+from merchants.people.sessions import device_name, end_member_sessions, sessions_of
 from merchants.views.forms import CodeForm
 from merchants.views.pages import confirm, show
 
@@ -40,7 +40,7 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/account.html",
         title="Account",
         has_factor=has_factor(member.user),
-        sessions=sessions_of(member.user)[:100],
+        sessions=[(one, device_name(one.device)) for one in sessions_of(member.user)[:100]],
         this_session=request.session.session_key,
         session_hours=settings.MERCHANT_SESSION_HOURS,
         idle_minutes=settings.MERCHANT_SESSION_IDLE_MINUTES,

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -70,7 +71,7 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
     return confirm(
         request,
         member,
-        title="New API client",
+        title="Create a client",
         question="What is the name of the client?",
         facts=[
             "A client is one of your programs, such as a shop. It has its own orders, allowlist"
@@ -137,6 +138,7 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
             messages.error(request, str(problem))
             return _to(client)
         return _secret(request, member, client, key)
+    live = client.keys.live().count()
     return confirm(
         request,
         member,
@@ -144,7 +146,7 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
         question=f"Give {client} a new key?",
         facts=[
             "The key is shown once, on the next page. Have a safe place for it ready.",
-            f"Keys that work now and keep working: {client.keys.live().count()}.",
+            f"The client's other keys keep working. It has {live} live key{pluralize(live)} now.",
         ],
         form=form,
         button="Create an API key",

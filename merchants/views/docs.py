@@ -124,6 +124,7 @@ def _show(
         member,
         f"merchants/{template}.html",
         title=title,
+        here=template,
         base_url=f"{settings.PUBLIC_URL}{API_BASE}",
         window_minutes=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
         keep_days=settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,

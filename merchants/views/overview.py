@@ -71,7 +71,7 @@ def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [
-        SetupStep(paid_in, "Add money to the wallet (support explains how)", wallet),
+        SetupStep(paid_in, "Add money to the wallet", wallet),
         SetupStep(keys.exists(), "Create a client and its first API key", clients),
         SetupStep(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),

@@ -105,7 +105,9 @@ def import_file(request: HttpRequest, member: Member) -> HttpResponse:
                 actor=member.user,
             )
         except InputProblem as problem:
-            form.add_error("file", f"Nothing was changed. {problem}")
+            problems = [one[:1].upper() + one[1:] for one in problem.problems]
+            more = [f"And {problem.more} more."] if problem.more else []
+            form.add_error("file", ["Nothing was changed.", *problems, *more])
         else:
             messages.success(request, f"References set: {set_}. References removed: {removed}.")
             return HttpResponseRedirect(reverse("merchants:references"))

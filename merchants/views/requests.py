@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import ANSWERS, find_records, with_answer
+from accounts.request_records import RESPONSES, find_records, with_response
 from config.finders import newest_first
 from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
@@ -35,7 +35,7 @@ class RequestFilter(forms.Form):
     code = forms.ChoiceField(
         required=False,
         label="Response",
-        choices=[("", "All"), *ANSWERS],
+        choices=[("", "All"), *RESPONSES],
     )
 
     def __init__(self, data: Any, *, account: Account) -> None:
@@ -52,7 +52,7 @@ class RequestFilter(forms.Form):
         if wanted["client"]:
             rows = rows.filter(client=wanted["client"])
         if wanted["code"]:
-            rows = with_answer(rows, wanted["code"])
+            rows = with_response(rows, wanted["code"])
         return rows
 
 

@@ -21,7 +21,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.addresses import client_network_text
+from accounts.addresses import counted_address
 from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
 from config.inputs import InputProblem
@@ -69,8 +69,9 @@ def join(request: HttpRequest) -> HttpResponse:
     if invitation is None:
         return _dead_link(
             request,
-            "This invitation is not valid: it was used or withdrawn, or it has expired."
-            " Ask for a new one.",
+            "This invitation is not valid: it was used or withdrawn, or it has expired. If you have"
+            " joined before, sign in. Otherwise ask whoever invited you for a new invitation.",
+            way_out=("Sign in", reverse("merchants:sign_in")),
         )
     form = _password_form(User(username=invitation.email, email=invitation.email), request)
     if form.is_valid():
@@ -87,7 +88,7 @@ def join(request: HttpRequest) -> HttpResponse:
         "merchants/set_password.html",
         {
             "title": f"Join {invitation.account}",
-            "intro": f"You are invited as {invitation.get_role_display().lower()}. You will sign in"
+            "intro": f"Your role will be {invitation.get_role_display().lower()}. You will sign in"
             f" as {invitation.email}. Choose a password.",
             "form": form,
             "button": "Join",
@@ -103,7 +104,7 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         wait = seconds_to_wait(
             group="password_emails",
-            key=client_network_text(request),
+            key=counted_address(request),
             limit=RESETS_PER_MINUTE,
         )
         if wait:
@@ -116,7 +117,9 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])
         messages.success(
-            request, "If this address belongs to a member, we are sending an email to it."
+            request,
+            "If this address belongs to a member, we are sending an email to it. Open its link"
+            " within an hour.",
         )
         return HttpResponseRedirect(reverse("merchants:sign_in"))
     return TemplateResponse(
@@ -137,7 +140,9 @@ def reset(request: HttpRequest) -> HttpResponse:
     user = find_reset(request.session.get(RESET, ""))
     if user is None:
         return _dead_link(
-            request, "This link is not valid: it was used or has expired. Ask for a new email."
+            request,
+            "This link is not valid: it was used or has expired.",
+            way_out=("Ask for a new email", reverse("merchants:ask_reset")),
         )
     form = _password_form(user, request)
     if form.is_valid():
@@ -175,7 +180,7 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("merchants:overview"))
 
 
-def _dead_link(request: HttpRequest, words: str) -> HttpResponse:
-    return TemplateResponse(
-        request, "merchants/dead_link.html", {"title": "Link not valid", "words": words}, status=410
-    )
+def _dead_link(request: HttpRequest, words: str, *, way_out: tuple[str, str]) -> HttpResponse:
+    """A page for a link that no longer works. `way_out` is the label and address of a link."""
+    context = {"title": "Link not valid", "words": words, "way_out": way_out}
+    return TemplateResponse(request, "merchants/dead_link.html", context, status=410)

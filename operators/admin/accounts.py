@@ -24,7 +24,7 @@ from unfold.widgets import (
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet
-from accounts.moving import refuse_if_left
+from accounts.moving import lock_unless_left
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
 from operators.admin.account_hub import show_hub, show_prices
@@ -71,6 +71,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
+    search_help_text = "Name of the account"
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
@@ -221,7 +222,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return self.fieldsets if obj else self.fieldsets[:2]
 
     def save_model(self, request: HttpRequest, obj: ApiClient, form: Any, change: Any) -> None:
-        refuse_if_left(obj.account_id)
+        lock_unless_left(obj.account_id)
         super().save_model(request, obj, form, change)
 
     def switch(self, obj: ApiClient, *, on: bool, request: HttpRequest, reason: str) -> None:

@@ -197,7 +197,7 @@ def book(
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     """Shows the form, then a confirmation, then credits the order."""
     left = left_to_pay_back(order.reference)
-    form = CreditForm(_form_data(request), initial={"amount": left})
+    form = CreditForm(_form_data(request), initial={"amount": amount(left).replace(",", "")})
     facts = [
         f"The order cost {amount(order.total_price, order.currency)}.",
         f"Left to pay back: {amount(left, order.currency)}.",

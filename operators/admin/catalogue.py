@@ -14,7 +14,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 
-from accounts.moving import refuse_if_left
+from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from catalogue.models import (
     Category,
@@ -261,10 +261,11 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
 
     form = ShelfForm
+    list_before_template = "admin/what_a_shelf_is.html"
     list_display = (
         "sold_as",
-        "product_id",
-        "variation_id",
+        "product_number",
+        "variation_number",
         "price_shown",
         "quantity_step",
         "stock",
@@ -306,6 +307,14 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     def sold_as(self, shelf: Shelf) -> str:
         return str(shelf)
 
+    @admin.display(description="product ID", ordering="product_id")
+    def product_number(self, shelf: Shelf) -> int:
+        return shelf.product_id
+
+    @admin.display(description="variation ID", ordering="variation_id")
+    def variation_number(self, shelf: Shelf) -> int | None:
+        return shelf.variation_id
+
     @admin.display(description="price", ordering="price")
     def price_shown(self, shelf: Shelf) -> str:
         return amount(shelf.price, shelf.product.currency)
@@ -345,10 +354,10 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
 
     def save_model(self, request: HttpRequest, obj: ReferenceLink, form: Any, change: Any) -> None:
         for account in sorted({obj.account_id, form.initial.get("account", obj.account_id)}):
-            refuse_if_left(account)
+            lock_unless_left(account)
         super().save_model(request, obj, form, change)
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: ReferenceLink) -> None:
-        refuse_if_left(obj.account_id)
+        lock_unless_left(obj.account_id)
         super().delete_model(request, obj)

@@ -49,8 +49,7 @@ NAMES = {
     Move.REJECT: "Reject and refund",
     Move.REJECT_UNREFUNDED: "Fail without refund",
 }
-DANGEROUS = {Move.REJECT, Move.REJECT_UNREFUNDED}
-REJECTIONS = {Move.REJECT, Move.REJECT_UNREFUNDED}
+FAILING = {Move.REJECT, Move.REJECT_UNREFUNDED}
 MAX_SELECTED = 100
 
 
@@ -67,12 +66,7 @@ class MoveForm(forms.Form):
 
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
-        choices=[
-            ("", "Choose a reason"),
-            (RejectReason.WRONG_ID, "Wrong player ID"),
-            (RejectReason.NO_STOCK, "No stock"),
-            (RejectReason.OTHER, "Other reason"),
-        ],
+        choices=[("", "Choose a reason"), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=(
             'For the order\'s history. The merchant reads "fulfilment_failed", whichever reason'
@@ -103,7 +97,8 @@ class DeskMoves(RecordAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        # Read before the page reads the order again: buttons may be older than the text, not newer.
+        # Reads the buttons before the page reads the order. If the order moves in between, the
+        # buttons are older than the text, and a press of one is refused.
         context = {**(extra_context or {}), **self.moves_of(request, object_id)}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
@@ -135,7 +130,7 @@ class DeskMoves(RecordAdmin):
         try:
             move_fulfilment(
                 reference=fulfilment.order_reference,
-                version=_number(request.POST.get("version")),
+                version=_read_version(request.POST.get("version")),
                 move=Move.COMPLETE,
                 operator=operator,
             )
@@ -163,10 +158,12 @@ class DeskMoves(RecordAdmin):
         chosen = Move(move)
         back = url_of(fulfilment)
         if request.method == "POST":
-            seen = _Seen(fulfilment, _number(request.POST.get("version")))
+            seen = _Seen(fulfilment, _read_version(request.POST.get("version")))
         elif chosen in ENDING:
             shown = request.GET.get("version")
-            seen = _Seen(fulfilment, _version(fulfilment) if shown is None else _number(shown))
+            seen = _Seen(
+                fulfilment, _version(fulfilment) if shown is None else _read_version(shown)
+            )
         else:
             return HttpResponseRedirect(back)
         form = _form(chosen)(posted(request) if "confirmed" in request.POST else None)
@@ -174,7 +171,7 @@ class DeskMoves(RecordAdmin):
             _carry_out(request, [seen], chosen)
         elif form.is_valid():
             _carry_out(request, [seen], chosen, **form.cleaned_data)
-        elif _may_ask(request, seen, chosen):
+        elif _check_or_tell(request, seen, chosen):
             return self._confirm(request, [seen], chosen, form, back=back)
         return HttpResponseRedirect(back)
 
@@ -191,7 +188,7 @@ class DeskMoves(RecordAdmin):
                 ),
                 "version": version,
                 "asks": move in ENDING,
-                "danger": move in DANGEROUS,
+                "danger": move in FAILING,
             }
             for move in moves_from(FulfilmentStatus(fulfilment.status))
             if may_move(fulfilment, move, operator)
@@ -222,7 +219,7 @@ class DeskMoves(RecordAdmin):
                 for each in (seen.fulfilment for seen in selected)
             ],
             button=NAMES[move],
-            danger=move in DANGEROUS,
+            danger=move in FAILING,
             back=back,
             selected=selected,
             **context,
@@ -244,7 +241,8 @@ class DeskMoves(RecordAdmin):
         """Moves the selected orders that can be moved, and reports the others."""
         rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
         selected = [
-            _Seen(each, _number(request.POST.get(_row(each.pk)))) for each in rows[:MAX_SELECTED]
+            _Seen(each, _read_version(request.POST.get(_row(each.pk))))
+            for each in rows[:MAX_SELECTED]
         ]
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
         if move not in ENDING:
@@ -253,7 +251,7 @@ class DeskMoves(RecordAdmin):
         if form.is_valid():
             _carry_out(request, selected, move, **form.cleaned_data)
             return None
-        possible = [each for each in selected if _may_ask(request, each, move)]
+        possible = [each for each in selected if _check_or_tell(request, each, move)]
         if not possible:
             return None
         return self._confirm(
@@ -321,7 +319,7 @@ def _offered_in_one_click(
 
 
 def _form(move: Move) -> type[MoveForm]:
-    return RejectForm if move in REJECTIONS else MoveForm
+    return RejectForm if move in FAILING else MoveForm
 
 
 @dataclass(frozen=True)
@@ -347,13 +345,13 @@ def _version(fulfilment: Any) -> int:
     return version
 
 
-def _number(text: str | None) -> int:
-    """A version from a request; 0, which no order has, if it is none."""
+def _read_version(text: str | None) -> int:
+    """The version that a request names; 0, which no order has, if the text is not a version."""
     text = text or ""
     return int(text) if is_id(text) else 0
 
 
-def _may_ask(request: HttpRequest, seen: _Seen, move: Move) -> bool:
+def _check_or_tell(request: HttpRequest, seen: _Seen, move: Move) -> bool:
     """Whether the move would be accepted now; tells the operator if it would not."""
     try:
         check_move(

@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import display
 
 from accounts.models import RequestRecord
-from accounts.request_records import ANSWERS, find_records, with_answer
+from accounts.request_records import RESPONSES, find_records, with_response
 from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list
 from orders.models import Order
 
@@ -23,24 +23,24 @@ class CodeFilter(DropdownFilter):
     parameter_name = "code"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return ANSWERS
+        return RESPONSES
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[RequestRecord]
     ) -> QuerySet[RequestRecord]:
-        answer = self.value()
-        return with_answer(queryset, answer) if answer else queryset
+        response = self.value()
+        return with_response(queryset, response) if response else queryset
 
 
 @admin.register(RequestRecord)
 class RequestRecordAdmin(RecordAdmin):
-    list_display = ("at", "caller", "asked", "answer", "order", "idempotency_key", "request_id")
+    list_display = ("at", "caller", "asked", "response", "order", "idempotency_key", "request_id")
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
     search_help_text = "Request ID, order reference or idempotency key"
     fields = (
-        *("at", "request_id", "caller", "owner", "asked", "answer", "order"),
+        *("at", "request_id", "caller", "account_link", "asked", "response", "order"),
         *("idempotency_key", "milliseconds"),
     )
 
@@ -60,7 +60,7 @@ class RequestRecordAdmin(RecordAdmin):
         return link_to(record.client)
 
     @admin.display(description="account")
-    def owner(self, record: RequestRecord) -> str:
+    def account_link(self, record: RequestRecord) -> str:
         return link_to(record.account) if record.account else EMPTY
 
     @admin.display(description="request")
@@ -68,7 +68,7 @@ class RequestRecordAdmin(RecordAdmin):
         return f"{record.method} {record.path}"
 
     @display(description="response", label={"bought": "success"})
-    def answer(self, record: RequestRecord) -> str:
+    def response(self, record: RequestRecord) -> str:
         if not record.code:
             return "bought" if record.status < 300 else str(record.status)
         words = [str(record.status), record.code, record.reason]

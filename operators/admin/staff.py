@@ -46,6 +46,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_staff", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
+    search_help_text = "Username, name or email"
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

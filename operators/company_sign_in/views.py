@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from accounts.addresses import client_network_text
+from accounts.addresses import counted_address
 from accounts.next_page import next_page, own_page
 from accounts.rates import seconds_to_wait
 from accounts.second_factor import note_factor_shown_elsewhere
@@ -98,7 +98,7 @@ def _check_time(request: HttpRequest) -> None:
 def _wait(request: HttpRequest) -> int:
     return seconds_to_wait(
         group="company_sign_in",
-        key=client_network_text(request),
+        key=counted_address(request),
         limit=ATTEMPTS_PER_MINUTE,
     )
 

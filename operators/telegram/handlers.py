@@ -196,7 +196,7 @@ async def _ask(query: CallbackQuery, verdict: Verdict) -> None:
     assert press is not None  # noqa: S101  the caller checked it
     keyboard = markup(verdict.rows)
     shown = await _insist(partial(query.edit_message_reply_markup, reply_markup=keyboard))
-    await in_database(partial(presses.ask, press, verdict.name, shown=shown))
+    await in_database(partial(presses.follow_up_question, press, verdict.name, shown=shown))
 
 
 async def _tell_in_chat(query: CallbackQuery, verdict: Verdict) -> None:

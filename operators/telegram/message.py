@@ -37,11 +37,8 @@ BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
     FulfilmentStatus.COMPLETED: [],
     FulfilmentStatus.FAILED: [],
 }
-ENDS = {
-    FailureReason.WRONG_ID: "wrong player ID",
-    FailureReason.NO_STOCK: "no stock",
-    FailureReason.FULFILMENT_FAILED: "failed",
-}
+# Only a rejection in Telegram has a reason here. The history of the order has every reason.
+ENDS = {FailureReason.WRONG_ID: "wrong player ID, ", FailureReason.NO_STOCK: "no stock, "}
 
 
 @dataclass(frozen=True)
@@ -148,8 +145,9 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
         case FulfilmentStatus.COMPLETED:
             return f"✅ Delivered {by}"
         case FulfilmentStatus.FAILED:
-            why = ENDS[FailureReason(str(fulfilment.failure_reason))]
-            return f"❌ Rejected ({why}, {_refund(fulfilment)}) {by}"
+            why = ENDS.get(FailureReason(str(fulfilment.failure_reason)), "")
+            word = "Rejected" if fulfilment.refund_due_at else "Failed"
+            return f"❌ {word} ({why}{_refund(fulfilment)}) {by}"
 
 
 def _refund(fulfilment: Fulfilment) -> str:

@@ -43,7 +43,7 @@ STATES = {
     FulfilmentStatus.PROCESSING: "claimed by {}",
     FulfilmentStatus.PENDING_REVIEW: "in review, sent by {}",
     FulfilmentStatus.COMPLETED: "delivered by {}",
-    FulfilmentStatus.FAILED: "rejected by {}",
+    FulfilmentStatus.FAILED: "marked as failed by {}",
 }
 
 
@@ -105,11 +105,11 @@ def _decide(pressed: Pressed) -> Verdict:
     return _move(fulfilment, press, operator)
 
 
-def ask(press: Press, name: str, *, shown: bool) -> None:
-    """Follows up a question after the message was edited; `shown` says whether that worked.
+def follow_up_question(press: Press, name: str, *, shown: bool) -> None:
+    """Call it after the edit that shows a question; `shown` says whether Telegram accepted it.
 
-    The message gets its buttons back after a while. It gets them back at once if the question may
-    not be shown, or if the order has moved since then.
+    The message gets its own buttons back after a while. It gets them back at once if
+    Telegram did not accept the edit, or if the order has moved since the press.
     """
     note_question(fulfilment_id=press.fulfilment_id, name=name)  # an edit may have cleared it
     fulfilment = Fulfilment.objects.get(pk=press.fulfilment_id)

@@ -1,35 +1,42 @@
 """The path at the top of a page of the back office, in the words of the menu."""
 
+import re
 from functools import cache
 from typing import Any
 
 from django import template
 from django.urls import reverse
+from django.utils.text import capfirst
 
 from operators.declarations import BACK_OFFICES
 
 register = template.Library()
 
+NUMBERED = re.compile(r"(chat|code|hold|invitation|root|session) \d+")  # rows without a name
+
 
 @register.filter
 def like_the_menu(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The theme's parts: app, list and object. The app becomes the section of the menu, and the
-    list its entry there. Pages that are no list or object stay as they are."""
-    place = _places().get(str(parts[1].get("link"))) if len(parts) > 1 else None
-    if place is None:
-        return parts
-    section, title = place
-    return [{"title": section}, {**parts[1], "title": title}, *parts[2:]]
+    """The theme's parts: app, list and object. The app is left out: the menu shows the section.
+    The list is named like its entry in the menu, and the object as it is, such as `codes.csv`."""
+    title = _titles().get(str(parts[1].get("link"))) if len(parts) > 1 else None
+    if title is None:
+        return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
+    return [{**parts[1], "title": title}, *({**part, "title": _own(part)} for part in parts[2:])]
+
+
+def _own(part: dict[str, Any]) -> str:
+    name = str(part["title"])
+    return capfirst(name) if NUMBERED.fullmatch(name) else name
 
 
 @cache
-def _places() -> dict[str, tuple[str, str]]:
-    """The section and the title of each list, by its address."""
+def _titles() -> dict[str, str]:
+    """The title of each list, by its address."""
     return {
-        reverse(f"admin:{entry.model._meta.app_label}_{entry.model._meta.model_name}_changelist"): (
-            entry.section,
-            entry.title,
-        )
+        reverse(
+            f"admin:{entry.model._meta.app_label}_{entry.model._meta.model_name}_changelist"
+        ): entry.title
         for app in BACK_OFFICES
         for entry in app.menu
     }

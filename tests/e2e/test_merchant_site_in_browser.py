@@ -250,7 +250,7 @@ def test_a_statement_can_be_filtered_by_keyboard(
     page.keyboard.press("Enter")
     page.wait_for_url("**kind=deposit**")
     expect(page.locator("tbody tr")).to_have_count(1)
-    expect(page.locator("tbody")).to_contain_text("100000.00")
+    expect(page.locator("tbody")).to_contain_text("100,000.00")
     assert visitor.errors == []
 
 

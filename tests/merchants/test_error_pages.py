@@ -9,6 +9,8 @@ from django.test import Client
 from pytest_django import Settings
 from structlog.contextvars import bound_contextvars
 
+from accounts.models import Account
+from merchants.models import Role
 from merchants.views import downloads, people
 from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.operators.back_office import signed_in
@@ -27,6 +29,16 @@ def heading(answer: Any) -> str:
 def test_an_unknown_path_gets_a_page() -> None:
     answer = Client().get("/merchant/nowhere/")
     assert (answer.status_code, heading(answer)) == (404, "Page not found")
+
+
+def test_a_refusal_says_why_and_what_to_do() -> None:
+    member = make_member(role=Role.VIEWER)
+    page = browser_of(member).get("/merchant/people/invite/").content.decode()
+    assert "Your role, viewer, does not allow it. Ask an owner" in page
+
+    Account.objects.filter(pk=member.account_id).update(enabled=False)
+    page = browser_of(member).get("/merchant/people/invite/").content.decode()
+    assert "This account is switched off" in page
 
 
 def test_an_expired_form_gets_a_page() -> None:

@@ -47,6 +47,22 @@ def test_sessions_are_listed_with_device_and_address() -> None:
     assert str(browser.session.session_key) not in page
 
 
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/131.0 Safari/537.36 Edg/131.0", "Edge on Windows"),
+        ("Mozilla/5.0 (Linux; Android 15) Chrome/131.0 Mobile Safari/537.36", "Chrome on Android"),
+        ("Mozilla/5.0 (iPhone; like Mac OS X) Version/18 Safari/604.1", "Safari on iPhone"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Firefox/133.0", "Firefox on Linux"),
+        ("curl/8.5.0", "curl/8.5.0"),
+        ("", "unknown"),
+    ],
+)
+def test_a_session_names_the_browser_and_not_its_header(agent: str, name: str) -> None:
+    browser = sign_in(make_member(), agent=agent)
+    assert f'<th scope="row">{name}</th>' in browser.get(ACCOUNT).content.decode()
+
+
 def test_one_session_is_ended() -> None:
     member = make_member()
     lost, kept, browser = sign_in(member), sign_in(member), sign_in(member)

@@ -12,7 +12,8 @@ from tests.odd_requests.making import Maker
 from tests.odd_requests.sending import InProcess, OverHttp
 from tests.odd_requests.world import World
 
-BATCH = 25  # requests between two looks at the books
+BATCH = 25  # requests between two looks at the books; more when looks take longer:
+LOOKING = 0.1  # the share of the time that looks may take
 HTTP = 0.03  # of all requests travel over a socket
 GARBAGE = 0.002
 ENOUGH = 20  # problems that end the run
@@ -45,6 +46,7 @@ def send_all(
     began, shown, over_http = time.monotonic(), time.monotonic(), 0
     judge.books()
     number = told = 0
+    looked, look_seconds = began, 0.0
     for number in range(1, count + 1):
         odd = maker.make(number)
         if chance.random() < HTTP and http.can_send(odd):
@@ -61,9 +63,12 @@ def send_all(
             judge.counted[f"garbage: {status}"] += 1
             if status is not None and status >= 500:
                 judge.problems.append(f"garbage after request {number}: {status}")
-        if number % BATCH == 0 or number == count:
+        now = time.monotonic()
+        due = number % BATCH == 0 and now - looked >= look_seconds / LOOKING
+        late = now > began + 60 * minutes
+        if due or late or number == count:
             judge.books()
-            late = time.monotonic() > began + 60 * minutes
+            looked, look_seconds = time.monotonic(), time.monotonic() - now
             if late or len(judge.problems) >= ENOUGH:
                 break
         if progress and time.monotonic() > shown + 10:

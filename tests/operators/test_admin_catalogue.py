@@ -1,5 +1,6 @@
 """Staff create and price products, and no mistake of theirs can break the API."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -286,3 +287,12 @@ def test_a_bad_reference_is_refused(browser: Client) -> None:
     assert browser.post(address, {**data, "reference": "Steam / EU #1"}).status_code == 302
     again = browser.post(address, {**data, "reference": "another"})
     assert again.status_code == 200
+
+
+def test_stock_levels_name_the_ids(browser: Client) -> None:
+    shelf = make_variation(make_product()).shelf
+
+    page = browser.get(list_url(Shelf)).content.decode()
+
+    for label, number in (("product ID", shelf.product_id), ("variation ID", shelf.variation_id)):
+        assert re.search(rf'data-label="{label}">\s*{number}\s*<', page), label

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from operators.admin import system_page
 from tests.operators.back_office import make_staff, signed_in
@@ -39,6 +40,15 @@ def test_an_expired_form_of_the_back_office_is_a_page_with_the_request_id() -> N
 
     assert answer.status_code == 403
     assert "<h1>This form has expired</h1>" in page_of(answer)
+
+
+def test_too_many_wrong_passwords_are_a_page_with_the_request_id(settings: Settings) -> None:
+    settings.AXES_FAILURE_LIMIT = 1
+
+    answer = Client().post("/admin/login/", {"username": "anna", "password": "wrong"})
+
+    assert answer.status_code == 429
+    assert "<h1>Too many wrong passwords</h1>" in page_of(answer)
 
 
 def test_a_server_error_of_the_back_office_is_a_page_without_details(

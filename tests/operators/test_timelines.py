@@ -36,6 +36,7 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff, signed_in, url
+from topups.fulfilments import RejectReason
 from topups.models import Channel, Fulfilment
 from topups.refunds import carry_out_refund
 from topups.transitions import Move
@@ -311,7 +312,14 @@ def test_the_page_of_a_topup_order_shows_its_delivery(browser: Client, merchant:
     for part in ("player 0077: Processing", "Server: EU", f"Claimed by {operator.user}"):
         assert part in page, part
 
-    move_now(reference=reference, move=Move.REJECT, operator=operator)
+    move_now(
+        reference=reference,
+        move=Move.REJECT,
+        operator=operator,
+        reason=RejectReason.WRONG_ID,
+        note="no such player",
+    )
     page = browser.get(url(order)).content.decode()
     assert "fulfilment_failed" in page
+    assert "Wrong player ID: no such player" in page
     assert "A refund is due." in page

@@ -199,7 +199,7 @@ PAIRS: dict[str, Scenario] = {
         (ONE, TWO), DELIVERY, OWN_KEYS, Bounds(twins=TWINS), size={"codes": 1}, orders=1
     ),
     "last-money": Scenario((ONE, TWO_TOPUP), PAYMENT, OWN_KEYS, size={"money": 10}, orders=1),
-    "last-package": Scenario(
+    "last-topup": Scenario(
         (ONE_TOPUP, TWO_TOPUP),
         DELIVERY,
         OWN_KEYS,

@@ -11,7 +11,13 @@ from embedded.environment import PROJECT
 def recipe(target: str) -> list[str]:
     """The words of the command that `make TARGET` would run."""
     shown = subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/dev.stamp", target],
+        [
+            "make",
+            "--dry-run",
+            "--old-file=.venv/dev.stamp",
+            "--old-file=.venv/release.stamp",
+            target,
+        ],
         cwd=PROJECT,
         capture_output=True,
         text=True,

@@ -146,7 +146,7 @@ def test_message_follows_every_move_of_the_order(place: Place) -> None:
         ("🟡 Waiting: released", 1),
         ("🔵 Claimed", 6),
         ("🟠 In review: sent", 2),
-        ("❌ Rejected (failed, refund due)", 0),
+        ("❌ Rejected (refund due)", 0),
     ]
     assert senior.user.username in message.text
     sweep_refunds()

@@ -128,8 +128,8 @@ def _ending(fulfilment: Fulfilment) -> str:
     if fulfilment.status != "failed":
         return "Delivered"
     label = next(key for key, reason in REASONS.items() if reason == fulfilment.failure_reason)
-    words = {WRONG_ID: "wrong player ID", NO_STOCK: "no stock"}
-    return f"Rejected ({words.get(label, 'failed')}, refund "
+    words = {WRONG_ID: "wrong player ID, ", NO_STOCK: "no stock, "}
+    return f"Rejected ({words.get(label, '')}refund "
 
 
 def _stuck(waiting: list[str], working: list[Work]) -> str:

@@ -181,7 +181,7 @@ def test_buttons_follow_the_state() -> None:
         ([Move.REJECT], "Rejected (wrong player ID, refund due) by anna, "),
         (
             [Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED],
-            "Rejected (wrong player ID, not refunded) by anna, ",
+            "Failed (wrong player ID, not refunded) by anna, ",
         ),
     ],
 )

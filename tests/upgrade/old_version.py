@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from functools import cache
 from pathlib import Path
 
@@ -41,8 +40,7 @@ def install(folder: Path) -> None:
     """Writes the files of the old version into this folder, and installs its packages there."""
     archive = folder / "old.tar"
     _git("archive", f"--output={archive}", old_commit())
-    with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
+    subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
     archive.unlink()
     make = ["make", "--silent", "install", f"PYTHON={sys.executable}"]
     installed = subprocess.run(make, cwd=folder, capture_output=True, text=True, check=False)

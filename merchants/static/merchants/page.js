@@ -21,3 +21,12 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     // The page came back from the browser's history.
     addEventListener("pageshow", () => { sent = false; });
 }
+
+// On a phone a row of a table is a block, and each value stands behind its heading (style.css).
+for (const table of document.querySelectorAll("table")) {
+    const headings = [...table.querySelectorAll("thead th")].map((one) => one.textContent);
+    for (const cell of table.querySelectorAll("tbody td")) {
+        cell.dataset.heading = headings[cell.cellIndex] ?? "";
+    }
+    table.classList.add("stacked");
+}

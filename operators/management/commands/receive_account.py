@@ -11,7 +11,7 @@ from operators.account_transfers.receiving import moved_keys, receive_account
 class Command(JSONCommand):
     help = (
         "Adds the account of another cell's file, once, and prints the lines for HAProxy's"
-        " moved.map. Nothing of a trial is kept (docs/operate/cells.md)."
+        " moved.map. The file of a trial is only checked: it adds nothing (docs/operate/cells.md)."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -31,7 +31,16 @@ const nameCells = (table) => {
     }
 };
 
+// On a phone, each cell of a list shows the label of its column, which begins with a capital letter.
+const capitalise = () => {
+    for (const cell of document.querySelectorAll("[data-label]")) {
+        const label = cell.dataset.label;
+        cell.dataset.label = label.charAt(0).toUpperCase() + label.slice(1);
+    }
+};
+
 const nameAll = () => {
+    capitalise();
     role("#main", "main");
     role("#nav-sidebar", "navigation", "Sections");
     document.querySelectorAll(".tabular table, .formset-wrapper table").forEach(nameCells);
