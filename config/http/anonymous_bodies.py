@@ -12,8 +12,8 @@ from threading import Lock
 
 from django.http import HttpRequest
 
-# A form that arrived with its headers is read within a millisecond. Somebody whose turn lasts longer
-# than this is slow, and nobody waits for them.
+# A form that arrived with its headers is read within a millisecond. Somebody whose turn lasts
+# longer than this is slow, and nobody waits for them.
 TURN_SECONDS = 0.05
 CHUNK_BYTES = 65_536
 MAX_DISCARDED_CHUNKS = 64  # 4 MB, more than the proxies of `deploy/` accept

@@ -187,7 +187,11 @@ def test_the_proxy_refuses_larger_bodies(proxy: Proxy, in_chunks: bool) -> None:
 
 @pytest.mark.parametrize(
     ("site", "path", "length", "status"),
-    [("api", ORDERS, 130_000, 401), ("api", ORDERS, 200_000, 413), ("pages", IMPORT, 2 * 10**6, 413)],
+    [
+        ("api", ORDERS, 130_000, 401),
+        ("api", ORDERS, 200_000, 413),
+        ("pages", IMPORT, 2 * 10**6, 413),
+    ],
 )
 def test_a_proxy_hears_a_refusal_after_it_has_sent_the_body(
     request: pytest.FixtureRequest, site: str, path: str, length: int, status: int
