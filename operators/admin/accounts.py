@@ -184,6 +184,7 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiClient
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
+        help_texts = {"account": "A client without an account reads the catalogue and cannot buy."}
 
 
 @admin.register(ApiClient)

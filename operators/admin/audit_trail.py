@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.utils.html import format_html_join
+from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -54,6 +55,7 @@ from operators.trails import (
 )
 from orders.selectors import REFERENCE_PATTERN
 
+SUMMARY_LENGTH = 120  # characters of a note in a list; the page of the entry has all of it
 PER_PAGE = 50
 LONGEST_TEXT = 200
 COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
@@ -214,7 +216,7 @@ def _cells(line: Line) -> list[Any]:
 class AuditEntryAdmin(RecordAdmin):
     """The page of one entry, and the list of entries alone. The menu leads to `show_trail`."""
 
-    list_display = ("created_at", "who", "act", "object", "reference", "summary", "request_id")
+    list_display = ("created_at", "who", "act", "object", "summary")
     list_filter = (
         ("action", ChoicesDropdownFilter),
         ("actor", AutocompleteSelectFilter),
@@ -258,7 +260,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="note")
     def summary(self, entry: AuditEntry) -> str:
-        return entry.note or ", ".join(entry.changes)
+        return Truncator(entry.note or ", ".join(entry.changes)).chars(SUMMARY_LENGTH)
 
     @admin.display(description="changes")
     def changed(self, entry: AuditEntry) -> str:

@@ -33,6 +33,11 @@ from operators.admin.auditing import AuditedAdmin, read_stored
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
+# What a form says about these fields, on every page.
+HELP_TEXTS = {
+    "currency": "Three capital letters, such as USD.",
+    "announce": "New orders are announced in Telegram.",
+}
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
@@ -80,6 +85,7 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
 
     list_per_page = 50
     list_max_show_all = 0
+    paginator = CappedPaginator
     show_facets = ShowFacets.NEVER  # facets count the table once for each choice of a filter
     list_filter_submit = True
     list_fullwidth = True
@@ -102,6 +108,11 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
             if not (isinstance(one, tuple) and one[1] is AutocompleteSelectFilter)
             or _may_search(self, one[0], request)
         ]
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if text := HELP_TEXTS.get(db_field.name):
+            options.setdefault("help_text", text)
+        return super().formfield_for_dbfield(db_field, request, **options)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):
@@ -164,7 +175,6 @@ class RecordAdmin(BackOfficeAdmin):
     The list is always newest first: sorting a large table by another column would be slow.
     """
 
-    paginator = CappedPaginator
     show_full_result_count = False
     ordering = ("-id",)
     sortable_by = ()

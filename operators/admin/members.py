@@ -76,18 +76,9 @@ class InvitationAdmin(BackOfficeAdmin):
 
     records_itself = True  # merchants/people/invitations.py does
     form = InvitationForm
-    list_display = (
-        "email",
-        "account",
-        "role",
-        "state",
-        "invited_by",
-        "approved_by",
-        "created_at",
-        "expires_at",
-    )
+    list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
     list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
-    list_select_related = ("account", "invited_by", "approved_by")
+    list_select_related = ("account", "invited_by")
     search_fields = ("email", "account__name")
     search_help_text = "Email or account"
     ordering = ("-id",)

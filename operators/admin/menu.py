@@ -15,6 +15,7 @@ from django.urls import reverse
 from config.backoffice import MenuEntry, Section
 from config.version import VERSION
 from operators.admin.base import list_url, staff_of
+from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import may_open
 from operators.declarations import BACK_OFFICES
@@ -48,6 +49,7 @@ CHART_OPTIONS = {
 }
 
 admin.site.index_title = "Overview"
+admin.site.login_form = StaffSignInForm
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

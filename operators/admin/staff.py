@@ -9,11 +9,13 @@ from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.views import ChangeList
 
 from accounts.second_factor import has_factor
 from audit.models import AuditEntry
@@ -30,6 +32,26 @@ admin.site.unregister(Group)
 RIGHTS = ("is_superuser", "groups", "user_permissions")
 
 
+class NewUserForm(UserCreationForm):
+    """The theme's form, in our words."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        usable = self.fields["usable_password"]
+        usable.label = "Sign in with a password"
+        usable.help_text = "Disabled: this person signs in through your company only."
+
+
+class StaffList(ChangeList):
+    """Without merchants' people, who have a list of their own."""
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[User]:
+        found: QuerySet[User] = super().get_queryset(request, exclude_parameters)
+        return found.filter(membership=None)
+
+
 @admin.register(User)
 class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     """Users are switched off, never deleted: the audit trail names them.
@@ -42,11 +64,14 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     change_form_outer_after_template = "admin/actions_of_person.html"
     records_itself = True  # audit/people.py does
     form = UserChangeForm
-    add_form = UserCreationForm
+    add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_staff", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_help_text = "Username, name or email"
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
+        return StaffList
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

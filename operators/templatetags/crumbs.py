@@ -5,9 +5,11 @@ from functools import cache
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
 
+from config.backoffice import MenuEntry
 from operators.declarations import BACK_OFFICES
 
 register = template.Library()
@@ -16,13 +18,18 @@ NUMBERED = re.compile(r"(chat|code|hold|invitation|root|session) \d+")  # rows w
 
 
 @register.filter
-def like_the_menu(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dict[str, Any]]:
     """The theme's parts: app, list and object. The app is left out: the menu shows the section.
-    The list is named like its entry in the menu, and the object as it is, such as `codes.csv`."""
-    title = _titles().get(str(parts[1].get("link"))) if len(parts) > 1 else None
-    if title is None:
+    The list is named like its entry in the menu, and the object as it is, such as `codes.csv`. A
+    form for a new object says so."""
+    entry = _entries().get(str(parts[1].get("link"))) if len(parts) > 1 else None
+    if entry is None:
         return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
-    return [{**parts[1], "title": title}, *({**part, "title": _own(part)} for part in parts[2:])]
+    shown = [{**parts[1], "title": entry.title}]
+    shown += [{**part, "title": _own(part)} for part in parts[2:]]
+    if request.path.endswith("/add/"):
+        shown.append({"title": f"New {entry.model._meta.verbose_name}"})
+    return shown
 
 
 def _own(part: dict[str, Any]) -> str:
@@ -31,12 +38,12 @@ def _own(part: dict[str, Any]) -> str:
 
 
 @cache
-def _titles() -> dict[str, str]:
-    """The title of each list, by its address."""
+def _entries() -> dict[str, MenuEntry]:
+    """The entry of each list in the menu, by the list's address."""
     return {
         reverse(
             f"admin:{entry.model._meta.app_label}_{entry.model._meta.model_name}_changelist"
-        ): entry.title
+        ): entry
         for app in BACK_OFFICES
         for entry in app.menu
     }

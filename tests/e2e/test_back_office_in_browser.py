@@ -91,14 +91,21 @@ MISSING_DRAWN_ICONS = """() => document.fonts.load("20px 'Material Symbols Outli
 })"""
 
 
+# By how many pixels tables are wider than their frames.
+WIDER = """[...document.querySelectorAll(".simplebar-content-wrapper")]
+    .map((frame) => frame.scrollWidth - frame.clientWidth).filter((more) => more > 0)"""
+
+
 def inspect(page: Page, address: str, look: Literal["light", "dark"]) -> None:
-    """Opens a page in these colours, and notes what axe finds. The page fits a phone."""
+    """Opens a page in these colours, and notes what axe finds. The page fits a phone, and each list
+    its frame."""
     page.emulate_media(color_scheme=look)
     visit(page, address)
     note(page, address, look)
     PROBLEMS.extend((address, "icon", name) for name in page.evaluate(MISSING_ICONS))
     if (wide := page.evaluate("document.documentElement.scrollWidth")) > DESKTOP["width"]:
         PROBLEMS.append((address, "width", str(wide)))
+    PROBLEMS.extend((address, "list", f"+{more}") for more in page.evaluate(WIDER))
     page.set_viewport_size(PHONE)
     page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE['width']}")
     page.set_viewport_size(DESKTOP)

@@ -18,9 +18,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
+from accounts.models import Account, ApiClient
+from audit.models import AuditAction, AuditEntry
+from merchants.models import Invitation
 from operators.models import PlatformSettings
 from orders.sales_counting import count_sales
 from tests.factories import make_account, make_client
+from tests.merchants.people import make_member
 from tests.operators.back_office import (
     World,
     list_url,
@@ -31,7 +35,7 @@ from tests.operators.back_office import (
     url,
     without_frame,
 )
-from topups.models import Fulfilment
+from topups.models import Fulfilment, TopUpProduct
 
 PAGE = 10  # rows of a long list; as shipped, a page shows 50
 FEW, MANY = 3, 21  # an autocompletion shows 20
@@ -273,6 +277,7 @@ def test_the_log_in_page_lets_staff_in(db: None) -> None:
     )
 
     assert (wrong.status_code, right.status_code) == (200, 302)
+    assert "name and password do not match" in wrong.content.decode()
     assert right["Location"] == reverse("admin:index")
     assert browser.get(right["Location"]).status_code == 200
     assert browser.get(reverse("admin:password_change")).status_code == 200
@@ -284,9 +289,42 @@ def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
         (list_url(Fulfilment), ["Desk"]),
         (url(client), ["API clients", client.name]),
         (list_url(User), ["Staff"]),
+        (list_url(User) + "add/", ["Staff", "New user"]),
     ):
         page = browser.get(address).content.decode()
         assert re.findall(r"min-w-0 truncate tracking-tight[^>]*>\s*([^<]+?)\s*<", page) == words
+
+
+def test_the_list_of_staff_has_no_merchants_people(browser: Client) -> None:
+    staff, member = make_staff(), make_member()
+
+    def found(user: User) -> int:
+        return browser.get(list_url(User), {"q": user.username}).context["cl"].result_count
+
+    assert (found(staff), found(member.user)) == (1, 0)
+
+
+def test_forms_for_new_rows_say_what_to_enter(browser: Client) -> None:
+    for model, text in (
+        (Account, "Three capital letters, such as USD."),
+        (TopUpProduct, "New orders are announced in Telegram."),
+        (ApiClient, "cannot buy."),
+        (User, "Turn on “Staff status” there"),
+        (User, "signs in through your company only"),
+    ):
+        assert text in browser.get(list_url(model) + "add/").content.decode(), text
+
+
+def test_each_list_names_its_times_and_a_long_note_is_cut(browser: Client) -> None:
+    for model in (Account, Invitation, AuditEntry):
+        assert "Times are UTC." in browser.get(list_url(model)).content.decode()
+    note = "Wrong price. " * 30
+    AuditEntry.objects.create(
+        action=AuditAction.NOTE_ADDED, object_type="auth.user", object_id=1, note=note
+    )
+    page = browser.get(list_url(AuditEntry)).content.decode()
+    assert note[:100] in page
+    assert note[:140] not in page
 
 
 def _list_of(model: Any, browser: Client) -> tuple[Any, int]:
