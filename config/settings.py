@@ -79,7 +79,6 @@ MIDDLEWARE = [
     "accounts.request_records.RequestRecordMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
-    "accounts.middleware.UnreadBodyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
     "config.http.body_limits.BodyLimitMiddleware",  # before the CSRF check, which reads the body
     "django.middleware.security.SecurityMiddleware",

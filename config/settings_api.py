@@ -26,7 +26,6 @@ MIDDLEWARE = [
     "accounts.request_records.RequestRecordMiddleware",
     "config.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
-    "accounts.middleware.UnreadBodyMiddleware",
     "config.http.middleware.ApiOverHttpsMiddleware",
     "config.http.body_limits.BodyLimitMiddleware",
     "config.http.api_headers.ApiHeadersMiddleware",

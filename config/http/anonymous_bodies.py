@@ -7,16 +7,14 @@ other threads go on selling (docs/operate/proxies.md).
 """
 
 import time
-from collections.abc import Callable
 from threading import Lock
 
 from django.http import HttpRequest
+from django.http.request import UnreadablePostError
 
-# A form that arrived with its headers is read within a millisecond. Somebody whose turn lasts
+# A body that arrived with its headers is read within a millisecond. Somebody whose turn lasts
 # longer than this is slow, and nobody waits for them.
 TURN_SECONDS = 0.05
-CHUNK_BYTES = 65_536
-MAX_DISCARDED_CHUNKS = 64  # 4 MB, more than the proxies of `deploy/` accept
 
 
 class Turn:
@@ -43,28 +41,11 @@ _turn = Turn()
 
 def read_in_turn(request: HttpRequest) -> bool:
     """Reads the body into `request.body`. Returns False, without reading, while another is slow."""
-    return _in_turn(lambda: request.body)
-
-
-def discard_in_turn(request: HttpRequest) -> None:
-    """Reads what is left of the body and keeps nothing, unless another is slow."""
-    body = request.environ["wsgi.input"]  # type: ignore[attr-defined]  # of WSGIRequest
-    body = getattr(body, "raw", body)  # without the limit of a chunked body
-
-    def discard() -> None:
-        for _ in range(MAX_DISCARDED_CHUNKS):
-            if not body.read(CHUNK_BYTES):
-                break
-
-    _in_turn(discard)
-
-
-def _in_turn(read: Callable[[], object]) -> bool:
     if not _turn.take():
         return False
     try:
-        read()
-    except OSError:  # the visitor disconnected; the view finds no form either
+        _ = request.body
+    except UnreadablePostError:  # the visitor disconnected; the view finds no form either
         pass
     finally:
         _turn.end()

@@ -90,14 +90,16 @@ class _ChunkedBody(BufferedIOBase):
     """The body of a chunked request. Raises RequestDataTooBig when it exceeds the limit."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.raw = stream
+        self._stream = stream
 
     def read(self, size: int | None = -1) -> bytes:
         size = settings.MAX_BODY_BYTES if size is None or size < 0 else size
         body = b""
-        while len(body) < size and (part := self.raw.read(size - len(body))):
+        while len(body) < size and (part := self._stream.read(size - len(body))):
             body += part
-        if len(body) == size and self.raw.read(1):
+        if len(body) == size and self._stream.read(1):
+            # A proxy is still sending what it has buffered. It would respond with 502.
+            self._stream.read(2 * settings.MAX_BODY_BYTES)
             raise RequestDataTooBig
         return body
 

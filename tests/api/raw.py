@@ -1,7 +1,6 @@
 """Sends raw bytes to the server, for requests that no HTTP client would send."""
 
 import json
-import select
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
@@ -70,11 +69,6 @@ class Wire:
         """Reads the next response. Raises TimeoutError when none arrives in time."""
         self._socket.settimeout(seconds)
         return self.read()
-
-    def is_silent(self, seconds: float) -> bool:
-        """Whether the server sends nothing for so long."""
-        readable, _, _ = select.select([self._socket], [], [], seconds)
-        return not readable
 
     def rest(self) -> bytes:
         """Reads everything until the server closes the connection."""

@@ -49,8 +49,7 @@ PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("length", [LIMIT + 1, 10**9, 10**30])
 def test_a_body_over_the_limit_is_refused_on_every_path(path: str, length: int) -> None:
-    body = b"x" * (LIMIT + 1)  # a longer one is not read
-    answer = Client().generic("POST", path, body, "text/plain", CONTENT_LENGTH=str(length))
+    answer = Client().generic("POST", path, b"x", "text/plain", CONTENT_LENGTH=str(length))
     assert answer.status_code == 413
     assert set(answer.json()) == {"message"}
 

@@ -56,7 +56,6 @@ STRANGERS = {
     "the documentation": start_of("/docs/"),
     "a static file": start_of("/static/none.css"),
     "signing in, chunked": start_of("/merchant/sign-in/", chunked=True),
-    "a large file of references": start_of("/merchant/references/import/", length=2_000_000),
 }
 READ_BY_FORMS = {
     "signing in": start_of("/merchant/sign-in/"),

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +19,20 @@ pytestmark = pytest.mark.nginx
 ORDER = {"Content-Type": "application/json", "Idempotency-Key": "k"}
 
 
+REFUSAL = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
+
 class Upstream:
-    """A process that reads requests, and closes the connection or never answers."""
+    """A process that reads requests, and closes the connection or never answers.
+
+    With `refuses`, it responds with 401 to the head of a request. `unasked` is what it was sent of
+    the body all the same.
+    """
 
     def __init__(self) -> None:
-        self.silent = False
+        self.silent = self.refuses = False
         self.requests = 0
+        self.unasked = b""
         self._listener = socket.create_server((HOST, 0))
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -42,9 +51,19 @@ class Upstream:
             while True:
                 connection, _ = self._listener.accept()
                 received = b""
-                while b"\r\n\r\n{}" not in received and (part := connection.recv(65536)):
+                while b"\r\n\r\n" not in received and (part := connection.recv(65536)):
                     received += part
                 self.requests += 1
+                if self.refuses:
+                    time.sleep(0.3)
+                    with suppress(BlockingIOError):
+                        received += connection.recv(65536, socket.MSG_DONTWAIT)
+                    self.unasked += received.partition(b"\r\n\r\n")[2]
+                    connection.sendall(REFUSAL)
+                elif b"100-continue" in received:
+                    connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                while not self.refuses and not received.endswith(b"\r\n\r\n{}"):
+                    received += connection.recv(65536)
                 if self.silent:
                     self._open.append(connection)
                 else:
@@ -85,3 +104,18 @@ def test_a_failed_purchase_is_sent_once_and_answered_in_json(
     answer = proxy.ask("GET", "/merchant/?secret=canary")
     assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (502, "text/plain")
     assert b"does not respond" in answer.body
+
+
+@pytest.mark.parametrize("proxy", ["caddy"], indirect=True)
+def test_caddy_sends_a_body_when_a_process_asks_for_it(
+    proxy: Proxy, upstreams: list[Upstream]
+) -> None:
+    """A process that refuses a request closes the connection, which would be a 502 of Caddy if it
+    were still sending."""
+    for upstream in upstreams:
+        upstream.refuses = True
+
+    answer = proxy.ask("POST", "/api/v1/orders", ORDER, b" " * 100_000)
+
+    assert (answer.status, answer.body) == (401, b"{}")
+    assert [upstream.unasked for upstream in upstreams] == [b"", b""]

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.api.raw import Wire, chunked, head
+from tests.api.raw import chunked, head
 from tests.contract.situations import make_shop
 from tests.factories import make_merchant
 from tests.live import LiveServer, live_server
@@ -27,7 +27,6 @@ BEHIND_A_PROXY = {
     "TRUSTED_PROXIES": "127.0.0.1/32",
     "DJANGO_CSRF_TRUSTED_ORIGINS": f"https://{NAME}",
 }
-FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": CALLER}  # by a proxy
 KIB = 1024
 SLOW_SENDERS = 6  # the API process has two threads
 
@@ -183,39 +182,6 @@ def test_the_proxy_refuses_larger_bodies(proxy: Proxy, in_chunks: bool) -> None:
     answer = proxy.ask("POST", ORDERS, headers, chunked([body]) if in_chunks else body)
     assert (answer.status, answer.json().keys()) == (413, {"message"})
     assert answer.headers["Content-Type"] == "application/json"
-
-
-@pytest.mark.parametrize(
-    ("site", "path", "length", "status"),
-    [
-        ("api", ORDERS, 130_000, 401),
-        ("api", ORDERS, 200_000, 413),
-        ("pages", IMPORT, 2 * 10**6, 413),
-    ],
-)
-def test_a_proxy_hears_a_refusal_after_it_has_sent_the_body(
-    request: pytest.FixtureRequest, site: str, path: str, length: int, status: int
-) -> None:
-    """While it is still sending, it would respond with 502."""
-    server: LiveServer = request.getfixturevalue(site)
-    start = head("POST", path, {**FORWARDED, "Content-Length": str(length)})
-    with Wire(server) as slow, Wire(server) as quick:
-        slow.send(start, bytes(length // 2))
-        assert slow.is_silent(0.3)
-        quick.send(start)
-        assert quick.read_within(5).status == status  # only one slow body is read at a time
-        slow.send(bytes(length - length // 2))
-        assert slow.read_within(5).status == status
-
-
-def test_a_proxy_hears_that_chunks_are_too_large_after_it_has_sent_them(api: LiveServer) -> None:
-    key = purchase_headers(make_merchant().key)
-    headers = {**FORWARDED, **key, "Transfer-Encoding": "chunked"}
-    with Wire(api) as wire:
-        wire.send(head("POST", ORDERS, headers), chunked([bytes(200 * KIB)])[: 190 * KIB])
-        assert wire.is_silent(0.3)
-        wire.send(chunked([bytes(200 * KIB)])[190 * KIB :])
-        assert wire.read_within(5).status == 413
 
 
 @pytest.mark.parametrize("path", [IMPORT, UPLOAD])
