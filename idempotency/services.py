@@ -137,8 +137,8 @@ def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
 def released_on_refusal(claim: Claim) -> Iterator[None]:
     """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
-    Any other failure leaves the key in progress, because the outcome is unknown. So it is if the
-    account left for another cell: raises `server_error` in place of the refusal.
+    Any other failure leaves the key in progress, because the outcome is unknown. A refusal also
+    leaves it in progress if the account left for another cell, and then becomes `server_error`.
     """
     try:
         yield
@@ -156,8 +156,8 @@ def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -
     A retry then gets `request_abandoned` with `reference`, and never buys again. Records of
     purchases that the database has stay as they are.
 
-    The record shows an early start, because its attempt is over, and a purchase some days ahead, so
-    that cleanup keeps it as long as a stored success.
+    `started_at` is the epoch, because the attempt is over. `created_at` and `bought_at` are some
+    days in the future, so cleanup keeps the record as long as a stored success.
     """
     ahead = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS - settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS
     with connection.cursor() as cursor:

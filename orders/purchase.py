@@ -43,10 +43,10 @@ def purchase_vouchers(
     The product is named by `product_id` or by `merchant_reference`; `quantity` counts codes.
 
     Raises `validation_failed` for an unknown product, `variation_mismatch`,
-    `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with a reason, or
-    `request_in_progress` if another attempt has taken the key over. Raises DatabaseError when the
-    shelf's next codes were sealed with an encryption key that this process does not have. Nothing
-    is changed then.
+    `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with a reason,
+    `request_in_progress` if another attempt has taken the key over, or `server_error` if the
+    account left for another cell. Raises DatabaseError if the shelf's next codes were sealed with
+    an encryption key that this process does not have. None of these changes anything.
     """
     reference = str(ULID())
     with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
@@ -94,14 +94,13 @@ def purchase_topup(
     player_id: str,
     fields: dict[str, str | None],
 ) -> dict[str, Any]:
-    """Debits the wallet and opens a fulfilment for the operators in one transaction; returns the
-    order to show.
+    """Debits the wallet and opens a fulfilment in one transaction; returns the order to show.
 
     `fields` maps field ids to the values sent.
 
     Raises `validation_failed` for an unknown product or invalid field values, `order_refused` with
-    a reason, or `request_in_progress` if another attempt has taken the key over. Nothing is
-    changed then.
+    a reason, `request_in_progress` if another attempt has taken the key over, or `server_error` if
+    the account left for another cell. None of these changes anything.
     """
     values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())

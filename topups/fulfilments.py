@@ -75,9 +75,9 @@ def move_fulfilment(
     returns counted stock unless the reason is `no_stock`. If a move fails an order without a
     refund, and credits had paid back its whole price before, the order becomes refunded.
 
-    Raises MoveRefused if the order is unknown, the operator may not make the move, or the present
-    state does not allow it; Overtaken if the order has another version by now; AlreadyDone if the
-    operator has made this same move on this version. Nothing is changed then.
+    Raises MoveRefused if the order is unknown or the operator may not make the move; Overtaken if
+    the order has another version by now, or its state does not allow the move; AlreadyDone if the
+    operator has made this same move on this version. None of these changes anything.
     """
     note = _note(note, move, reason)
     with transaction.atomic():

@@ -13,7 +13,7 @@ from config.backoffice import (
     Unit,
 )
 from wallets.models import LedgerEntry, Wallet
-from wallets.roots import is_signed
+from wallets.roots import row_is_signed
 from wallets.search import FINDERS
 from wallets.trail import TRAIL
 
@@ -122,7 +122,7 @@ PROOFS = [
         SELECT 'root ' || number, number, signed_at, previous, wallets, root, public_key, signature
           FROM wallets_signedroot
         """,
-        is_signed,
+        row_is_signed,
     ),
 ]
 

@@ -59,8 +59,7 @@ class Entry(NamedTuple):
         return sha256("|".join(fields).encode()).digest()
 
     def chained(self, before: bytes | None) -> bytes:
-        """The chain's value after this entry. `before` is None for a wallet's first entry with a
-        hash."""
+        """The chain's value after this entry. `before` is None for the first entry of a chain."""
         if before is None:
             before = opening(self.wallet, self.balance_after - self.amount)
         return sha256(before + self.body()).digest()

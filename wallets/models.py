@@ -2,8 +2,8 @@
 
 A balance changes in one way only: a ledger entry is inserted, and a trigger changes the balance and
 sets `balance_after` in the same statement (wallets/sql/post_entry.sql). Triggers refuse every other
-change of a balance and every change of an entry (wallets/sql/guards.sql), and refunds and credits
-of an order that are more than it cost (wallets/sql/paid_back.sql).
+change of a balance and every change of an entry (wallets/sql/guards.sql). They also refuse to pay
+back more than an order cost (wallets/sql/paid_back.sql).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Wallet(models.Model):
     )
     # The hash of the last entry. NULL before the first entry with a hash.
     chain = models.BinaryField(null=True)
-    # When its account left for another cell. It never changes after that (wallets/sql/closed.sql).
+    # When the account left for another cell. The wallet never changes after that
+    # (wallets/sql/closed.sql).
     closed_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:

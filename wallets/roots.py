@@ -1,10 +1,11 @@
 """Signed roots of the ledger: once a day, one signed hash stands for every entry of every wallet.
 
-The root is stored, and its line leaves the host with the other logs. The database's owner can then
-rewrite the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares both
-(wallets/verification.py). Each root contains the hash of the one before.
+The root is stored and also logged, and the logs leave the host. The database's owner can rewrite
+the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares the ledger with the logged
+roots (wallets/verification.py). Each root contains the hash of the one before.
 
-The signing key follows from the root secret of the encryption keys, which is in no database.
+The signing key is derived from the root secret, which the database holds only sealed
+(config/database/key_ring.py).
 """
 
 from collections.abc import Iterator
@@ -131,18 +132,18 @@ def public_key() -> bytes:
 
 
 def sign_if_due(now: datetime) -> Root | None:
-    """Signs the ledger unless the newest root is younger than a day.
+    """Signs the ledger if there is no root, or if the newest is at least 23 hours old.
 
-    A root of the future counts as old: the clock was ahead when it was signed.
+    A root dated more than five minutes ahead counts as old: the clock was wrong when it was signed.
     """
     return sign_ledger(due_at=now) if _is_due(_newest(), now) else None
 
 
 def sign_ledger(*, due_at: datetime | None = None) -> Root | None:
-    """Signs the present state of every wallet; None if another process has just done it.
+    """Signs the state of every wallet in one snapshot. Blocks no purchase.
 
-    With `due_at`, it looks again, in its snapshot, whether a root is due at that time. Reads one
-    snapshot, and blocks no purchase.
+    With `due_at`, signs only if a root is due at that time in the snapshot. Returns None if none is
+    due, or if another process signed at the same moment.
     """
     _hash_earlier_entries()
     try:
@@ -168,7 +169,7 @@ def _is_due(newest: SignedRoot | None, now: datetime) -> bool:
     return newest is None or not -MAX_AHEAD < now - newest.signed_at < DUE_AFTER
 
 
-def is_signed(number: int, signed_at: datetime, *rest: Any) -> bool:
+def row_is_signed(number: int, signed_at: datetime, *rest: Any) -> bool:
     """Whether the columns of a row carry our signature, for `reconcile --decrypt`."""
     previous, wallets, root, key, signature = rest
     return Root(
@@ -263,7 +264,8 @@ def _hash_earlier_entries() -> None:
 
 
 def hash_earlier(entries: Iterator[Entry]) -> tuple[bytes | None, int]:
-    """The hash over a wallet's entries up to the first that has one, and the last of them."""
+    """The hash over the entries before the first that carries a hash, and the id of the last of
+    them: None and 0 if there is none."""
     chain: bytes | None = None
     last = 0
     for entry in entries:

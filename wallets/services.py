@@ -2,8 +2,9 @@
 
 The debit of a purchase is booked in SQL (wallets/sql/debit.sql). Money moves in no other way.
 
-Each booking has a `booking_reference`, which the ledger accepts once. A caller that repeats a
-booking gets AlreadyBooked with the first entry. `actor` is who books: `admin:anna`, `shell:anna`.
+Every entry booked here except a refund has a `booking_reference`, which the ledger accepts once. A
+caller that repeats a booking gets AlreadyBooked with the first entry. `actor` is who books:
+`admin:anna`, `shell:anna`, or `system` for a refund.
 """
 
 from decimal import Decimal

@@ -8,8 +8,9 @@ from wallets import roots
 LONGEST_SECONDS = 3600
 
 
-# It may take longer than the broker's visibility_timeout: its message is acknowledged before it.
+# It may take longer than the broker's visibility_timeout, so its message is acknowledged before it
+# runs.
 @shared_task(acks_late=False, soft_time_limit=LONGEST_SECONDS, time_limit=LONGEST_SECONDS + 30)
 def sign_ledger() -> None:
-    """Signs the ledger if the newest root is a day old."""
+    """Signs the ledger if a root is due (`DUE_AFTER` in wallets/roots.py)."""
     roots.sign_if_due(database_now())

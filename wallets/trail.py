@@ -1,4 +1,4 @@
-"""Bookings as lines of the audit trail (config/trails.py): all entries but purchases."""
+"""Ledger entries as lines of the audit trail (config/trails.py): all kinds but purchases."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from config.trails import Line, Objects, Trail, by_name, who_and_where
 from wallets.models import EntryKind, LedgerEntry
 
 # The condition of the partial indexes, which cost a purchase no entry.
-IS_BOOKING = ~Q(kind=EntryKind.PURCHASE)
+IS_NOT_PURCHASE = ~Q(kind=EntryKind.PURCHASE)
 
 # What the history of an account shows. A refund belongs to the history of its order.
 BY_STAFF = [EntryKind.DEPOSIT, EntryKind.PAYOUT, EntryKind.ADJUSTMENT, EntryKind.CREDIT]
@@ -48,7 +48,7 @@ TRAIL = Trail(
     title="Money booked",
     model=LedgerEntry,
     seen_with=LedgerEntry,
-    rows=lambda: LedgerEntry.objects.filter(IS_BOOKING).prefetch_related("wallet__account"),
+    rows=lambda: LedgerEntry.objects.filter(IS_NOT_PURCHASE).prefetch_related("wallet__account"),
     line=entry_line,
     by=by_name("actor"),
     about=_about,

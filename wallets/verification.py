@@ -1,7 +1,7 @@
-"""Proves the ledger against the signed roots, in the database and in logs that left the host.
+"""Compares the ledger with the signed roots in the database and in logs that left the host.
 
-Python computes everything again from the fields of the entries. So it finds what the owner of the
-database changed, even in functions and triggers.
+Python computes every hash again from the fields of the entries. No function or trigger of the
+database takes part, so its owner cannot hide a change by replacing them.
 """
 
 from collections.abc import Sequence
@@ -34,9 +34,10 @@ class _Found:
 def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
     """Computes every chain and every root again.
 
-    Returns `{"ok", "entries", "roots", "logged", "findings"}`. `files` are logs with the lines of
-    roots. Each root in them must be in the database as it was logged. Reads one snapshot. Changes
-    nothing. Raises InputProblem for a file without a root, or one that cannot be read.
+    Returns `{"ok", "entries", "roots", "logged", "findings"}`. `files` are logs. A logged root is a
+    finding if it is missing in the database, differs there, or does not carry our signature. Reads
+    one snapshot. Changes nothing. Raises InputProblem if the files together have no root, or if a
+    file or the line of a root cannot be read.
     """
     logged = _logged_roots(files)
     found = _Found()
@@ -61,8 +62,8 @@ def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
 
 
 def _verify_chains(found: _Found) -> dict[int, tuple[bytes | None, bytes | None]]:
-    """The chain's value after each entry that a root names, and the one of the wallet's earlier
-    entries, by entry."""
+    """Adds a finding for each changed entry. For each entry that a root names, returns by its id
+    the chain's value after it, and the hash of the wallet's entries from before the chain."""
     wanted = set(RootLeaf.objects.values_list("last_entry", flat=True))
     earlier = {
         wallet: (bytes(chain), last)

@@ -18,14 +18,14 @@ TURN_SECONDS = 0.05
 
 
 class Turn:
-    """The right to read a stranger's body, which one request of the process has at a time."""
+    """The right to read a visitor's body. One request of the process has it at a time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._began = 0.0  # time.monotonic()
 
     def take(self) -> bool:
-        """Takes the turn, if need be after waiting for somebody who is not yet slow."""
+        """Takes the turn. Waits for a holder who is not slow yet; returns False for a slow one."""
         left = self._began + TURN_SECONDS - time.monotonic()
         taken = self._lock.acquire(timeout=max(0.0, left))
         if taken:
@@ -40,7 +40,7 @@ _turn = Turn()
 
 
 def read_in_turn(request: HttpRequest) -> bool:
-    """Reads the body into `request.body`. Returns False, without reading, while another is slow."""
+    """Reads the body into `request.body`. Returns False if another body is slow: it is unread."""
     if not _turn.take():
         return False
     try:

@@ -9,8 +9,8 @@ from config.api.paths import API_PREFIX
 
 
 class ApiHeadersMiddleware(SecurityMiddleware):
-    """Does what SecurityMiddleware, XFrameOptionsMiddleware and PageHeadersMiddleware do where
-    pages are served, too. Calling a layer costs as much as the work of all three."""
+    """Sets what SecurityMiddleware, XFrameOptionsMiddleware and PageHeadersMiddleware set on API
+    responses. Calling one middleware costs as much time as the work of all three."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response: Any = self.process_request(request)

@@ -1,4 +1,5 @@
-"""Limits of request bodies, checked before anything is read.
+"""Limits of request bodies. A declared length is checked before anything is read; a chunked body
+of the API is counted while the view reads it.
 
 The API reads a body after authentication, in the view. Pages read theirs in Django's CSRF check,
 so `BodyLimitMiddleware` must come before it in MIDDLEWARE.
@@ -70,9 +71,9 @@ class BodyLimitMiddleware:
 def lazy_chunked_bodies(application: WSGIApplication) -> WSGIApplication:
     """WSGI middleware: lets an API view read a chunked body, which Django ignores.
 
-    Django reads as many bytes as Content-Length says, and a chunked body has no Content-Length. So
-    this sets it to the limit; the body ends after its last chunk. The body is read when the view
-    asks for it, after authentication. Outside the API a chunked body is not read at all.
+    Django reads as many bytes as Content-Length says, and a chunked body has no Content-Length. The
+    middleware sets Content-Length to the limit; reading ends after the last chunk. The view reads
+    the body after authentication. Outside the API no view reads a chunked body.
     """
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

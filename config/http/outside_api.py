@@ -1,4 +1,4 @@
-"""Middleware for browsers that API requests skip.
+"""Middleware that only browsers need. API requests skip it.
 
 API clients have no session, cookies or forms, and no static file is under /api/, so API responses
 do not depend on these classes. Skipping them saves a tenth of the time of a small request. Django's
@@ -35,8 +35,8 @@ class WhiteNoiseMiddleware(OutsideApi, whitenoise.WhiteNoiseMiddleware):
 
 
 class GZipMiddleware(OutsideApi, gzip.GZipMiddleware):
-    """Compresses pages. Django adds bytes of random length against guesses from the size (BREACH),
-    and masks CSRF tokens again in each response."""
+    """Compresses pages. Against BREACH, Django adds a random number of bytes, and masks the CSRF
+    token differently in each response."""
 
 
 class SessionMiddleware(OutsideApi, sessions.SessionMiddleware):
