@@ -163,8 +163,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if site is None:
         return error_messages.server_error(request)
     text = (
-        "The error is on our side, and we have recorded it. Check whether your change was made"
-        " before you try again."
+        "The error is on our side, and we have recorded it. If you were saving something, check"
+        " whether it was saved before you try again."
     )
     return _page(request, site, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong", text)
 

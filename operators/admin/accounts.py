@@ -29,6 +29,7 @@ from accounts.services import change_account, change_client
 from audit.models import AuditAction
 from operators.admin.account_hub import show_hub, show_prices
 from operators.admin.base import (
+    CURRENCY_HELP,
     ConfirmForm,
     KeptAdmin,
     amount,
@@ -72,6 +73,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
     search_help_text = "Name of the account"
+    help_texts = {"currency": CURRENCY_HELP, "enabled": "Off: the API refuses all its requests."}
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
@@ -184,7 +186,10 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiClient
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
-        help_texts = {"account": "A client without an account reads the catalogue and cannot buy."}
+        help_texts = {
+            "account": "A client without an account reads the catalogue and cannot buy.",
+            "enabled": "Off: the API refuses all its requests.",
+        }
 
 
 @admin.register(ApiClient)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -33,11 +33,7 @@ from operators.admin.auditing import AuditedAdmin, read_stored
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
-# What a form says about these fields, on every page.
-HELP_TEXTS = {
-    "currency": "Three capital letters, such as USD.",
-    "announce": "New orders are announced in Telegram.",
-}
+CURRENCY_HELP = "Three capital letters, such as USD."
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
@@ -92,10 +88,12 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     warn_unsaved_form = True
     list_disable_select_all = True
     when_empty = "There is nothing here yet."  # a list without rows says so
+    show_full_result_count = False
+    help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
 
     @property
     def media(self) -> forms.Media:
-        """Without the scripts with which fields fill in others: no page here has such fields."""
+        """Leaves out the scripts that fill one field from another: no page here uses them."""
         found = super().media
         scripts = [name for name in found._js if not str(name).endswith(UNUSED_SCRIPTS)]
         return forms.Media(css=found._css, js=scripts)
@@ -109,8 +107,17 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
             or _may_search(self, one[0], request)
         ]
 
+    @property
+    def shows_times(self) -> bool:
+        """Whether the list has a column with times."""
+        names = map(str, self.list_display)
+        return any(name in {"at", "last_login"} or name.endswith("_at") for name in names)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
+        return BackOfficeList
+
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        if text := HELP_TEXTS.get(db_field.name):
+        if text := self.help_texts.get(db_field.name):
             options.setdefault("help_text", text)
         return super().formfield_for_dbfield(db_field, request, **options)
 
@@ -132,14 +139,14 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
         found, may_repeat = super().get_search_results(request, queryset, term)
         return found, may_repeat
 
-    def can_go(self, obj: Any) -> bool:
+    def can_be_deleted(self, obj: Any) -> bool:
         """Whether nothing prevents the deletion of `obj`. Only then its page offers "Delete"."""
         return True
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
     ) -> HttpResponse:
-        if obj is not None and not self.can_go(obj):
+        if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
         answer: HttpResponse = super().render_change_form(
             request, context, *args, obj=obj, **kwargs
@@ -161,7 +168,7 @@ def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
     return bool(found and found.has_view_permission(request))
 
 
-class RecordList(ChangeList):
+class BackOfficeList(ChangeList):
     """Shows the number of rows found, and never counts the whole table."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -175,13 +182,9 @@ class RecordAdmin(BackOfficeAdmin):
     The list is always newest first: sorting a large table by another column would be slow.
     """
 
-    show_full_result_count = False
     ordering = ("-id",)
     sortable_by = ()
     actions = None
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RecordList]:
-        return RecordList
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

@@ -25,6 +25,7 @@ from catalogue.models import (
     VoucherCode,
 )
 from operators.admin.base import (
+    CURRENCY_HELP,
     BackOfficeAdmin,
     KeptAdmin,
     amount,
@@ -45,12 +46,14 @@ from orders.models import Order
 @admin.register(Category)
 class CategoryAdmin(BackOfficeAdmin):
     list_display = ("name", "id", "active")
+    help_texts = {"active": "Off: none of its products is for sale."}
+    search_help_text = "Name of the category"
     list_filter = ("active",)
     search_fields = ("name",)
     ordering = ("name",)
     actions = None
 
-    def can_go(self, obj: Category) -> bool:
+    def can_be_deleted(self, obj: Category) -> bool:
         return not (obj.products.exists() or obj.topup_products.exists())
 
 
@@ -118,6 +121,11 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     ordering = ("name",)
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
+    help_texts = {
+        "type": "Merchants read it in the API.",
+        "currency": CURRENCY_HELP,
+        "active": "Off: neither it nor its variations are for sale.",
+    }
     actions = None
     actions_list = ("import_catalogue",)
 
@@ -197,7 +205,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
             )
         return HttpResponseRedirect(url_of(obj))
 
-    def can_go(self, obj: Product) -> bool:
+    def can_be_deleted(self, obj: Product) -> bool:
         return not _holds(obj)
 
     def get_deleted_objects(
@@ -322,7 +330,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     @display(
         description="codes in stock",
         ordering="available_stock",
-        label={"none": "danger", "low": "warning", "some": "success"},
+        label={"none": "danger", "low": "warning", "some": "success", "": None},
     )
     def stock(self, shelf: Shelf) -> tuple[str, str]:
         left = shelf.available_stock
@@ -349,6 +357,11 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
     search_help_text = "Reference, account or product"
+    help_texts = {
+        "account": "The merchant who uses the reference.",
+        "reference": "What the merchant's programs send in place of our IDs.",
+        "shelf": "The product or variation that they buy with it.",
+    }
     ordering = ("account__name", "reference")
     autocomplete_fields = ("account", "shelf")
 

@@ -64,7 +64,7 @@ class WorkFilter(DropdownFilter):
 class DeskColumns:
     """What the queue and an order's page show of a fulfilment."""
 
-    @display(description="age", label=URGENCIES)
+    @display(description="age", label={**URGENCIES, "": None})
     def age(self, fulfilment: Fulfilment) -> tuple[str, str]:
         age = (fulfilment.closed_at or timezone.now()) - fulfilment.created_at
         return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))

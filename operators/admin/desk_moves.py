@@ -23,7 +23,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from config.finders import is_id
-from operators.admin.base import RecordAdmin, page, staff_of, url_of
+from operators.admin.base import RecordAdmin, amount, page, staff_of, url_of
 from operators.admin.desk_pages import queue_url
 from topups.fulfilments import (
     AlreadyDone,
@@ -60,7 +60,7 @@ class MoveForm(forms.Form):
         required=False,
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept in the order's history.",
+        help_text="Kept in the order's history. Only staff read it.",
     )
 
 
@@ -69,8 +69,9 @@ class RejectForm(MoveForm):
         choices=[("", "Choose a reason"), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=(
-            'For the order\'s history. The merchant reads "fulfilment_failed", whichever reason'
-            " you choose. Only a rejection in Telegram tells the merchant the reason."
+            'The merchant reads "fulfilment_failed", whichever reason you choose. Only a rejection'
+            " in Telegram tells the merchant the reason. After “No stock”, the order's stock is not"
+            " given back."
         ),
     )
     field_order = ["reason", "note"]
@@ -213,11 +214,7 @@ class DeskMoves(RecordAdmin):
             title=NAMES[move],
             form=form,
             question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
-            facts=[
-                f"{each.order_reference}: {each.product} for player {each.player_id},"
-                f" {describe_state(each)}"
-                for each in (seen.fulfilment for seen in selected)
-            ],
+            facts=[_facts(seen.fulfilment, move) for seen in selected],
             button=NAMES[move],
             danger=move in FAILING,
             back=back,
@@ -239,7 +236,9 @@ class DeskMoves(RecordAdmin):
         self, request: HttpRequest, queryset: QuerySet[Fulfilment], move: Move
     ) -> HttpResponse | None:
         """Moves the selected orders that can be moved, and reports the others."""
-        rows = queryset.select_related("product", "claimed_by").order_by("created_at", "pk")
+        rows = queryset.select_related("account", "product", "claimed_by").order_by(
+            "created_at", "pk"
+        )
         selected = [
             _Seen(each, _read_version(request.POST.get(_row(each.pk))))
             for each in rows[:MAX_SELECTED]
@@ -288,6 +287,16 @@ class DeskMoves(RecordAdmin):
         self, request: HttpRequest, queryset: Any
     ) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.REJECT_UNREFUNDED)
+
+
+def _facts(fulfilment: Fulfilment, move: Move) -> str:
+    """What a confirmation says about one order."""
+    price = amount(fulfilment.amount, fulfilment.currency)
+    paid_back = f"; {price} go back to {fulfilment.account}" if move == Move.REJECT else ""
+    return (
+        f"Order {fulfilment.order_reference}: {fulfilment.product} for player"
+        f" {fulfilment.player_id}, {describe_state(fulfilment)}{paid_back}."
+    )
 
 
 def _operator(request: HttpRequest) -> Operator:

@@ -138,7 +138,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @display(
         description="status",
-        label={"completed": "success", "pending": "warning", "failed": "danger"},
+        label={"completed": "success", "pending": "info", "failed": "danger"},
     )
     def state(self, order: Order) -> str:
         return order.status.value

@@ -90,7 +90,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
         qr=qr_code(factor),
         key=typed_key(factor),
         form=form,
-        button="Turn on",
+        button="Turn on the second factor",
         back=reverse("admin:index"),
     )
 

@@ -9,19 +9,18 @@ from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
-from unfold.views import ChangeList
 
 from accounts.second_factor import has_factor
 from audit.models import AuditEntry
 from merchants.models import Membership
 from merchants.people.credentials import reset_factor
-from operators.admin.base import BackOfficeAdmin, KeptAdmin, page, staff_of, url_of
+from operators.admin.base import BackOfficeAdmin, BackOfficeList, KeptAdmin, page, staff_of, url_of
 from operators.admin.timeline import SHOWN
 from operators.admin.trail_lines import may_view, rows, trails_for
 from operators.trails import Wanted, find_person, read_trail, without_repeats
@@ -42,14 +41,15 @@ class NewUserForm(UserCreationForm):
         usable.help_text = "Disabled: this person signs in through your company only."
 
 
-class StaffList(ChangeList):
-    """Without merchants' people, who have a list of their own."""
+class StaffList(BackOfficeList):
+    """All users but the members of merchants' accounts, who have a list of their own."""
 
     def get_queryset(
         self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
     ) -> QuerySet[User]:
         found: QuerySet[User] = super().get_queryset(request, exclude_parameters)
-        return found.filter(membership=None)
+        has_rights = Q(is_staff=True) | Q(is_superuser=True)
+        return found.filter(Q(membership=None) | has_rights)
 
 
 @admin.register(User)
@@ -66,9 +66,13 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     form = UserChangeForm
     add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "is_staff", "is_active", "is_superuser", "last_login")
+    list_display = ("username", "email", "is_active", "rights", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_help_text = "Username, name or email"
+
+    @admin.display(description="rights")
+    def rights(self, user: User) -> str:
+        return "all" if user.is_superuser else "of groups" if user.is_staff else "none"
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
         return StaffList
@@ -91,7 +95,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         return fields if _is_superuser(request) else (*fields, *RIGHTS)
 
     def has_reset_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Offers the action to superusers, for others who have a second factor."""
+        """Whether a superuser is looking at another user who has a second factor."""
         if not _is_superuser(request):
             return False
         user = self.get_object(request, unquote(str(object_id)))

@@ -50,7 +50,7 @@ class OutcomeFilter(DropdownFilter):
 class IdempotencyRecordAdmin(RecordAdmin):
     """Shows idempotency records. Never loads the stored response or the fingerprint."""
 
-    list_display = ("key", "client", "outcome", "order", "attempt", "created_at", "started_at")
+    list_display = ("key", "client", "outcome", "order", "created_at", "started_at")
     list_filter = (
         OutcomeFilter,
         ("client", AutocompleteSelectFilter),
@@ -59,7 +59,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
     list_select_related = ("client",)
     search_fields = ("key",)
     search_help_text = "A whole key, or the reference of an order"
-    fields = ("id", "key", "client", "outcome", "order", "attempt", "created_at", "started_at")
+    fields = ("id", "key", "client", "outcome", "order", "created_at", "started_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
         records: QuerySet[IdempotencyRecord] = super().get_queryset(request)

@@ -39,7 +39,7 @@ STATES = {
     AnnouncementState.WAITING: "info",
     AnnouncementState.SENDING: "info",
     AnnouncementState.ANNOUNCED: "success",
-    AnnouncementState.ENDED: "success",
+    AnnouncementState.ENDED: None,
     AnnouncementState.GIVEN_UP: "danger",
 }
 CHATS_SHOWN = 20
@@ -107,6 +107,12 @@ class AnnouncementRouteAdmin(BackOfficeAdmin):
     search_fields = ("product__name", "category__name")
     ordering = ("id",)
     fields = ("product", "category", "chat_id", "topic_id")
+    help_texts = {
+        "product": "Choose a top-up product or a category. A route of a product comes first.",
+        "chat_id": "The chat's ID in Telegram. IDs of groups are negative.",
+        "topic_id": "The topic's ID in Telegram. Leave it empty for a chat without topics.",
+    }
+    search_help_text = "Top-up product or category"
     actions = None
 
     @admin.display(description="orders of")
@@ -125,6 +131,7 @@ class TelegramLinkAdmin(RecordAdmin):
     list_display = ("user", "telegram_user_id", "linked_at")
     list_select_related = ("user",)
     search_fields = ("user__username",)
+    search_help_text = "Username"
     fields = ("user", "telegram_user_id", "linked_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

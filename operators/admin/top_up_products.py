@@ -14,7 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from config.inputs import is_blank
-from operators.admin.base import KeptAdmin, amount, save_changed
+from operators.admin.base import CURRENCY_HELP, KeptAdmin, amount, save_changed
 from operators.admin.form_fields import PriceForm
 from operators.admin.timeline import TimelinePage
 from topups.models import (
@@ -105,7 +105,7 @@ class FieldInline(TabularInline):
     form = FieldForm
     formset = FieldFormSet
     max_num = MAX_FIELDS
-    verbose_name_plural = "fields that the game asks for, besides the player ID"
+    verbose_name_plural = "fields besides the player ID"
     fields = ("number", "name", "label", "type", "required", "options", "position")
     readonly_fields = ("number",)
     extra = 0
@@ -120,7 +120,7 @@ class TopUpProductForm(PriceForm):
         label="Stock",
         show_hidden_initial=True,  # to compare with the stock that was shown, not the current one
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Number in stock; empty means not counted. Saved only if you change it.",
+        help_text="Number in stock. Empty: stock is not counted.",
     )
 
     class Meta:
@@ -155,11 +155,19 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact")
+    search_help_text = "Name or ID of the product"
     ordering = ("name",)
     autocomplete_fields = ("category",)
+    help_texts = {
+        "currency": CURRENCY_HELP,
+        "active": "Only an active and published product is for sale.",
+        "external_provider": "Another provider delivers it. Then this service does not sell it.",
+        "announce": "New orders are announced in Telegram.",
+    }
     fieldsets = (
         (None, {"fields": ("name", "category", "currency", "price", "stock")}),
-        ("Where it is sold", {"fields": ("active", "published", "external_provider", "announce")}),
+        ("Where it is sold", {"fields": ("active", "published", "external_provider")}),
+        ("Telegram", {"fields": ("announce",)}),
     )
 
     def get_readonly_fields(

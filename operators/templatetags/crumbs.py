@@ -25,7 +25,8 @@ def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dic
     entry = _entries().get(str(parts[1].get("link"))) if len(parts) > 1 else None
     if entry is None:
         return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
-    shown = [{**parts[1], "title": entry.title}]
+    link = reverse(entry.page) if entry.page else parts[1]["link"]
+    shown = [{"link": link, "title": entry.title}]
     shown += [{**part, "title": _own(part)} for part in parts[2:]]
     if request.path.endswith("/add/"):
         shown.append({"title": f"New {entry.model._meta.verbose_name}"})
