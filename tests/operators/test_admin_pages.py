@@ -299,7 +299,8 @@ def test_the_list_of_staff_has_no_merchants_people(browser: Client) -> None:
     staff, member = make_staff(), make_member()
 
     def found(user: User) -> int:
-        return browser.get(list_url(User), {"q": user.username}).context["cl"].result_count
+        page = browser.get(list_url(User), {"q": user.username})
+        return int(page.context["cl"].result_count)
 
     assert (found(staff), found(member.user)) == (1, 0)
 
