@@ -183,6 +183,13 @@ class Email(models.Model):
         return f"{self.get_kind_display()} {self.pk}"
 
     @property
+    def state(self) -> str:
+        """`given up`, `sent` or `waiting`."""
+        if self.given_up_at:
+            return "given up"
+        return "sent" if self.sent_at else "waiting"
+
+    @property
     def is_to_a_stranger(self) -> bool:
         """Whether somebody asked for a password email to an address of no member. It is not sent.
         The row exists because asking must take the same work for every address."""

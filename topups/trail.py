@@ -43,6 +43,7 @@ COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "dang
 def event_line(event: FulfilmentEvent) -> Line:
     """What an event of a fulfilment says, read with `fulfilment`."""
     who, where = who_and_where(event.actor)
+    to_status = FulfilmentStatus(event.to_status)
     return Line(
         at=event.created_at,
         what=WORDS[event.move],
@@ -54,7 +55,7 @@ def event_line(event: FulfilmentEvent) -> Line:
         changes={}
         if event.from_status in (None, event.to_status)
         else {"state": (_state(event.from_status), _state(event.to_status))},
-        colour=COLOURS.get(FulfilmentStatus(event.to_status), ""),
+        colour="success" if event.move == "refund" else COLOURS.get(to_status, ""),
     )
 
 

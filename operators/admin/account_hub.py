@@ -205,17 +205,11 @@ def _emails(account: Account) -> dict[str, Any]:
             {
                 "email": email,
                 "url": url_of(email),
-                "state": _state_of(email),
+                "state": email.state,
             }
             for email in newest
         ],
     }
-
-
-def _state_of(email: Email) -> str:
-    if email.given_up_at:
-        return "given up"
-    return "sent" if email.sent_at else "waiting"
 
 
 def _page_number(request: HttpRequest) -> int:

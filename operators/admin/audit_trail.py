@@ -69,15 +69,15 @@ class TrailFilter(PeriodForm):
         required=False,
         max_length=LONGEST_TEXT,
         label="Who",
-        widget=UnfoldAdminTextInputWidget(
-            {"list": "staff", "placeholder": "anna, shell:anna or client:7"}
-        ),
+        widget=UnfoldAdminTextInputWidget({"list": "staff"}),
+        help_text="anna, shell:anna or client:7",
     )
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
         label="What it is about",
-        widget=UnfoldAdminTextInputWidget({"placeholder": "Reference, key prefix, account:12"}),
+        widget=UnfoldAdminTextInputWidget,
+        help_text="An order reference, the prefix of a key, or account:12",
     )
     kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
     field_order = ("who", "about", "kind", "since", "until")

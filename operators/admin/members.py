@@ -197,9 +197,15 @@ class InvitationAdmin(BackOfficeAdmin):
 class EmailAdmin(RecordAdmin):
     """The emails to members. Neither their text nor their secret links are stored."""
 
-    list_display = ("id", "kind", "to", "created_at", "sent_at", "attempts", "given_up_at")
+    list_display = ("id", "kind", "to", "shown_state", "created_at", "sent_at", "attempts")
     list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))
     search_fields = ("to",)
     search_help_text = "Address"
     ordering = ("-id",)
-    fields = list_display
+    fields = (*list_display, "given_up_at")
+
+    @display(
+        description="state", label={"sent": "success", "waiting": "info", "given up": "danger"}
+    )
+    def shown_state(self, email: Email) -> str:
+        return email.state
