@@ -38,7 +38,7 @@ from topups.refunds import refunds_due
 from topups.transitions import OPEN
 
 SETTLE_SECONDS = 180.0  # until every outcome is known
-DESK_SECONDS = 900.0  # until the operators have ended every top-up: they may be far behind
+DESK_SECONDS = 3600.0  # until the operators have ended every top-up: they may be far behind
 BYTES_PER_PURCHASE = 3000  # of all logs
 AFTER_A_FULL_DISK = 5.0  # seconds in which an answer may still belong to a lost line
 
