@@ -294,6 +294,7 @@ def test_a_new_key_survives_a_double_click_and_a_reload_issues_no_other(
     # The page of the form works again after "back".
     page.goto(f"/merchant/clients/{client.pk}/keys/issue/")
     page.get_by_role("button", name="Create an API key").click()
+    expect(page.get_by_role("button", name="Copy")).to_be_visible()
     page.go_back()
     page.get_by_role("button", name="Create an API key").click()
     expect(page.locator("body")).to_contain_text(re.compile("already created|shown only this once"))
