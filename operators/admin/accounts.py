@@ -190,6 +190,7 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
             "account": "A client without an account reads the catalogue and cannot buy.",
             "enabled": "Off: the API refuses all its requests.",
         }
+        labels = {"rate_limit_per_minute": "Requests per minute"}
 
 
 @admin.register(ApiClient)
@@ -226,6 +227,9 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiClient | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
+
+    def get_inlines(self, request: HttpRequest, obj: ApiClient | None) -> Any:
+        return self.inlines if obj else ()  # a new client has no keys yet
 
     def save_model(self, request: HttpRequest, obj: ApiClient, form: Any, change: Any) -> None:
         lock_unless_left(obj.account_id)

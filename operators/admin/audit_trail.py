@@ -39,7 +39,6 @@ from operators.admin.trail_lines import (
     may_view,
     object_name,
     rows,
-    shown,
     shown_changes,
     staff,
     trails_for,
@@ -264,7 +263,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="changes")
     def changed(self, entry: AuditEntry) -> str:
-        lines = [(name, shown(old), shown(new)) for name, (old, new) in entry.changes.items()]
+        lines = shown_changes(TRAIL.line(entry))
         return format_html_join("", "<div>{}: {} → {}</div>", lines) or EMPTY
 
     @admin.display(description="object")

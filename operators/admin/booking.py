@@ -118,7 +118,7 @@ class BookingForm(MoneyForm):
 
 
 class CreditForm(MoneyForm):
-    """What to pay back of an order."""
+    """What to credit of an order."""
 
     note = forms.CharField(
         max_length=400,
@@ -200,7 +200,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     form = CreditForm(_form_data(request), initial={"amount": amount(left).replace(",", "")})
     facts = [
         f"The order cost {amount(order.total_price, order.currency)}.",
-        f"Left to pay back: {amount(left, order.currency)}.",
+        f"Left to credit: {amount(left, order.currency)}.",
     ]
     if not form.is_valid():
         return page(
@@ -210,7 +210,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             obj=order,
             title="Credit order",
             form=form,
-            question=f"Pay back a part or all of order {order.reference}.",
+            question=f"Credit a part or all of the price of order {order.reference}.",
             facts=facts,
             button="Continue",
             back=url_of(order),

@@ -59,6 +59,10 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Invitation
         fields = ["account", "email", "role"]
+        help_texts = {
+            "email": "Receives a link to join when you save. If the account has an owner, another"
+            " member of staff approves the invitation first.",
+        }
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -34,7 +34,7 @@ from operators.admin.order_timeline import order_timeline
 from operators.admin.timeline import Timeline, TimelinePage
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from topups.models import Fulfilment
+from topups.models import Fulfilment, FulfilmentStatus
 from wallets.selectors import left_to_pay_back
 
 MAX_CLIENTS_FOUND = 100
@@ -138,9 +138,16 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @display(
         description="status",
-        label={"completed": "success", "pending": "info", "failed": "danger"},
+        label={
+            "completed": "success",
+            "pending": "info",
+            "pending review": "warning",
+            "failed": "danger",
+        },
     )
     def state(self, order: Order) -> str:
+        if order.fulfilment and order.fulfilment.status == FulfilmentStatus.PENDING_REVIEW:
+            return "pending review"
         return order.status.value
 
     @admin.display(description="delivery")

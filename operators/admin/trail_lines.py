@@ -11,6 +11,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
@@ -94,7 +95,17 @@ def shown_changes(line: Line) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
     stays empty is left out."""
     texts = [(name, shown(old), shown(new)) for name, (old, new) in line.changes.items()]
-    return [(name, old, new) for name, old, new in texts if old != new]
+    label, _ = line.on
+    return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
+
+
+def property_name(label: str, name: str) -> str:
+    """A property as forms call it, such as `staff status`. Entries outlive columns."""
+    try:
+        field = apps.get_model(label)._meta.get_field(name)
+    except (LookupError, FieldDoesNotExist):
+        return name.replace("_", " ")
+    return str(getattr(field, "verbose_name", name))
 
 
 def shown(value: Any) -> str:

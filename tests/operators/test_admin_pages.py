@@ -289,6 +289,7 @@ def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
         (list_url(Fulfilment), ["Desk"]),
         (url(client), ["API clients", client.name]),
         (list_url(User), ["Staff"]),
+        (list_url(AuditEntry), ["Audit trail", "Audit entries"]),
         (list_url(User) + "add/", ["Staff", "New user"]),
     ):
         page = browser.get(address).content.decode()
@@ -312,8 +313,24 @@ def test_forms_for_new_rows_say_what_to_enter(browser: Client) -> None:
         (ApiClient, "cannot buy."),
         (User, "Turn on “Staff status” there"),
         (User, "signs in through your company only"),
+        (Invitation, "Receives a link to join when you save."),
+        (ApiClient, "Requests per minute"),
     ):
         assert text in browser.get(list_url(model) + "add/").content.decode(), text
+
+
+def test_a_new_client_has_no_list_of_keys(browser: Client) -> None:
+    new = browser.get(list_url(ApiClient) + "add/")
+    existing = browser.get(url(make_client(make_account())))
+
+    assert [len(page.context["inline_admin_formsets"]) for page in (new, existing)] == [0, 1]
+
+
+def test_no_is_not_shown_as_an_error(browser: Client) -> None:
+    page = browser.get(list_url(User)).content.decode()
+
+    assert 'aria-label="Yes"' in page
+    assert "bg-red-100 text-red-700" not in page
 
 
 def test_each_list_names_its_times_and_a_long_note_is_cut(browser: Client) -> None:

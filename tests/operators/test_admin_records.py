@@ -6,8 +6,10 @@ from django.test import Client
 
 from catalogue.models import VoucherCode
 from orders.models import Order
+from tests.factories import buy_topup, make_merchant, make_operator, move_now
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
+from topups.transitions import Move
 from wallets.models import LedgerEntry
 
 
@@ -50,6 +52,22 @@ def test_orders_are_filtered_by_kind(browser: Client, kind: str, delivered: str)
 
     assert delivered in page
     assert ("/reveal/" in page) == (kind == "voucher")
+
+
+def test_the_list_tells_orders_apart_that_wait_for_a_second_look(browser: Client) -> None:
+    operator, merchant = make_operator(), make_merchant()
+    fresh, in_review = buy_topup(merchant), buy_topup(merchant)
+    for step in (Move.CLAIM, Move.REVIEW):
+        move_now(reference=in_review, move=step, operator=operator)
+
+    page = browser.get(list_url(Order, q=merchant.client.name)).content.decode()
+
+    rows = page.partition("<tbody")[2].split("<tr")
+    told_apart = {
+        reference: any(reference in row and "pending review" in row for row in rows)
+        for reference in (fresh, in_review)
+    }
+    assert told_apart == {fresh: False, in_review: True}
 
 
 def test_a_code_is_found_by_its_order(browser: Client) -> None:

@@ -233,6 +233,19 @@ def test_a_bad_place_is_no_error(before: str, browser: Client) -> None:
     assert browser.get(PATH, {"before": before}).status_code == 200
 
 
+def test_changes_have_the_words_of_the_forms(browser: Client, merchant: Merchant) -> None:
+    record_action(
+        actor=None,
+        action=AuditAction.USER_CHANGED,
+        on=make_staff(),
+        changes={"is_staff": (None, True), "no_such_column": (1, 2)},
+    )
+
+    (line,) = [row for row in shown(browser) if row.what == "Staff account changed"]
+
+    assert line.changes == [("staff status", "-", "yes"), ("no such column", "1", "2")]
+
+
 def test_the_list_is_exported_as_csv(browser: Client, merchant: Merchant) -> None:
     account = merchant.client.account
     assert account is not None

@@ -51,7 +51,7 @@ def test_a_failed_order_is_credited_after_a_confirmation(merchant: Merchant) -> 
     browser, form = signed_in(staff), asked()
 
     first = browser.get(f"/admin/orders/order/{order.pk}/credit/").content.decode()
-    assert "Left to pay back: 4.99 USD" in first
+    assert "Left to credit: 4.99 USD" in first
     assert 'value="4.99"' in first
     question = send(browser, order, form).content.decode()
     assert f"Credit order {order.reference}?" in question
