@@ -143,6 +143,6 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),
         MenuEntry(Section.CATALOGUE, "Categories", Category, "category"),
         MenuEntry(Section.CATALOGUE, "Voucher codes", VoucherCode, "password"),
-        MenuEntry(Section.CATALOGUE, "Reference links", ReferenceLink, "link"),
+        MenuEntry(Section.CATALOGUE, "Merchant references", ReferenceLink, "link"),
     ],
 )

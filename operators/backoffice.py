@@ -291,7 +291,7 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.TELEGRAM, "Announcements", Announcement, "campaign"),
         MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),
         MenuEntry(Section.TELEGRAM, "Linked staff", TelegramLink, "contacts"),
-        MenuEntry(Section.TELEGRAM, "Platform settings", PlatformSettings, "tune"),
+        MenuEntry(Section.TELEGRAM, "Telegram settings", PlatformSettings, "tune"),
         MenuEntry(Section.SYSTEM, "Reconcile runs", ReconcileRun, "fact_check"),
         MenuEntry(Section.SYSTEM, "Staff", User, "badge"),
         MenuEntry(Section.SYSTEM, "Groups", Group, "groups"),

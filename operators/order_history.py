@@ -146,11 +146,12 @@ def _money(order: Order) -> Iterator[Line]:
 def _requests(order: Order) -> Iterator[Line]:
     records = find_records(RequestRecord.objects.select_related("client"), order.reference)
     for record in sorted(records[:MOST_REQUESTS], key=lambda record: record.at):
-        answer = " ".join(str(part) for part in (record.status, record.code) if part)
+        answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
         yield Line(
             at=record.at,
-            what="Request answered",
+            what="Request refused" if record.code else "Request answered",
+            colour="warning" if record.code else "",
             on=("accounts.requestrecord", str(record.pk)),
             who=f"client {record.client}",
             where="API",

@@ -28,7 +28,7 @@ CHANNELS = {
 }
 # What happened, by the move of the event.
 WORDS = {
-    "open": "Top-up opened",
+    "open": "Top-up ordered",
     Move.CLAIM: "Top-up claimed",
     Move.RELEASE: "Top-up released",
     Move.COMPLETE: "Top-up delivered",

@@ -73,7 +73,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
     search_help_text = "Name of the account"
-    help_texts = {"currency": CURRENCY_HELP, "enabled": "Off: the API refuses all its requests."}
+    help_texts = {"currency": CURRENCY_HELP, "enabled": "If off, the API refuses its clients."}
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
@@ -188,7 +188,7 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
         help_texts = {
             "account": "A client without an account reads the catalogue and cannot buy.",
-            "enabled": "Off: the API refuses all its requests.",
+            "enabled": "If off, the API refuses all its requests.",
         }
         labels = {"rate_limit_per_minute": "Requests per minute"}
 

@@ -259,7 +259,8 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="note")
     def summary(self, entry: AuditEntry) -> str:
-        return Truncator(entry.note or ", ".join(entry.changes)).chars(SUMMARY_LENGTH)
+        changed = ", ".join(name for name, _, _ in shown_changes(TRAIL.line(entry)))
+        return Truncator(entry.note or changed).chars(SUMMARY_LENGTH)
 
     @admin.display(description="changes")
     def changed(self, entry: AuditEntry) -> str:

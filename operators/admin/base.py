@@ -111,7 +111,7 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     def shows_times(self) -> bool:
         """Whether the list has a column with times."""
         names = map(str, self.list_display)
-        return any(name in {"at", "last_login"} or name.endswith("_at") for name in names)
+        return any(name in {"time", "last_login"} or name.endswith("_at") for name in names)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return BackOfficeList
@@ -146,6 +146,7 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
     ) -> HttpResponse:
+        context["show_history"] = False  # Django's own is empty: the audit trail replaces it
         if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
         answer: HttpResponse = super().render_change_form(
@@ -185,14 +186,6 @@ class RecordAdmin(BackOfficeAdmin):
     ordering = ("-id",)
     sortable_by = ()
     actions = None
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        # The admin's own history would be empty: nothing is ever edited here.
-        context = {"show_history": False, **(extra_context or {})}
-        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
-        return answer
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

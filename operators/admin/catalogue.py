@@ -46,7 +46,7 @@ from orders.models import Order
 @admin.register(Category)
 class CategoryAdmin(BackOfficeAdmin):
     list_display = ("name", "id", "active")
-    help_texts = {"active": "Off: none of its products is for sale."}
+    help_texts = {"active": "If off, none of its products is for sale."}
     search_help_text = "Name of the category"
     list_filter = ("active",)
     search_fields = ("name",)
@@ -124,7 +124,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     help_texts = {
         "type": "Merchants read it in the API.",
         "currency": CURRENCY_HELP,
-        "active": "Off: neither it nor its variations are for sale.",
+        "active": "If off, neither it nor its variations are for sale.",
     }
     actions = None
     actions_list = ("import_catalogue",)
@@ -352,11 +352,11 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
 class ReferenceLinkAdmin(BackOfficeAdmin):
     added_action = AuditAction.REFERENCE_LINKED
     deleted_action = AuditAction.REFERENCE_UNLINKED
-    list_display = ("reference", "account", "shelf")
+    list_display = ("merchant_reference", "account", "shelf")
     list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
-    search_help_text = "Reference, account or product"
+    search_help_text = "Merchant reference, account or product"
     help_texts = {
         "account": "The merchant who uses the reference.",
         "reference": "What the merchant's programs send in place of our IDs.",
@@ -364,6 +364,10 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     }
     ordering = ("account__name", "reference")
     autocomplete_fields = ("account", "shelf")
+
+    @admin.display(description="merchant reference", ordering="reference")
+    def merchant_reference(self, link: ReferenceLink) -> str:
+        return link.reference
 
     def save_model(self, request: HttpRequest, obj: ReferenceLink, form: Any, change: Any) -> None:
         for account in sorted({obj.account_id, form.initial.get("account", obj.account_id)}):

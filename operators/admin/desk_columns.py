@@ -117,7 +117,7 @@ class DeskColumns:
     def held(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
 
-    @admin.display(description="announced")
+    @admin.display(description="announcement")
     def telegram(self, fulfilment: Fulfilment) -> str:
         row = _announcement(fulfilment)
         if row is None:

@@ -188,6 +188,7 @@ class DeskMoves(RecordAdmin):
                     query={"version": version} if move in ENDING else None,
                 ),
                 "version": version,
+                "comes_first": move == Move.CLAIM,
                 "asks": move in ENDING,
                 "danger": move in FAILING,
             }

@@ -59,10 +59,14 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Invitation
         fields = ["account", "email", "role"]
-        help_texts = {
-            "email": "Receives a link to join when you save. If the account has an owner, another"
-            " member of staff approves the invitation first.",
-        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if email := self.fields.get("email"):  # the page of a sent invitation has no fields
+            email.help_text = (
+                "Receives a link to join when you save. If the account has an owner, another member"
+                " of staff approves the invitation first."
+            )
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

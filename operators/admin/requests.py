@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib import admin
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest
@@ -34,13 +36,13 @@ class CodeFilter(DropdownFilter):
 
 @admin.register(RequestRecord)
 class RequestRecordAdmin(RecordAdmin):
-    list_display = ("at", "caller", "asked", "response", "order", "idempotency_key", "request_id")
+    list_display = ("time", "caller", "asked", "response", "order", "idempotency_key", "request_id")
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
     search_help_text = "Request ID, order reference or idempotency key"
     fields = (
-        *("at", "request_id", "caller", "account_link", "asked", "response", "order"),
+        *("time", "request_id", "caller", "account_link", "asked", "response", "order"),
         *("idempotency_key", "milliseconds"),
     )
 
@@ -54,6 +56,10 @@ class RequestRecordAdmin(RecordAdmin):
             newest = RequestRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
             queryset = queryset.filter(pk__gt=newest - NEWEST)
         return queryset, False
+
+    @admin.display(description="time")
+    def time(self, record: RequestRecord) -> datetime:
+        return record.at
 
     @admin.display(description="client")
     def caller(self, record: RequestRecord) -> str:

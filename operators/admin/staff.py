@@ -72,7 +72,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
     @admin.display(description="rights")
     def rights(self, user: User) -> str:
-        return "all" if user.is_superuser else "of groups" if user.is_staff else "none"
+        return "all" if user.is_superuser else "as granted" if user.is_staff else "none"
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
         return StaffList

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -50,7 +51,15 @@ class OutcomeFilter(DropdownFilter):
 class IdempotencyRecordAdmin(RecordAdmin):
     """Shows idempotency records. Never loads the stored response or the fingerprint."""
 
-    list_display = ("key", "client", "outcome", "order", "created_at", "started_at")
+    list_display = (
+        "idempotency_key",
+        "client",
+        "outcome",
+        "order",
+        "created_at",
+        "last_attempt_at",
+    )
+    list_before_template = "admin/what_an_idempotency_record_is.html"
     list_filter = (
         OutcomeFilter,
         ("client", AutocompleteSelectFilter),
@@ -58,8 +67,8 @@ class IdempotencyRecordAdmin(RecordAdmin):
     )
     list_select_related = ("client",)
     search_fields = ("key",)
-    search_help_text = "A whole key, or the reference of an order"
-    fields = ("id", "key", "client", "outcome", "order", "created_at", "started_at")
+    search_help_text = "A whole idempotency key, or an order reference"
+    fields = ("id", *list_display)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
         records: QuerySet[IdempotencyRecord] = super().get_queryset(request)
@@ -76,13 +85,25 @@ class IdempotencyRecordAdmin(RecordAdmin):
                 return queryset.filter(client=order.client_id, order_reference=term), False
         return queryset.filter(key=term), False
 
+    @admin.display(description="idempotency key")
+    def idempotency_key(self, record: IdempotencyRecord) -> str:
+        return record.key
+
+    @admin.display(description="last attempt at")
+    def last_attempt_at(self, record: IdempotencyRecord) -> datetime:
+        return record.started_at
+
     @display(
         description="outcome",
-        label={"stored": "success", "ordered, response lost": "warning", "in progress": "info"},
+        label={
+            "response stored": "success",
+            "ordered, response lost": "warning",
+            "in progress": "info",
+        },
     )
     def outcome(self, record: IdempotencyRecord) -> str:
         if getattr(record, "is_stored", False):
-            return "stored"
+            return "response stored"
         return "ordered, response lost" if record.order_reference else "in progress"
 
     @admin.display(description="order")

@@ -64,7 +64,8 @@ class NoteForm(forms.Form):
     note = forms.CharField(
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Only staff read it, and it cannot be changed. Never write a code or a key here.",
+        help_text="Only “Add note” saves it. Only staff read it, and it cannot be changed. Never"
+        " write a code or a key here.",
     )
 
 
@@ -77,7 +78,7 @@ class TimelinePage(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         obj = self.get_object(request, unquote(object_id))
-        context = {"show_history": False, **(extra_context or {})}  # Django's own would be empty
+        context = dict(extra_context or {})
         if obj is not None and self.has_view_permission(request, obj):
             context["timeline"] = self.timeline(request, obj)
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)

@@ -319,6 +319,14 @@ def test_forms_for_new_rows_say_what_to_enter(browser: Client) -> None:
         assert text in browser.get(list_url(model) + "add/").content.decode(), text
 
 
+def test_no_page_leads_to_a_history_that_is_always_empty(browser: Client) -> None:
+    for row in (make_staff(), make_client(make_account()), AuditEntry.objects.latest("pk")):
+        assert (
+            f"{url(row).removesuffix('change/')}history/"
+            not in browser.get(url(row)).content.decode()
+        )
+
+
 def test_a_new_client_has_no_list_of_keys(browser: Client) -> None:
     new = browser.get(list_url(ApiClient) + "add/")
     existing = browser.get(url(make_client(make_account())))

@@ -64,7 +64,7 @@ def test_the_list_tells_orders_apart_that_wait_for_a_second_look(browser: Client
 
     rows = page.partition("<tbody")[2].split("<tr")
     told_apart = {
-        reference: any(reference in row and "pending review" in row for row in rows)
+        reference: any(reference in row and "Pending review" in row for row in rows)
         for reference in (fresh, in_review)
     }
     assert told_apart == {fresh: False, in_review: True}

@@ -81,7 +81,7 @@ def test_a_deposit_a_price_a_move_and_a_key_are_in_one_list(
         ("Key issued", f"client {prefix_of(key)}"),
     }
     assert "Purchase" not in {row.what for row in shown(browser)}
-    assert ("Top-up opened", f"top-up {reference}") not in facts(browser)
+    assert ("Top-up ordered", f"top-up {reference}") not in facts(browser)
 
 
 def test_switches_sign_ins_and_permissions_are_in_the_list(browser: Client) -> None:

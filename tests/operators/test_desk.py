@@ -1,5 +1,6 @@
 """The operators' desk: what it shows, what it offers, and the rules of every move."""
 
+import re
 from typing import Any
 
 import pytest
@@ -173,6 +174,24 @@ def test_buttons_appear_only_if_the_state_allows_them(
     page = browser_of(operator.user).get(f"{QUEUE}{fulfilment.pk}/change/")
 
     assert [move["url"].split("/")[-2] for move in page.context["moves"]] == offered
+
+
+def test_an_order_that_nobody_claimed_offers_the_claim_first(merchant: Merchant) -> None:
+    operator = make_operator()
+    fulfilment = bought(merchant)
+    before = coloured(operator.user, fulfilment)
+    move_now(reference=fulfilment.order_reference, move=Move.CLAIM, operator=operator)
+
+    assert before == ["Claim"]
+    assert coloured(operator.user, fulfilment) == ["Delivered, claim next", "Mark delivered…"]
+
+
+def coloured(user: User, fulfilment: Fulfilment) -> list[str]:
+    """The moves that the order's page offers in the main colour."""
+    page = browser_of(user).get(f"{QUEUE}{fulfilment.pk}/change/").content.decode()
+    found = re.findall(r"<(?:button|a)[^>]*bg-primary-600[^>]*>(.*?)</(?:button|a)>", page, re.S)
+    texts = [re.sub(r"<span.*?</span>|<[^>]+>", "", one, flags=re.S).strip() for one in found]
+    return [text for text in texts if text and text != "Save"]
 
 
 def test_another_operators_claim_offers_no_buttons(merchant: Merchant) -> None:

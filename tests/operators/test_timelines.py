@@ -108,6 +108,22 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
         assert browser.get(address).status_code == 200
 
 
+def test_a_refused_request_says_why(browser: Client, merchant: Merchant) -> None:
+    order = Order.objects.get(reference=buy_topup(merchant))
+    make_record(
+        merchant.client,
+        order_reference=order.reference,
+        status=409,
+        code="order_refused",
+        reason="insufficient_balance",
+    )
+
+    (line,) = [row for row in timeline(browser, order).rows if row.what == "Request refused"]
+
+    assert "409 order_refused insufficient_balance" in line.note
+    assert line.colour == "warning"
+
+
 def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
     browser: Client,
 ) -> None:
@@ -194,7 +210,7 @@ def test_each_role_sees_the_lines_that_it_may_see(merchant: Merchant) -> None:
 
     assert {row.what for row in operator.rows} == {"Order placed"}
     assert operator.links == []
-    assert {row.what for row in finance.rows} == {"Order placed", "Purchase", "Request answered"}
+    assert {row.what for row in finance.rows} == {"Order placed", "Purchase", "Request refused"}
     assert "Idempotency key" not in {kind for kind, _, _ in finance.links}
 
 
