@@ -203,7 +203,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", ("account", AutocompleteSelectFilter))
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "keys__prefix")
-    search_help_text = "Name of the client or the account, or the prefix of a key"
+    search_help_text = "Client, account or key prefix"
     ordering = ("name",)
     autocomplete_fields = ("account",)
     readonly_fields = ("created_at", "purchases")

@@ -223,7 +223,7 @@ class AuditEntryAdmin(RecordAdmin):
     )
     list_select_related = ("actor",)
     search_fields = ("reference",)
-    search_help_text = "Order reference, key prefix, code:12, request ID or user name"
+    search_help_text = "Order, key prefix, code:12, request ID, user"
     fields = (
         "id",
         "created_at",

@@ -117,7 +117,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact", "variations__name")
-    search_help_text = "Name of the product or a variation, or the product's ID"
+    search_help_text = "Product, variation or product ID"
     ordering = ("name",)
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
@@ -284,7 +284,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
         ("product__category", AutocompleteSelectFilter),
     )
     search_fields = ("product__name", "variation__name", "product__id__exact")
-    search_help_text = "Name of the product or the variation, or the product's ID"
+    search_help_text = "Product, variation or product ID"
     ordering = ("available_stock",)
     fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
     readonly_fields = ("product_link", "variation", "available_stock", "codes")

@@ -74,7 +74,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
-    search_help_text = "ID of a code, or reference of the order that it was sold with"
+    search_help_text = "Code ID or order reference"
     fields = ("id", "masked", "shelf", "state", "order", "imported_at")
     actions_detail = ("reveal",)
     actions_list = ("import_codes",)

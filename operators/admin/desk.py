@@ -40,7 +40,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     list_filter_submit = True
     list_select_related = ("product", "account", "claimed_by", "announcement")
     search_fields = ("order_reference", "player_id")
-    search_help_text = "Order reference or player ID; also of ended orders"
+    search_help_text = "Order reference or player ID"
     when_empty = "Nothing is waiting."
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"

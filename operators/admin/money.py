@@ -85,7 +85,7 @@ class LedgerEntryAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account",)
     search_fields = ("order_reference",)
-    search_help_text = "Reference of an order or booking, or name of an account"
+    search_help_text = "Order or booking reference, or account"
     fields = (
         "id",
         "created_at",

@@ -84,7 +84,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "fulfilment__product",
     )
     search_fields = ("reference",)
-    search_help_text = "Reference of an order, or name of an account or client"
+    search_help_text = "Order reference, account or client"
     fieldsets = (
         (None, {"fields": ("reference", "now", "created_at", "account", "client")}),
         (

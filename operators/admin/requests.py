@@ -40,7 +40,7 @@ class RequestRecordAdmin(RecordAdmin):
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
-    search_help_text = "Request ID, order reference or idempotency key"
+    search_help_text = "Request ID, order or idempotency key"
     fields = (
         *("time", "request_id", "caller", "account_link", "asked", "response", "order"),
         *("idempotency_key", "milliseconds"),

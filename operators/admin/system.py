@@ -67,7 +67,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
     )
     list_select_related = ("client",)
     search_fields = ("key",)
-    search_help_text = "A whole idempotency key, or an order reference"
+    search_help_text = "Whole idempotency key or order reference"
     fields = ("id", *list_display)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
