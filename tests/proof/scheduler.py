@@ -197,13 +197,18 @@ class Scheduler:
                 time.sleep(0.0005)
 
 
-def explore(run: Callable[[Sequence[str]], Trace]) -> Iterator[Trace]:
-    """Yields the trace of every schedule. `run` runs one, which begins with the given choices."""
+def explore(run: Callable[[Sequence[str], Sequence[Point]], Trace]) -> Iterator[Trace]:
+    """Yields the trace of every schedule.
+
+    `run` runs one, which begins with the given choices. It also gets the points at which they were
+    made before, and must meet the same ones: of them, only the last choice is another.
+    """
     choices: list[str] = []
+    points: list[Point] = []
     while True:
-        trace = run(choices)
+        trace = run(choices, points)
         yield trace
-        points = trace.points
+        points = list(trace.points)
         while points and points[-1].chosen == points[-1].options[-1]:
             points.pop()
         if not points:

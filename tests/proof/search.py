@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from tests.proof.contract import ENDS_WITH_ORDER, ENDS_WITHOUT, is_allowed
 from tests.proof.participants import gates, is_private
 from tests.proof.pauses import Weaknesses, paused_sql, pauses
 from tests.proof.scenarios import Scenario
-from tests.proof.scheduler import NotDeterministic, Scheduler, Trace, explore
+from tests.proof.scheduler import NotDeterministic, Point, Scheduler, Trace, explore
 from tests.proof.world import (
     PRICE,
     Request,
@@ -27,9 +27,7 @@ from tests.proof.world import (
     retry,
 )
 
-# PostgreSQL decides which of two calls that wait for one row goes on first. A prefix of choices is
-# repeated until it decides as before.
-REPEATS = 50
+REPEATS = 100  # of choices that did not meet what they met before
 
 
 @dataclass
@@ -40,6 +38,7 @@ class Search:
     schedules: int = 0
     crashed: int = 0
     waited: int = 0  # schedules in which a call waited for a lock
+    repeats: int = 0  # because PostgreSQL let another waiter go first
     longest: int = 0
     outcomes: Counter[tuple[str, ...]] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -47,7 +46,8 @@ class Search:
     def __str__(self) -> str:
         return (
             f"{self.name}: {self.schedules} schedules ({self.crashed} with a crash, {self.waited}"
-            f" with a wait for a lock), up to {self.longest} steps, {len(self.outcomes)} outcomes"
+            f" with a wait for a lock), up to {self.longest} steps, {len(self.outcomes)} outcomes,"
+            f" {self.repeats} repeats"
         )
 
 
@@ -92,12 +92,8 @@ class Arena:
         found = Search(self.name)
         problems: list[str] = []
 
-        def run(choices: Sequence[str]) -> Trace:
-            for _ in range(REPEATS):
-                with suppress(NotDeterministic):
-                    trace, problems[:] = self.run(choices, crashes=crashes)
-                    return trace
-            trace, problems[:] = self.run(choices, crashes=crashes)
+        def run(choices: Sequence[str], before: Sequence[Point]) -> Trace:
+            trace, problems[:] = self._run_as_before(choices, before, found, crashes=crashes)
             return trace
 
         for trace in explore(run):
@@ -106,6 +102,34 @@ class Arena:
             if found.failures or found.schedules == limit:
                 break
         return found
+
+    def _run_as_before(
+        self,
+        choices: Sequence[str],
+        before: Sequence[Point],
+        found: Search,
+        *,
+        crashes: int | None,
+    ) -> tuple[Trace, list[str]]:
+        """Runs the schedule in which these choices meet the same points as before.
+
+        If two calls waited for one row, PostgreSQL decides which went on first. It is then asked
+        again, up to REPEATS times. Raises NotDeterministic after that, or if no two calls waited.
+        """
+        may_differ = any(len(point.blocked) > 1 for point in before)
+        for _ in range(REPEATS if may_differ else 0):
+            try:
+                trace, problems = self.run(choices, crashes=crashes)
+            except NotDeterministic:
+                found.repeats += 1
+                continue
+            if _met(trace.points[: len(before)]) == _met(before):
+                return trace, problems
+            found.repeats += 1
+        trace, problems = self.run(choices, crashes=crashes)
+        if _met(trace.points[: len(before)]) != _met(before):
+            raise NotDeterministic(f"{choices} met other points than before:\n{trace.steps()}")
+        return trace, problems
 
     def sample(self, number: int) -> Search:
         """Runs this many schedules, or up to the first failure. Seeds choose them, so every run
@@ -204,6 +228,11 @@ class Arena:
         if not new <= set().union(*bought.values()):
             yield "a retry made an order and did not say so"
         yield from faults(self._scheduler.connection)
+
+
+def _met(points: Sequence[Point]) -> list[tuple[Any, ...]]:
+    """What the choices met: what could be chosen, and who waited."""
+    return [(point.options, point.blocked) for point in points]
 
 
 @contextmanager
