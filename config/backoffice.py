@@ -242,7 +242,7 @@ BACK_OFFICE = BackOffice(
         "django_content_type": Rights.READ,
         "django_migrations": Rights.READ,
         "config_encryptionkey": Rights.CHANGE,
-        "django_admin_log": Rights.APPEND,
+        "django_admin_log": Rights.READ,
     }
 )
 

@@ -102,7 +102,7 @@ class PlatformSettings(models.Model):
         ]
 
     def __str__(self) -> str:
-        return "Telegram settings"
+        return "Telegram"
 
 
 class AnnouncementRoute(models.Model):

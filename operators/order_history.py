@@ -144,17 +144,31 @@ def _money(order: Order) -> Iterator[Line]:
 
 
 def _requests(order: Order) -> Iterator[Line]:
-    records = find_records(RequestRecord.objects.select_related("client"), order.reference)
-    for record in sorted(records[:MOST_REQUESTS], key=lambda record: record.at):
+    """The requests that named the order, and earlier attempts with its key, which were refused."""
+    records = RequestRecord.objects.select_related("client")
+    found = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
+    of_client = records.filter(client=order.client_id)
+    keys = {one.idempotency_key for one in found.values() if one.client_id == order.client_id}
+    for key in filter(None, keys):
+        found |= {one.pk: one for one in find_records(of_client, key)[:MOST_REQUESTS]}
+    for record in sorted(found.values(), key=lambda record: record.at):
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
+        what, colour = _outcome(record)
         yield Line(
             at=record.at,
-            what="Request refused" if record.code else "Request answered",
-            colour="warning" if record.code else "",
+            what=what,
+            colour=colour,
             on=("accounts.requestrecord", str(record.pk)),
             who=f"client {record.client}",
             where="API",
             note=f"{record.method} {record.path}: {answer}{key}",
             request_id=str(record.request_id),
         )
+
+
+def _outcome(record: RequestRecord) -> tuple[str, str]:
+    """What happened to a request, and the colour of its line."""
+    if record.status >= 500:  # the purchase may have been made
+        return "Request failed", "danger"
+    return ("Request refused", "warning") if record.code else ("Request answered", "")

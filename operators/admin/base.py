@@ -146,13 +146,24 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
     ) -> HttpResponse:
-        context["show_history"] = False  # Django's own is empty: the audit trail replaces it
+        context["show_history"] = False
         if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
         answer: HttpResponse = super().render_change_form(
             request, context, *args, obj=obj, **kwargs
         )
         return answer
+
+    # Django's own log is not written, and its history not shown: the audit trail replaces both.
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        pass
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        pass
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        pass
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines

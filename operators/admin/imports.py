@@ -181,7 +181,9 @@ class FileImportAdmin(RecordAdmin):
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
         shown = _shown(request, row) if isinstance(row, FileImport) else {}
-        return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
+        context = {**shown, **(extra_context or {})}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
 
     @accepts_bodies_up_to(max(MAX_BYTES.values()) + settings.MAX_BODY_BYTES)
     def upload(self, request: HttpRequest, kind: str) -> HttpResponse:

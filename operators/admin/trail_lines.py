@@ -26,6 +26,7 @@ from operators.trails import TRAILS
 NAMES = {
     "accounts.apiclient": "client",
     "auth.user": "person",
+    "operators.platformsettings": "settings",
     "catalogue.codehold": "hold",
     "catalogue.vouchercode": "code",
 }
@@ -100,11 +101,11 @@ def shown_changes(line: Line) -> list[tuple[str, str, str]]:
 
 
 def property_name(label: str, name: str) -> str:
-    """A property as forms call it, such as `staff status`. Entries outlive columns."""
+    """A property in words, such as `staff status`. Entries outlive columns, and name rows, too."""
     try:
         field = apps.get_model(label)._meta.get_field(name)
     except (LookupError, FieldDoesNotExist):
-        return name.replace("_", " ")
+        return name.replace("_", " ") if name.isidentifier() else name
     return str(getattr(field, "verbose_name", name))
 
 

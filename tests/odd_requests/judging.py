@@ -123,14 +123,18 @@ class Judge:
             if not (odd.of and replayed and reply.content == odd.of.content):
                 self._problem(odd, "not a replay of the same bytes")
             return
+        headers = dict(odd.headers)
+        used = (headers["Authorization"], headers["Idempotency-Key"])
+        before = next((one for one in self.world.bought if (one.bearer, one.key) == used), None)
         if replayed:  # by chance, a key that is in use can come with the content of its purchase
-            if not (odd.of and _repeats(odd, odd.of) and reply.content == odd.of.content):
+            if not (before and _same(odd, before) and reply.content == before.content):
                 self._problem(odd, "a replay of what was not bought before")
             return
+        if before:
+            self._problem(odd, "bought again with a used key")
         self.counted["bought"] += 1
         data = read_json(reply.content)["data"]
         price, codes = Decimal(data["total_price"]), len(data["codes"])
-        headers = dict(odd.headers)
         topup = "delivery_type" in data
         package = topup and data["system_product_id"] in self.world.counted
         moved: list[Decimal | int]
@@ -153,11 +157,9 @@ class Judge:
         self.problems.append(f"request {odd.number}: {what}: {shown} {headers}")
 
 
-def _repeats(odd: Odd, of: Bought) -> bool:
-    """Whether it is the request of this purchase: caller, key, query and content."""
-    headers = dict(odd.headers)
-    same_key = (headers["Authorization"], headers["Idempotency-Key"]) == (of.bearer, of.key)
-    return same_key and odd.query == of.query and _content(odd.body) == _content(of.body)
+def _same(odd: Odd, bought: Bought) -> bool:
+    """Whether the query and the content are those of this purchase."""
+    return odd.query == bought.query and _content(odd.body) == _content(bought.body)
 
 
 def _content(body: bytes) -> str:

@@ -24,6 +24,7 @@ from tests.factories import (
     buy_topup,
     deposit,
     link,
+    make_account,
     make_client,
     make_field,
     make_operator,
@@ -108,20 +109,37 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
         assert browser.get(address).status_code == 200
 
 
-def test_a_refused_request_says_why(browser: Client, merchant: Merchant) -> None:
+def test_an_order_shows_why_earlier_attempts_with_its_key_were_refused(
+    browser: Client, merchant: Merchant
+) -> None:
+    order, other = Order.objects.get(reference=buy_topup(merchant)), make_client(make_account())
+    refusal = {"order_reference": None, "status": 409, "code": "order_refused"}
+    for client in (merchant.client, other):
+        make_record(client, idempotency_key="k1", reason="insufficient_balance", **refusal)
+    bought = {"status": 201, "code": "", "reason": ""}
+    make_record(merchant.client, idempotency_key="k1", order_reference=order.reference, **bought)
+
+    lines = timeline(browser, order).rows
+
+    requests = [(row.what, row.colour, row.note) for row in lines if row.what.startswith("Request")]
+    refused, answered = requests
+    assert refused[:2] == ("Request refused", "warning")
+    assert "409 order_refused insufficient_balance, idempotency key k1" in refused[2]
+    assert answered[:2] == ("Request answered", "info")
+
+
+def test_a_request_that_failed_after_the_purchase_is_not_shown_as_refused(
+    browser: Client, merchant: Merchant
+) -> None:
     order = Order.objects.get(reference=buy_topup(merchant))
     make_record(
-        merchant.client,
-        order_reference=order.reference,
-        status=409,
-        code="order_refused",
-        reason="insufficient_balance",
+        merchant.client, order_reference=order.reference, status=500, code="server_error", reason=""
     )
 
-    (line,) = [row for row in timeline(browser, order).rows if row.what == "Request refused"]
+    lines = timeline(browser, order).rows
 
-    assert "409 order_refused insufficient_balance" in line.note
-    assert line.colour == "warning"
+    assert ("Request failed", "danger") in {(row.what, row.colour) for row in lines}
+    assert "Request refused" not in {row.what for row in lines}
 
 
 def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
