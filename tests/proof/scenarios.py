@@ -310,6 +310,7 @@ TRIOS: dict[str, Scenario] = {
     ),
     "reject-refund-complete": Scenario(
         (move(Move.REJECT), refund, move(Move.COMPLETE, 1)),
+        bounds=Bounds(switches=1),  # with two: stopped after 7 minutes
         prepare=with_order(Move.CLAIM),
         others=frozenset(
             {

@@ -65,11 +65,14 @@ class Bounds:
     """What a search leaves out.
 
     crashes: how many participants die in one schedule.
+    switches: how often a schedule changes the participant although the last one could go on; None
+        for any number.
     twins: participants with the same request. The one with the lower number always begins:
         exchanging them gives the same schedule under other names.
     """
 
     crashes: int = 1
+    switches: int | None = None
     twins: frozenset[int] = frozenset()
 
 
@@ -226,6 +229,8 @@ def _options(
     ready = [one for one in running if one.state is State.READY]
     if last is not None and running[last].state is State.READY:
         ready.sort(key=lambda one: one.number != last)
+        if bounds.switches is not None and _switches(trace) >= bounds.switches:
+            ready = ready[:1]
     options = []
     for one in ready:
         waiting_twins = {twin for twin in bounds.twins - started if twin < one.number}
@@ -236,3 +241,12 @@ def _options(
         if ends_a_call and trace.crashes < bounds.crashes:
             options.append(f"{one.number}c")
     return tuple(options)
+
+
+def _switches(trace: Trace) -> int:
+    """How often the participant changed although the one before could have gone on."""
+    return sum(
+        before.participant != after.participant
+        and any(option.startswith(str(before.participant)) for option in after.options)
+        for before, after in zip(trace.points, trace.points[1:], strict=False)
+    )
