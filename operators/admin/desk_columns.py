@@ -105,8 +105,7 @@ class DeskColumns:
 
     @admin.display(description="state")
     def now(self, fulfilment: Fulfilment) -> str:
-        status = FulfilmentStatus(fulfilment.status)
-        return label(status.label, COLOURS[status])
+        return state_label(FulfilmentStatus(fulfilment.status))
 
     @admin.display(description="age")
     def waited(self, fulfilment: Fulfilment) -> str:
@@ -134,6 +133,11 @@ class DeskColumns:
         if fulfilment.refunded:
             return "credited"
         return "due" if fulfilment.refund_due_at else "none"
+
+
+def state_label(status: FulfilmentStatus) -> str:
+    """The badge of a state."""
+    return label(str(status.label), COLOURS[status])
 
 
 def _announcement(fulfilment: Fulfilment) -> Announcement | None:

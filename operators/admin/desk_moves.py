@@ -179,6 +179,13 @@ class DeskMoves(RecordAdmin):
     def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
         operator = _operator(request)
         version = _version(fulfilment)
+        offered = [
+            move
+            for move in moves_from(FulfilmentStatus(fulfilment.status))
+            if may_move(fulfilment, move, operator)
+        ]
+        # The next step stands out.
+        primary = Move.CLAIM if Move.CLAIM in offered else Move.COMPLETE
         return [
             {
                 "name": NAMES[move],
@@ -188,12 +195,13 @@ class DeskMoves(RecordAdmin):
                     query={"version": version} if move in ENDING else None,
                 ),
                 "version": version,
-                "comes_first": move == Move.CLAIM,
+                "is_claim": move == Move.CLAIM,
                 "asks": move in ENDING,
-                "danger": move in FAILING,
+                "variant": (
+                    "danger" if move in FAILING else "primary" if move == primary else "default"
+                ),
             }
-            for move in moves_from(FulfilmentStatus(fulfilment.status))
-            if may_move(fulfilment, move, operator)
+            for move in offered
         ]
 
     def _confirm(

@@ -60,14 +60,6 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Invitation
         fields = ["account", "email", "role"]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if email := self.fields.get("email"):  # the page of a sent invitation has no fields
-            email.help_text = (
-                "Receives a link to join when you save. If the account has an owner, another member"
-                " of staff approves the invitation first."
-            )
-
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
@@ -89,6 +81,10 @@ class InvitationAdmin(BackOfficeAdmin):
     list_select_related = ("account", "invited_by")
     search_fields = ("email", "account__name")
     search_help_text = "Email or account"
+    help_texts = {
+        "email": "Receives a link to join when you save. If the account has an owner, another"
+        " member of staff approves the invitation first."
+    }
     ordering = ("-id",)
     autocomplete_fields = ("account",)
     actions = ("withdraw",)

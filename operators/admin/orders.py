@@ -15,7 +15,7 @@ from unfold.contrib.filters.admin import (
     DropdownFilter,
     RangeDateTimeFilter,
 )
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.enums import ActionVariant
 
 from accounts.models import ApiClient
@@ -25,13 +25,12 @@ from operators.admin.base import (
     EMPTY,
     MASK,
     amount,
-    label,
     link_to,
     url_of,
 )
 from operators.admin.booking import MOVE_MONEY, credit
 from operators.admin.codes import RevealingAdmin, reveal_page
-from operators.admin.desk_columns import COLOURS
+from operators.admin.desk_columns import state_label
 from operators.admin.order_timeline import order_timeline
 from operators.admin.timeline import Timeline, TimelinePage
 from orders.models import Order
@@ -86,7 +85,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     search_fields = ("reference",)
     search_help_text = "Order reference, account or client"
     fieldsets = (
-        (None, {"fields": ("reference", "now", "created_at", "account", "client")}),
+        (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
             "Purchase",
             {"fields": ("sold", "quantity", "units", "price", "total", "delivery")},
@@ -138,16 +137,12 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def price(self, order: Order) -> str:
         return amount(order.unit_price, order.currency)
 
-    @display(description="state", label=COLOURS)
-    def state(self, order: Order) -> tuple[str, str]:
-        state = _state(order)
-        return state, str(state.label)
-
     @admin.display(description="state")
-    def now(self, order: Order) -> str:
-        """The same for an order's own page, where the theme does not draw labels."""
-        state = _state(order)
-        return label(str(state.label), COLOURS[state])
+    def state(self, order: Order) -> str:
+        """That of the top-up, as on the desk. A voucher order is completed at once."""
+        fulfilment = order.fulfilment
+        status = fulfilment.status if fulfilment else FulfilmentStatus.COMPLETED
+        return state_label(FulfilmentStatus(status))
 
     @admin.display(description="delivery")
     def delivery(self, order: Order) -> str:
@@ -197,12 +192,6 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             messages.warning(request, "This order has no codes.")
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, shown_on=order)
-
-
-def _state(order: Order) -> FulfilmentStatus:
-    """That of the top-up, as on the desk. A voucher order is completed at once."""
-    fulfilment = order.fulfilment
-    return FulfilmentStatus(fulfilment.status) if fulfilment else FulfilmentStatus.COMPLETED
 
 
 def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:

@@ -26,9 +26,9 @@ from operators.trails import TRAILS
 NAMES = {
     "accounts.apiclient": "client",
     "auth.user": "person",
-    "operators.platformsettings": "settings",
     "catalogue.codehold": "hold",
     "catalogue.vouchercode": "code",
+    "operators.platformsettings": "settings",
 }
 MEMBER = "a member"  # for readers who may not view members
 

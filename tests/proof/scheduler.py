@@ -211,7 +211,7 @@ def explore(run: Callable[[Sequence[str], Sequence[Point]], Trace]) -> Iterator[
     while True:
         trace = run(choices, points)
         yield trace
-        points = list(trace.points)
+        points = trace.points
         while points and points[-1].chosen == points[-1].options[-1]:
             points.pop()
         if not points:

@@ -116,20 +116,18 @@ class Arena:
         If two calls waited for one row, PostgreSQL decides which went on first. It is then asked
         again, up to REPEATS times. Raises NotDeterministic after that, or if no two calls waited.
         """
-        may_differ = any(len(point.blocked) > 1 for point in before)
-        for _ in range(REPEATS if may_differ else 0):
+        left = REPEATS if any(len(point.blocked) > 1 for point in before) else 0
+        while True:
             try:
                 trace, problems = self.run(choices, crashes=crashes)
+                _compare(trace, before)
             except NotDeterministic:
+                if left == 0:
+                    raise
+                left -= 1
                 found.repeats += 1
-                continue
-            if _met(trace.points[: len(before)]) == _met(before):
+            else:
                 return trace, problems
-            found.repeats += 1
-        trace, problems = self.run(choices, crashes=crashes)
-        if _met(trace.points[: len(before)]) != _met(before):
-            raise NotDeterministic(f"{choices} met other points than before:\n{trace.steps()}")
-        return trace, problems
 
     def sample(self, number: int) -> Search:
         """Runs this many schedules, or up to the first failure. Seeds choose them, so every run
@@ -230,9 +228,11 @@ class Arena:
         yield from faults(self._scheduler.connection)
 
 
-def _met(points: Sequence[Point]) -> list[tuple[Any, ...]]:
-    """What the choices met: what could be chosen, and who waited."""
-    return [(point.options, point.blocked) for point in points]
+def _compare(trace: Trace, before: Sequence[Point]) -> None:
+    """Raises NotDeterministic if other options or other waiting participants were met."""
+    for point, same in zip(trace.points, before, strict=False):
+        if (point.options, point.blocked) != (same.options, same.blocked):
+            raise NotDeterministic(f"other points were met before:\n{trace.steps()}")
 
 
 @contextmanager
