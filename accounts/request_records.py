@@ -1,7 +1,7 @@
 """What is kept about each purchase attempt, and about each other request that was refused.
 
 It answers "why was this refused?". Only pages for people show it, so it costs a request no round
-trip: each web process collects records in memory, and a thread writes them every two seconds. A
+trip: each web process collects records in memory, and a thread writes them every five seconds. A
 process that is killed loses the records of its last seconds; the order and the log lines remain.
 A record holds no body, no code and no key.
 """
@@ -17,7 +17,8 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.core.exceptions import MiddlewareNotUsed
+from django.db import close_old_connections, connection, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
@@ -27,9 +28,9 @@ from config.api.outcome import Outcome
 
 logger = structlog.get_logger(__name__)
 
-WRITTEN_EVERY_SECONDS = 2.0
+WRITTEN_EVERY_SECONDS = 5.0
 # A caller that never pauses must not fill the disk. Purchases are limited by their cost.
-MAX_REFUSALS = 100  # of one key, until the next time they are written
+MAX_REFUSALS = 250  # of one key, until the next time they are written
 MAX_WAITING = 20_000  # of one process, while the database is away
 WINDOW = 5_000  # rows looked at in one statement of the deletion
 
@@ -42,7 +43,7 @@ class Record(NamedTuple):
     """
 
     at: float
-    request_id: UUID
+    request_id: str
     client_id: int | None
     account_id: int | None
     method: str
@@ -85,14 +86,15 @@ class RequestRecordMiddleware:
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        if not settings.REQUEST_RECORDS:
+            raise MiddlewareNotUsed
         self.get_response = get_response
-        self.on = settings.REQUEST_RECORDS
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         since = time.perf_counter()
         response = self.get_response(request)
         outcome = vars(request).get("outcome")
-        if outcome is not None and self.on:
+        if outcome is not None:
             is_purchase = request.method == "POST"
             if is_purchase or outcome.error is not None:
                 _collect(_record(request, response, outcome, time.perf_counter() - since))
@@ -107,7 +109,7 @@ def _record(
     key = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     return Record(
         at=time.monotonic(),
-        request_id=UUID(response["X-Request-Id"]),
+        request_id=response["X-Request-Id"],
         client_id=outcome.client_id,
         account_id=outcome.account_id,
         method=_text(request.method or "", METHOD_LENGTH),
@@ -124,6 +126,8 @@ def _record(
 
 def _text(value: str, length: int) -> str:
     """The value as PostgreSQL can store it, and no longer than its column."""
+    if len(value) <= length and value.isascii() and "\x00" not in value:
+        return value
     return value[:length].replace("\x00", "").encode("utf-8", "replace").decode()
 
 
@@ -137,7 +141,10 @@ def _collect(record: Record) -> None:
 
 
 def write_records() -> None:
-    """Writes the records since the last call. If the database fails, they wait for the next."""
+    """Writes the records since the last call. If the database fails, they wait for the next.
+
+    The thread keeps its connection: a new one costs more processor time than the records.
+    """
     with _lock:
         records = _waiting.copy()
         _waiting.clear()
@@ -147,14 +154,13 @@ def write_records() -> None:
         logger.warning("request_records_left_out", refusals=left_out)
     if not records:
         return
+    close_old_connections()
     try:
         _insert(records)
     except Exception as error:  # of any kind: it would end the writing thread
         logger.error("request_records_not_written", cause=type(error).__name__)
         with _lock:
             _waiting[:0] = records[: MAX_WAITING - len(_waiting)]
-    finally:
-        connection.close()  # needed only every few seconds
 
 
 def _insert(records: list[Record]) -> None:

@@ -76,16 +76,20 @@ class Sizes:
 
 # Short runs in many rounds: other load on the machine then affects all subjects of a round.
 FULL = Sizes(
-    4, 9, 400_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
+    4, 9, 800_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
 )
-QUICK = Sizes(2, 2, 50_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
-TINY = Sizes(1, 1, 20_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
+QUICK = Sizes(2, 2, 100_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
+TINY = Sizes(1, 1, 50_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
 
 
 @dataclass
 class Site:
-    """A database and the program that serves it. `data` is the Lua file for the load generator."""
+    """A database and the program that serves it. `data` is the Lua file for the load generator.
 
+    PostgreSQL knows the program's connections by `name`.
+    """
+
+    name: str
     database: str
     port: int
     data: Path
@@ -97,9 +101,25 @@ class Site:
 
     def worker_memory(self) -> float:
         """The average resident memory of the workers, in MB."""
-        workers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        sizes = [_resident_mb(int(pid)) for pid in workers.read_text().split()]
+        sizes = [_resident_mb(pid) for pid in self._workers()]
         return sum(sizes) / len(sizes)
+
+    def processor_seconds(self) -> float:
+        """The processor time of the program so far, and of the database for its connections.
+
+        Leaves out closed connections, and what PostgreSQL does for all of them, such as vacuuming.
+        """
+        with psycopg.connect(self.database) as connection:
+            rows = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = %s", [self.name]
+            ).fetchall()
+        return sum(
+            map(_processor_seconds, [self.process.pid, *self._workers(), *(p for (p,) in rows)])
+        )
+
+    def _workers(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in children.read_text().split()]
 
 
 @dataclass
@@ -221,6 +241,7 @@ class World:
                 "DJANGO_SETTINGS_MODULE": "config.settings_api",  # the peers set their own
                 "GRANIAN_WORKERS": str(workers),
                 "METRICS_DIR": str(self.folder / "metrics"),
+                "PGAPPNAME": key,
                 **settings,
             }
             if "--interface=wsgi" in program:
@@ -230,7 +251,7 @@ class World:
                     program, port=port, environment=environment, log=self.folder / f"{key}.log"
                 )
             )
-            self._sites[key] = Site(self.database(database), port, self._table(), process)
+            self._sites[key] = Site(key, self.database(database), port, self._table(), process)
         return self._sites[key]
 
     def _table(self) -> Path:
@@ -344,3 +365,9 @@ def _resident_mb(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def _processor_seconds(pid: int) -> float:
+    """The processor time of the living threads of a process."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) / 1e9

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -20,6 +21,7 @@ from accounts.request_records import (
 )
 from tests.concurrency.racing import codes_of
 from tests.factories import Merchant, make_client, make_merchant, make_product, make_record
+from tests.live import owner_url
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,6 +153,26 @@ def test_records_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch
     merchant.get("/orders/TWO")
 
     assert [record.path[-3:] for record in written(merchant.client)] == ["ONE", "TWO"]
+
+
+def test_a_kept_connection_is_replaced_when_it_is_lost() -> None:
+    merchant = make_merchant()
+    server = backend()
+    merchant.get("/orders/ONE")
+    assert len(written(merchant.client)) == 1
+    assert backend() == server
+
+    merchant.get("/orders/TWO")
+    with psycopg.connect(owner_url(), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [server])
+    assert len(written(merchant.client)) == 2
+    assert backend() != server
+
+
+def backend() -> int:
+    """The process of the server that this thread's connection uses."""
+    connection.ensure_connection()
+    return int(connection.connection.info.backend_pid)
 
 
 def test_a_flood_of_refusals_is_cut_and_purchases_are_not() -> None:

@@ -13,7 +13,7 @@ from bench.world import TINY
 from embedded.environment import PROJECT
 
 ONLY = [
-    *("floor", "duties", "fastapi", "drf", "metrics", "replays", "order"),
+    *("floor", "duties", "fastapi", "drf", "metrics", "records", "replays", "order"),
     *("topups", "orders-far", "half-rate", "import"),
 ]
 
