@@ -56,7 +56,7 @@ class AuditAction(models.TextChoices):
     RIGHTS_CHANGED = "rights_changed", "Groups or permissions changed"
     ACCOUNT_CREATED = "account_created", "Account created"
     ACCOUNT_CHANGED = "account_changed", "Account changed"
-    SETTINGS_CHANGED = "settings_changed", "Platform settings changed"
+    SETTINGS_CHANGED = "settings_changed", "Telegram settings changed"
     PRODUCTS_IMPORTED = "products_imported", "Products imported"
     CODES_IMPORTED = "codes_imported", "Codes imported"
     CODES_HELD = "codes_held", "Codes held"

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db.models.signals import m2m_changed, post_save, pre_save
 
@@ -125,7 +125,7 @@ def _record_rights(
 
 def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
     kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
-    names = [_name(right) for right in rights]
+    names = [right.name for right in rights]
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     with _by_somebody() as actor:
         record_action(
@@ -133,11 +133,5 @@ def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
             action=AuditAction.RIGHTS_CHANGED,
             on=owner,
             reference=str(owner),
-            note=f"{kind} {verb}: {', '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
+            note=f"{kind} {verb}: {'; '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
         )
-
-
-def _name(right: Group | Permission) -> str:
-    if isinstance(right, Group):
-        return right.name
-    return f"{right.content_type.app_label}.{right.codename}"

@@ -133,7 +133,7 @@ class EmailKind(models.TextChoices):
 
     INVITATION = "invitation"
     PASSWORD_RESET = "password_reset", "Password reset"  # the name of a kind
-    CHANGE = "change"
+    CHANGE = "change", "Notice of a change"
     LOW_BALANCE = "low_balance", "Low balance"
     STAFF_NOTICE = "staff_notice", "Staff notice"
 

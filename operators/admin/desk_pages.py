@@ -13,11 +13,9 @@ from django.urls import reverse
 
 from config.finders import is_id
 from operators.admin.base import RecordAdmin, staff_of
-from operators.admin.menu import show_desk
+from operators.admin.menu import show_desk, works_only_at_desk
 from operators.desk_summary import summarise_queue
-from operators.models import Announcement
 from topups.models import Fulfilment
-from topups.transitions import FULFIL
 
 
 class DeskPages(RecordAdmin):
@@ -65,14 +63,8 @@ class DeskPages(RecordAdmin):
 def entrance(request: HttpRequest) -> HttpResponse:
     """The first page of the back office. Staff who only work at the desk get the queue instead."""
     user = request.user
-    if user.is_active and user.is_staff and user.has_perm(FULFIL):
-        sees = {
-            model
-            for model, model_admin in admin.site._registry.items()
-            if model_admin.has_view_or_change_permission(request)
-        }
-        if sees <= {Fulfilment, Announcement}:
-            return HttpResponseRedirect(queue_url())
+    if user.is_active and user.is_staff and works_only_at_desk(request):
+        return HttpResponseRedirect(queue_url())
     index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
     return index
 

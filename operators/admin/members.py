@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.contrib.filters.admin import (
@@ -87,8 +86,8 @@ class InvitationAdmin(BackOfficeAdmin):
     }
     ordering = ("-id",)
     autocomplete_fields = ("account",)
-    actions = ("withdraw",)
-    actions_detail = ("approve",)
+    actions = None
+    actions_detail = ("approve", "withdraw")
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
         given = ("account", "email", "role")
@@ -103,12 +102,9 @@ class InvitationAdmin(BackOfficeAdmin):
 
     has_delete_permission = has_change_permission
 
-    def has_withdraw_permission(self, request: HttpRequest) -> bool:
-        return staff_of(request).has_perm("merchants.add_invitation")
-
     def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Offers the action only while the invitation waits, and not to who made it."""
-        if not self.has_withdraw_permission(request):
+        """Offers the action while the invitation waits, and not to who made it."""
+        if not self._may_invite(request):
             return False
         if object_id is None:
             return True
@@ -116,6 +112,18 @@ class InvitationAdmin(BackOfficeAdmin):
         if not isinstance(found, Invitation) or found.state != "waiting":
             return False
         return found.invited_by_id != staff_of(request).pk
+
+    def has_withdraw_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action until the invitation ends."""
+        if not self._may_invite(request):
+            return False
+        if object_id is None:
+            return True
+        found = self.get_object(request, unquote(str(object_id)))
+        return isinstance(found, Invitation) and found.state in {"open", "waiting"}
+
+    def _may_invite(self, request: HttpRequest) -> bool:
+        return staff_of(request).has_perm("merchants.add_invitation")
 
     @action(
         description="Approve and send", icon="done", permissions=["approve"], url_path="approve"
@@ -191,10 +199,29 @@ class InvitationAdmin(BackOfficeAdmin):
     def state(self, invitation: Invitation) -> str:
         return invitation.state
 
-    @action(description="Withdraw", permissions=["withdraw"])
-    def withdraw(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
-        done = sum(withdraw_invitation(invitation=one, actor=staff_of(request)) for one in queryset)
-        messages.success(request, f"Invitations withdrawn: {done}.")
+    @action(description="Withdraw", icon="close", permissions=["withdraw"], url_path="withdraw")
+    def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        invitation = self.get_object(request, unquote(object_id))
+        if not isinstance(invitation, Invitation):
+            raise Http404
+        if request.method != "POST":
+            return page(
+                self,
+                request,
+                "admin/confirm.html",
+                obj=invitation,
+                title="Withdraw an invitation",
+                question=f"Withdraw the invitation of {invitation.email} to {invitation.account}?",
+                facts=["The link in the email stops working."],
+                button="Withdraw",
+                danger=True,
+                back=url_of(invitation),
+            )
+        if withdraw_invitation(invitation=invitation, actor=staff_of(request)):
+            messages.success(request, "The invitation is withdrawn.")
+        else:
+            messages.warning(request, "This invitation can no longer be withdrawn.")
+        return HttpResponseRedirect(url_of(invitation))
 
 
 @admin.register(Email)

@@ -20,7 +20,7 @@ from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import may_open
 from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
-from operators.models import ReconcileRun
+from operators.models import Announcement, ReconcileRun
 from operators.nightly_reconcile import describe_problem
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
@@ -83,7 +83,20 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                     links[0]["active"] = False
                 links.insert(1, {"title": "Dashboard", "icon": "monitoring", "link": dashboard})
             sections.append({"title": section, "separator": bool(sections), "items": links})
-    return sections
+    if not sections or works_only_at_desk(request):
+        return sections
+    overview = {"title": "Overview", "icon": "home", "link": reverse("admin:index")}
+    return [{"title": "", "items": [overview]}, *sections]
+
+
+def works_only_at_desk(request: HttpRequest) -> bool:
+    """Whether this person sees nothing but the desk, which is then their first page."""
+    sees = {
+        model
+        for model, model_admin in admin.site._registry.items()
+        if model_admin.has_view_or_change_permission(request)
+    }
+    return bool(request.user.has_perm(FULFIL)) and sees <= {Fulfilment, Announcement}
 
 
 def _unnamed(model: type[Model]) -> MenuEntry:
@@ -95,7 +108,9 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Adds to the context of the first page: version, sections, the desk, sales and stock."""
     context["version"] = VERSION
     context["sections"] = [
-        {"title": section["title"], "links": section["items"]} for section in navigation(request)
+        {"title": section["title"], "links": section["items"]}
+        for section in navigation(request)
+        if section["title"]
     ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))

@@ -15,7 +15,9 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import action, display
 
-from accounts.models import Account
+from accounts.models import Account, ApiClient
+from config.finders import is_id
+from config.trails import who_and_where
 from operators.admin.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
 from operators.admin.booking import MOVE_MONEY, book
 from orders.models import Order
@@ -76,7 +78,7 @@ class LedgerEntryAdmin(RecordAdmin):
         "moved",
         "balance",
         "order",
-        "actor",
+        "by",
     )
     list_filter = (
         ("kind", ChoicesDropdownFilter),
@@ -95,7 +97,7 @@ class LedgerEntryAdmin(RecordAdmin):
         "moved",
         "balance",
         "order",
-        "actor",
+        "by",
         "booking_reference",
         "note",
     )
@@ -137,6 +139,13 @@ class LedgerEntryAdmin(RecordAdmin):
     @admin.display(description="balance after")
     def balance(self, entry: LedgerEntry) -> str:
         return amount(entry.balance_after)
+
+    @admin.display(description="by")
+    def by(self, entry: LedgerEntry) -> str:
+        kind, _, key = entry.actor.partition(":")
+        if kind == "client" and is_id(key):
+            return link_to(ApiClient(pk=int(key)), entry.actor)
+        return who_and_where(entry.actor)[0]
 
     @admin.display(description="order")
     def order(self, entry: LedgerEntry) -> str:

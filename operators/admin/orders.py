@@ -66,7 +66,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "created_at",
         "account",
         "sold",
-        "quantity",
+        "bought",
         "total",
         "state",
     )
@@ -88,7 +88,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
             "Purchase",
-            {"fields": ("sold", "quantity", "units", "price", "total", "delivery")},
+            {"fields": ("sold", "bought", "price", "total", "delivery")},
         ),
     )
     actions_detail = ("reveal", "credit")
@@ -128,6 +128,17 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     @admin.display(description="product")
     def sold(self, order: Order) -> str:
         return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
+
+    @admin.display(description="quantity")
+    def bought(self, order: Order) -> str:
+        """The contract's quantity and units, such as `6 codes, 2 units of 3`."""
+        if order.fulfilment is not None:
+            return f"{order.quantity} top-up"
+        codes = f"{order.quantity} code{'' if order.quantity == 1 else 's'}"
+        if order.units_per_sale == 1:
+            return codes
+        units = f"{order.units} unit{'' if order.units == 1 else 's'}"
+        return f"{codes}, {units} of {order.units_per_sale}"
 
     @admin.display(description="total")
     def total(self, order: Order) -> str:

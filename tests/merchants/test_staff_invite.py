@@ -5,7 +5,6 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.db import IntegrityError, transaction
 from django.test import Client
-from django.urls import reverse
 
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Invitation, Membership, Role
@@ -13,7 +12,7 @@ from tests.concurrency.racing import holding_locks, in_background, wait_for_wait
 from tests.factories import make_account
 from tests.merchants.people import make_member
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
 
@@ -35,13 +34,12 @@ def test_staff_invite_an_owner() -> None:
     sweep_emails()
     assert [one.to for one in mail.outbox] == [["boss@shop.example"]]
 
-    withdrawn = signed_in().post(
-        reverse("admin:merchants_invitation_changelist"),
-        {"action": "withdraw", "_selected_action": [invitation.pk]},
-    )
-    assert withdrawn.status_code == 302
+    page = url(invitation, "withdraw")
+    assert "Withdraw the invitation of boss@shop.example" in signed_in().get(page).content.decode()
+    assert signed_in().post(page).status_code == 302
     invitation.refresh_from_db()
     assert invitation.state == "withdrawn"
+    assert page not in signed_in().get(url(invitation)).content.decode()
 
 
 def test_a_bad_invitation_is_refused_with_an_error() -> None:

@@ -6,7 +6,7 @@ from django.test import Client
 
 from catalogue.models import VoucherCode
 from orders.models import Order
-from tests.factories import buy_topup, make_merchant, make_operator, move_now
+from tests.factories import buy_topup, make_merchant, make_operator, make_product, move_now
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
 from topups.transitions import Move
@@ -41,6 +41,21 @@ def test_an_order_is_found_by_reference_and_by_name(browser: Client) -> None:
 
     assert [row.pk for row in by_reference.context["cl"].result_list] == [order.pk]
     assert {row.client for row in by_name.context["cl"].result_list} == {order.client}
+
+
+def test_an_order_counts_codes_and_units(db: None) -> None:
+    merchant, browser = make_merchant(balance="1000"), signed_in()
+    single, triple = make_product(codes=1), make_product(codes=6, quantity_step=3)
+    merchant.buy("one", product_id=single.pk, quantity=1)
+    merchant.buy("six", product_id=triple.pk, quantity=6)
+    buy_topup(merchant)
+
+    for order, said in zip(
+        Order.objects.filter(client=merchant.client).order_by("pk"),
+        ("1 code<", "6 codes, 2 units of 3", "1 top-up"),
+        strict=True,
+    ):
+        assert said in browser.get(url(order)).content.decode()
 
 
 @pytest.mark.usefixtures("alone")
@@ -86,3 +101,19 @@ def test_a_ledger_entry_is_found_by_its_order(browser: Client) -> None:
     found = browser.get(list_url(LedgerEntry, q=order.reference)).context["cl"].result_list
 
     assert [row.amount for row in found] == [-order.total_price]
+
+
+def test_a_ledger_entry_leads_to_the_client_that_bought(browser: Client) -> None:
+    entry = LedgerEntry.objects.filter(actor__startswith="client:").latest("pk")
+    client = Order.objects.get(reference=entry.order_reference).client
+
+    page = browser.get(url(entry)).content.decode()
+
+    assert f'href="{url(client)}"' in page
+    assert f">{entry.actor}</a>" in page
+
+
+def test_a_record_leads_back_to_its_list(browser: Client) -> None:
+    page = browser.get(url(LedgerEntry.objects.latest("pk"))).content.decode()
+
+    assert "Back to the list" in page

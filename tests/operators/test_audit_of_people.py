@@ -118,7 +118,7 @@ def test_a_form_records_each_change_once(anna: User) -> None:
     assert [(entry.action, entry.actor) for entry in rights] == [("rights_changed", chief)] * 2
     assert {entry.note for entry in rights} == {
         "Groups added: Finance",
-        "Permissions added: catalogue.reveal_vouchercode",
+        "Permissions added: Can see a voucher code in clear text",
     }
     start = last_entry()
     save(browser, anna, groups=[], user_permissions=[], is_staff=None)
@@ -133,7 +133,7 @@ def test_permissions_of_a_group_are_recorded() -> None:
 
     entry = AuditEntry.objects.filter(object_type="auth.group").latest("pk")
     assert (entry.action, entry.reference) == ("rights_changed", "Night shift")
-    assert entry.note == "Permissions added: wallets.move_money"
+    assert entry.note == "Permissions added: Can book deposits, payouts, adjustments and credits"
 
 
 def test_a_password_is_recorded_without_its_value(anna: User) -> None:

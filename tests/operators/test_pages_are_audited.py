@@ -308,7 +308,7 @@ def remove_factor(browser: Client) -> None:
 
 
 def withdraw(browser: Client) -> None:
-    press(browser, ours(Invitation).latest("pk"), "withdraw")
+    browser.post(url(ours(Invitation).latest("pk"), "withdraw"))
 
 
 def approve(browser: Client) -> None:
