@@ -6,6 +6,7 @@ import os
 import time
 from enum import StrEnum
 from hashlib import sha256
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -312,3 +313,8 @@ class RequestRecord(models.Model):
 
     def __str__(self) -> str:
         return str(self.request_id)
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether the response was the stored one of an earlier purchase."""
+        return self.status == HTTPStatus.CREATED and self.order_reference is None

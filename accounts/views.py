@@ -1,4 +1,4 @@
-"""`GET /ping`: confirms that a key works."""
+"""`GET /ping`: confirms that an API key works."""
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -6,15 +6,18 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
+from accounts.examples import PING
 from accounts.schemas import PingSerializer
-from config.api.openapi import documented
+from config.api.openapi import documented, example
 from config.api.views import ApiViewSet, ok
 
 
 class PingViewSet(ApiViewSet):
-    @extend_schema(operation_id="ping", responses=documented(PingSerializer))
+    @extend_schema(
+        operation_id="ping", responses=documented(PingSerializer, examples=[example(PING)])
+    )
     def retrieve(self, request: Request) -> HttpResponse:
-        """Confirms that the key works."""
+        """Confirms that the API key works."""
         client = caller(request)
         ping = {
             "client": client.name,

@@ -12,17 +12,15 @@ from catalogue.models import ProductType
 from catalogue.reference_format import MAX_REFERENCE_LENGTH
 from config.api.serializer_fields import MoneyField
 
-PRICE = (
-    "The price of one sellable unit, the same price that the merchant pays from the wallet in the"
-    " shop. Null when no sale price is on file."
-)
+PRICE = "The price of one sellable unit, paid from the wallet. Null when no sale price is on file."
 STEP = (
     "Number of codes that make one unit; usually 1. The quantity of an order must be a multiple of"
     " it: with step 3 and stock 4, only 3 codes can be bought."
 )
 SELLABLE = (
     "False means that an order will be refused. True only means that a price is on file; it does"
-    " not guarantee stock or permission. What is switched off is left out, never flagged false."
+    " not guarantee stock or permission. Products, variations and categories that are switched off"
+    " are left out, not marked false."
 )
 
 
@@ -39,7 +37,7 @@ class VariationSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(help_text="Sent as `variation_id` when buying.")
     name = serializers.CharField(help_text="The name of the variation.")
     merchant_reference = reference_field(
-        "Your own mapped name for this variation's shelf. Null if the shelf is not linked."
+        "The name that you linked to this variation's shelf. Null if the shelf is not linked."
     )
     available_stock = serializers.IntegerField(
         min_value=0, help_text="Number of codes on this variation's shelf now, counted live."
@@ -50,7 +48,12 @@ class VariationSerializer(serializers.Serializer[Any]):
 
 
 class ProductSerializer(serializers.Serializer[Any]):
-    """A voucher product. Stock, price and step are those of its own shelf."""
+    """A voucher product.
+
+    A shelf is a stock of codes with one price and one `quantity_step`. A product has a shelf of its
+    own, and so has each of its variations. Stock, price and step of a product are those of its own
+    shelf.
+    """
 
     id = serializers.IntegerField(help_text="Sent as `product_id` when buying. It never changes.")
     name = serializers.CharField(help_text="The name of the product.")
@@ -59,7 +62,7 @@ class ProductSerializer(serializers.Serializer[Any]):
     )
     currency = serializers.CharField(help_text="The currency code of the price, such as `USD`.")
     merchant_reference = reference_field(
-        "Your own mapped name for the product's own shelf. Null if the shelf is not linked. A"
+        "The name that you linked to the product's own shelf. Null if the shelf is not linked. A"
         " variation may be linked separately."
     )
     available_stock = serializers.IntegerField(
@@ -69,7 +72,8 @@ class ProductSerializer(serializers.Serializer[Any]):
     )
     in_stock = serializers.BooleanField(
         help_text="True when some shelf holds codes that an order could take: the product's own or"
-        " that of an active variation. With `available_stock` 0, all stock is under variations."
+        " that of an active variation. True with `available_stock` 0 means that all stock is under"
+        " variations."
     )
     price = MoneyField(allow_null=True, help_text=PRICE)
     quantity_step = serializers.IntegerField(min_value=1, help_text=STEP)

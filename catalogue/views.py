@@ -6,9 +6,17 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from catalogue import selectors
+from catalogue.examples import PRODUCT
 from catalogue.schemas import ProductSerializer
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, documented, page_parameters, page_schema
+from config.api.openapi import (
+    PRODUCT_ID,
+    documented,
+    example,
+    page_example,
+    page_parameters,
+    page_schema,
+)
 from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
 
@@ -20,13 +28,17 @@ class ProductViewSet(ApiViewSet):
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
             OpenApiParameter(
-                "in_stock", bool, description="`1` or `true`: only products with codes in stock."
+                "in_stock",
+                bool,
+                description="Send `1` or `true` to list only products whose `in_stock` is true.",
             ),
         ],
-        responses=documented(page_schema(ProductSerializer)),
+        responses=documented(
+            page_schema(ProductSerializer), examples=[page_example([PRODUCT], DEFAULT_PER_PAGE)]
+        ),
     )
     def list(self, request: Request) -> HttpResponse:
-        """The voucher catalogue."""
+        """The voucher products. Products that are switched off are left out."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         products, total = selectors.list_products(
             account=caller(request).account,
@@ -40,7 +52,10 @@ class ProductViewSet(ApiViewSet):
         operation_id="get_product",
         parameters=[PRODUCT_ID],
         responses=documented(
-            ProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
+            ProductSerializer,
+            errors=[ErrorCode.PRODUCT_NOT_FOUND],
+            messages=[404],
+            examples=[example(PRODUCT)],
         ),
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:

@@ -228,6 +228,7 @@ TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 # public address of the service; links in emails and in the merchants' documentation begin with it.
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
+SUPPORT_CONTACT = env.str("SUPPORT_CONTACT", "")  # at the foot of every page for merchants
 PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
 if env.str("EMAIL_URL", ""):
     vars().update(env.email_url("EMAIL_URL"))
@@ -263,7 +264,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     **OPENAPI_SETTINGS,
     "TAGS": [
-        {"name": "ping", "description": "Check that a key works."},
+        {"name": "ping", "description": "Check that an API key works."},
         {"name": "balance", "description": "The wallet balance."},
         {"name": "products", "description": "The voucher catalogue."},
         {"name": "topup-products", "description": "The top-up catalogue."},

@@ -3,12 +3,12 @@
 from django.urls import path, re_path
 
 from merchants.views import (
-    account,
     clients,
     docs,
     orders,
     overview,
     people,
+    profile,
     references,
     requests,
     search,
@@ -58,11 +58,11 @@ urlpatterns = [
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
     path("people/<int:membership_id>/role/", people.role, name="role"),
     path("people/<int:membership_id>/remove/", people.remove, name="remove"),
-    path("two-factor/", account.two_factor, name="two_factor"),
-    path("account/", account.account, name="account"),
-    path("account/password/", account.password, name="password"),
-    path("account/two-factor/on/", account.two_factor_on, name="two_factor_on"),
-    path("account/two-factor/off/", account.two_factor_off, name="two_factor_off"),
-    path("account/sessions/end/", account.end_sessions, name="end_sessions"),
-    path("account/sessions/<int:session_id>/end/", account.end_session, name="end_session"),
+    path("two-factor/", profile.two_factor, name="two_factor"),
+    path("profile/", profile.profile, name="profile"),
+    path("profile/password/", profile.password, name="password"),
+    path("profile/two-factor/on/", profile.two_factor_on, name="two_factor_on"),
+    path("profile/two-factor/off/", profile.two_factor_off, name="two_factor_off"),
+    path("profile/sessions/end/", profile.end_sessions, name="end_sessions"),
+    path("profile/sessions/<int:session_id>/end/", profile.end_session, name="end_session"),
 ]

@@ -2,7 +2,7 @@
 
 from drf_spectacular.utils import OpenApiExample
 
-from config.api.envelope import success
+from config.api.openapi import example
 
 # Digits below 8, so that PyYAML quotes the number: readers of YAML 1.1 would take it for an octal
 # number without quotes, and readers of YAML 1.2 for a decimal one.
@@ -43,6 +43,7 @@ TOP_UP_ORDER = {
     "failure_reason": None,
     "codes": [],
 }
+DELIVERED_TOP_UP = {**TOP_UP_ORDER, "status": "completed", "fulfilment_status": "completed"}
 
 PURCHASES = [
     OpenApiExample(
@@ -66,7 +67,8 @@ PURCHASES = [
         request_only=True,
     ),
 ]
-CREATED = [
-    OpenApiExample("Voucher order", value=success(VOUCHER_ORDER), response_only=True),
-    OpenApiExample("Top-up order", value=success(TOP_UP_ORDER), response_only=True),
+CREATED = [example(VOUCHER_ORDER, "Voucher order"), example(TOP_UP_ORDER, "Top-up order")]
+READ = [
+    example(VOUCHER_ORDER, "Voucher order"),
+    example(DELIVERED_TOP_UP, "Top-up order after the delivery"),
 ]

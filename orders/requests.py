@@ -38,9 +38,9 @@ class VoucherPurchaseSerializer(StrictSerializer):
         max_length=MAX_REFERENCE_LENGTH,
         validators=[validate_reference],
         required=False,
-        help_text="Your mapped name for a shelf; it is not an order reference. It starts with a"
-        " Unicode letter or digit. Later characters are Unicode letters, digits, spaces and"
-        " `. _ - / : #`. The pattern states only what this means for ASCII.",
+        help_text="The name that you linked to a shelf; it is not an order reference. It starts"
+        " with a Unicode letter or digit. Later characters are Unicode letters, digits, spaces and"
+        " `. _ - / : #`. The pattern covers only the ASCII characters of this rule.",
     )
     variation_id = StrictIntegerField(
         min_value=1,
@@ -48,7 +48,7 @@ class VoucherPurchaseSerializer(StrictSerializer):
         allow_null=True,
         required=False,
         help_text="A variation of the product. With `merchant_reference`, leave it out or send"
-        " exactly the mapped variation.",
+        " exactly the linked variation.",
     )
     quantity = StrictIntegerField(
         min_value=1,
@@ -104,7 +104,7 @@ class TopUpPurchaseSerializer(StrictSerializer):
     )
     player_id = StrictRegexField(
         PLAYER_ID_PATTERN[1:-1],
-        help_text="The player, sent as a string so that leading zeroes are kept.",
+        help_text="The player id, sent as a string so that leading zeroes are kept.",
     )
     quantity = StrictIntegerField(
         min_value=1, max_value=1, default=1, help_text="Only 1: one top-up per request."
@@ -114,9 +114,9 @@ class TopUpPurchaseSerializer(StrictSerializer):
             max_length=MAX_FIELD_VALUE_LENGTH, allow_null=True, allow_blank=True
         ),
         required=False,
-        help_text="The values that the game asks for. Each key is the `id` of a field of the top-up"
-        " product. Unknown, missing or invalid fields are refused before any debit. The player id"
-        " must not be sent here.",
+        help_text="The values that the game needs. The name of each value is the `id` of its"
+        " field in the top-up product. Unknown, missing or invalid fields are refused before any"
+        " debit. The player id must not be sent here.",
     )
 
     def validate_fields(self, values: dict[str, str | None]) -> dict[str, str | None]:

@@ -41,13 +41,13 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(
         OrderStatus.choices, help_text="A voucher purchase is `completed` in its own response."
     )
-    product_id = serializers.IntegerField(help_text="What was sold. It never changes.")
+    product_id = serializers.IntegerField(help_text="The product that was sold. It never changes.")
     variation_id = serializers.IntegerField(
         allow_null=True, help_text="The variation that was sold; null for the product's own shelf."
     )
     merchant_reference = reference_field(
-        "Your name for the shelf when the order is shown, not when it was bought. Null if the shelf"
-        " is not linked now."
+        "The name that is linked to the shelf when the order is shown, not when it was bought. Null"
+        " if the shelf is not linked now."
     )
     quantity = serializers.IntegerField(
         min_value=1, max_value=MAX_QUANTITY, help_text="Number of codes."
@@ -59,14 +59,14 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
         min_value=1, help_text="The `quantity_step` of the product at the time of sale."
     )
     unit_price = MoneyField(help_text="The price of one unit.")
-    total_price = MoneyField(help_text="What was paid: exactly `unit_price` times `units`.")
+    total_price = MoneyField(help_text="The amount paid: exactly `unit_price` times `units`.")
     currency = serializers.CharField(help_text=CURRENCY)
     created_at = serializers.DateTimeField(allow_null=True, help_text=CREATED_AT)
     codes = CodeSerializer(many=True, help_text="The codes that were bought.")
 
 
 class TopUpOrderSerializer(DescribedSerializer):
-    """An order of a top-up, and the state of its delivery."""
+    """An order of a top-up: what was sold, and the state of its delivery."""
 
     property_rules = {"codes": {"maxItems": 0}}
 
@@ -79,13 +79,13 @@ class TopUpOrderSerializer(DescribedSerializer):
     delivery_type = serializers.ChoiceField(["top_up"], help_text="Always `top_up`.")
     system_product_id = serializers.IntegerField(help_text="The top-up product that was bought.")
     player_id = serializers.CharField(
-        help_text="The player, as it was sent. Leading zeroes are kept."
+        help_text="The player id, as it was sent. Leading zeroes are kept."
     )
     quantity = ConstantField(1, help_text="Always 1.")
     units = ConstantField(1, help_text="Always 1.")
     units_per_sale = ConstantField(1, help_text="Always 1.")
     unit_price = MoneyField(help_text="The price of the top-up.")
-    total_price = MoneyField(help_text="What was paid, equal to `unit_price`.")
+    total_price = MoneyField(help_text="The amount paid, equal to `unit_price`.")
     currency = serializers.CharField(help_text=CURRENCY)
     created_at = serializers.DateTimeField(allow_null=True, help_text=CREATED_AT)
     fulfilment_status = serializers.ChoiceField(

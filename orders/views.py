@@ -12,7 +12,13 @@ from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ApiError, ErrorCode
 from config.api.json import JSON_MEDIA_TYPE
-from config.api.openapi import REPLAY_HEADER, documented, page_parameters, page_schema
+from config.api.openapi import (
+    REPLAY_HEADER,
+    documented,
+    page_example,
+    page_parameters,
+    page_schema,
+)
 from config.api.outcome import outcome_of
 from config.api.pagination import page_data, read_page
 from config.api.views import ApiViewSet, ok
@@ -28,7 +34,7 @@ from idempotency.services import (
     store_response,
 )
 from orders import selectors
-from orders.examples import CREATED, PURCHASES
+from orders.examples import CREATED, DELIVERED_TOP_UP, PURCHASES, READ, VOUCHER_ORDER
 from orders.metrics import CountedPurchase
 from orders.purchase import purchase_topup, purchase_vouchers
 from orders.purchase_log import log_abandoned
@@ -71,7 +77,7 @@ class OrderViewSet(ApiViewSet):
                 },
                 OpenApiParameter.HEADER,
                 required=True,
-                description="A new UUID for each purchase. A retry sends the same one.",
+                description="A new UUID for each purchase, and the same one in each retry of it.",
             ),
             REPLAY_HEADER,
         ],
@@ -84,8 +90,9 @@ class OrderViewSet(ApiViewSet):
     def create(self, request: Request) -> HttpResponse:
         """Buys voucher codes or a top-up, paid from the wallet.
 
-        The same key with the same content never buys twice: a stored success is replayed. After a
-        network failure or a 5xx the outcome is unknown. Send the same request with the same key.
+        The same idempotency key with the same content never buys twice: a stored success is
+        replayed. After a network failure or a 5xx the outcome is unknown. Send the same request
+        with the same idempotency key.
         """
         with CountedPurchase() as counted:
             return self._purchase(request, counted)
@@ -136,12 +143,16 @@ class OrderViewSet(ApiViewSet):
     @extend_schema(
         operation_id="list_orders",
         parameters=page_parameters(ORDERS_PER_PAGE),
-        responses=documented(page_schema(OrderSerializer)),
+        responses=documented(
+            page_schema(OrderSerializer),
+            examples=[page_example([DELIVERED_TOP_UP, VOUCHER_ORDER], ORDERS_PER_PAGE)],
+        ),
     )
     def list(self, request: Request) -> HttpResponse:
         """This client's orders, newest first, each with its codes.
 
-        A page with many codes counts as more than one request: one more for every 500 codes.
+        For the rate limit, a page with many codes counts as more than one request: one more for
+        every 500 codes.
         """
         page = read_page(request, default_per_page=ORDERS_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
@@ -158,7 +169,7 @@ class OrderViewSet(ApiViewSet):
                 description="The `reference` that the purchase returned.",
             )
         ],
-        responses=documented(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND]),
+        responses=documented(OrderSerializer, errors=[ErrorCode.ORDER_NOT_FOUND], examples=READ),
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) for an unknown order and for one of another client."""

@@ -15,23 +15,23 @@ from topups.models import MAX_FIELDS, FieldType
 class TopUpFieldOptionSerializer(serializers.Serializer[Any]):
     """One choice of a dropdown."""
 
-    value = serializers.CharField(help_text="What a purchase sends.")
+    value = serializers.CharField(help_text="The value that a purchase sends.")
     label = serializers.CharField(  # type: ignore[assignment]  # the contract's own word
-        allow_null=True, help_text="What to show to people. Null if it has no text of its own."
+        allow_null=True, help_text="The text to show to people. Null if it has none."
     )
 
 
 class TopUpFieldSerializer(serializers.Serializer[Any]):
-    """What a game asks for besides the player id."""
+    """A value that the game needs besides the player id."""
 
     id = serializers.IntegerField(
-        help_text="The key, as a string, in the `fields` object of a purchase."
+        help_text="The name, as a string, of the value in the `fields` object of a purchase."
     )
     name = serializers.CharField(help_text="The game's name for the field.")
     label = serializers.CharField(  # type: ignore[assignment]  # the contract's own word
-        help_text="What to show to people."
+        help_text="The text to show to people."
     )
-    type = serializers.ChoiceField(FieldType.choices, help_text="What kind of value it takes.")
+    type = serializers.ChoiceField(FieldType.choices, help_text="The kind of value.")
     required = serializers.BooleanField(  # type: ignore[assignment]  # the contract's own word
         help_text="Whether a purchase must send it."
     )
@@ -41,7 +41,7 @@ class TopUpFieldSerializer(serializers.Serializer[Any]):
 
 
 class TopUpProductSerializer(DescribedSerializer):
-    """What operators deliver to a player id."""
+    """A product that operators deliver to a player id."""
 
     property_rules = {"fields": {"maxItems": MAX_FIELDS}}
 
@@ -58,7 +58,7 @@ class TopUpProductSerializer(DescribedSerializer):
     available_stock = serializers.IntegerField(
         min_value=0,
         allow_null=True,
-        help_text="Number of top-ups left. It reserves nothing. Null if they are not counted.",
+        help_text="Number of top-ups left. It is not a reservation. Null if they are not counted.",
     )
     sellable = serializers.BooleanField(
         help_text="False means that an order will be refused. True does not guarantee stock."
@@ -67,5 +67,5 @@ class TopUpProductSerializer(DescribedSerializer):
     max_quantity = ConstantField(1, help_text="Always 1: one top-up per request.")
     fields = TopUpFieldSerializer(  # type: ignore[assignment]  # the contract's own word
         many=True,
-        help_text="What the game asks for besides the player id.",
+        help_text="The values that the game needs besides the player id.",
     )

@@ -6,10 +6,18 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.errors import ErrorCode
-from config.api.openapi import PRODUCT_ID, documented, page_parameters, page_schema
+from config.api.openapi import (
+    PRODUCT_ID,
+    documented,
+    example,
+    page_example,
+    page_parameters,
+    page_schema,
+)
 from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
 from config.api.views import ApiViewSet, ok
 from topups import selectors
+from topups.examples import TOP_UP_PRODUCT
 from topups.schemas import TopUpProductSerializer
 
 
@@ -20,10 +28,13 @@ class TopUpProductViewSet(ApiViewSet):
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
         ],
-        responses=documented(page_schema(TopUpProductSerializer)),
+        responses=documented(
+            page_schema(TopUpProductSerializer),
+            examples=[page_example([TOP_UP_PRODUCT], DEFAULT_PER_PAGE)],
+        ),
     )
     def list(self, request: Request) -> HttpResponse:
-        """The top-up catalogue."""
+        """The top-up products. Products that are not sold are left out."""
         page = read_page(request, default_per_page=DEFAULT_PER_PAGE)
         products, total = selectors.list_topup_products(
             account=caller(request).account,
@@ -36,7 +47,10 @@ class TopUpProductViewSet(ApiViewSet):
         operation_id="get_topup_product",
         parameters=[PRODUCT_ID],
         responses=documented(
-            TopUpProductSerializer, errors=[ErrorCode.PRODUCT_NOT_FOUND], messages=[404]
+            TopUpProductSerializer,
+            errors=[ErrorCode.PRODUCT_NOT_FOUND],
+            messages=[404],
+            examples=[example(TOP_UP_PRODUCT)],
         ),
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:

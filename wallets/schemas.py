@@ -10,5 +10,5 @@ from config.api.serializer_fields import MoneyField
 class BalanceSerializer(serializers.Serializer[Any]):
     """The money in the wallet."""
 
-    balance = MoneyField(help_text="What purchases can spend now. Read it as an exact decimal.")
+    balance = MoneyField(help_text="The amount that purchases can spend now. Read it as a decimal.")
     currency = serializers.CharField(help_text="The currency code of the wallet, such as `USD`.")

@@ -6,8 +6,9 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from config.api.errors import ApiError, ErrorCode
-from config.api.openapi import documented
+from config.api.openapi import documented, example
 from config.api.views import ApiViewSet, ok
+from wallets.examples import BALANCE
 from wallets.models import Wallet
 from wallets.schemas import BalanceSerializer
 
@@ -15,10 +16,14 @@ from wallets.schemas import BalanceSerializer
 class BalanceViewSet(ApiViewSet):
     @extend_schema(
         operation_id="balance",
-        responses=documented(BalanceSerializer, errors=[ErrorCode.CLIENT_WITHOUT_WALLET]),
+        responses=documented(
+            BalanceSerializer,
+            errors=[ErrorCode.CLIENT_WITHOUT_WALLET],
+            examples=[example(BALANCE)],
+        ),
     )
     def retrieve(self, request: Request) -> HttpResponse:
-        """The balance of the wallet. `client_without_wallet` (409) for a key without a wallet."""
+        """The balance of the wallet. `client_without_wallet` (409) if the API key has no wallet."""
         wallet = (
             Wallet.objects.filter(account=caller(request).account_id)
             .select_related("account")

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -20,20 +19,20 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from config.api.errors import ErrorCode, RefusalReason
 from config.api.openapi import openapi_document
 from config.api.paths import API_BASE
 
 CODE = re.compile(r"`([^`]+)`")
-RULES = {
-    "minimum": "from {}",
-    "maximum": "to {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "maxProperties": "at most {} members",
-    "maxItems": "at most {} items",
-    "pattern": "matches {}",
-    "default": "default {}",
-}
+LINE_BREAK = re.compile(r"(?<!\n)\n(?!\n)")  # inside a paragraph
+ERROR_CODES = {code.value for code in ErrorCode}
+# The rules that limit a value from below and above, and what they count.
+LIMITS = [
+    ("minimum", "maximum", ""),
+    ("minLength", "maxLength", "character"),
+    ("minItems", "maxItems", "item"),
+    ("minProperties", "maxProperties", "member"),
+]
 
 
 @csrf_exempt  # it changes nothing, and refuses a POST before its body arrives
@@ -47,11 +46,13 @@ def docs(request: HttpRequest) -> HttpResponse:
 def _reference() -> dict[str, Any]:
     document = openapi_document()
     return {
-        "title": document["info"]["title"],
+        "title": "API reference",
+        "name": document["info"]["title"],
         "version": document["info"]["version"],
         "intro": _text(document["info"]["description"]),
         "document": f"{API_BASE}/openapi.json",
         "base": API_BASE,
+        "headers": _headers(document["components"]),
         "groups": [
             {
                 **tag,
@@ -65,6 +66,8 @@ def _reference() -> dict[str, Any]:
             for name, schema in document["components"]["schemas"].items()
             if "properties" in schema or "oneOf" in schema
         ],
+        "errors": [(code, code.status.value, _text(code.default_message)) for code in ErrorCode],
+        "reasons": [(reason, _text(reason.message)) for reason in RefusalReason],
     }
 
 
@@ -91,7 +94,7 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": parameter["name"],
         "place": parameter["in"],
-        "required": parameter.get("required", False),
+        "needed": "required" if parameter.get("required") else "optional",
         "type": _type(parameter["schema"]),
         "about": _text(parameter.get("description", "")),
     }
@@ -101,11 +104,20 @@ def _response(status: str, response: dict[str, Any]) -> dict[str, Any]:
     content = response["content"]["application/json"]
     return {
         "status": status,
-        "phrase": HTTPStatus(int(status)).phrase,
         "about": _text(response["description"]),
         "type": _type(content["schema"]),
+        "headers": _headers(response),
         "examples": _examples(content),
     }
+
+
+def _headers(holder: dict[str, Any]) -> list[tuple[str, SafeString]]:
+    """The headers described here. A header of all responses is a reference, described once."""
+    return [
+        (name, _text(header["description"]))
+        for name, header in holder["headers"].items()
+        if "$ref" not in header
+    ]
 
 
 def _examples(content: dict[str, Any]) -> list[tuple[str, str]]:
@@ -124,13 +136,27 @@ def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         "members": [
             {
                 "name": member,
+                "needed": _needed(member, schema),
                 "type": _type(rules),
-                "required": member in schema.get("required", ()),
                 "about": _text(rules.get("description", "")),
             }
             for member, rules in schema.get("properties", {}).items()
         ],
     }
+
+
+def _needed(member: str, schema: dict[str, Any]) -> SafeString:
+    """Whether an object must have the member, or must have it only without another one."""
+    if member in schema.get("required", ()):
+        return escape("required")
+    for rule in schema.get("allOf", ()):
+        choices = [name for one in rule["oneOf"] for name in one["required"]]
+        if member in choices:
+            others = ((name,) for name in choices if name != member)
+            return format_html(
+                "required without {}", format_html_join(", ", "<code>{}</code>", others)
+            )
+    return escape("optional")
 
 
 def _type(schema: dict[str, Any]) -> SafeString:
@@ -146,18 +172,47 @@ def _type(schema: dict[str, Any]) -> SafeString:
             found = [_type(one) for one in schema[several]]
             return _or_null(mark_safe(word.join(dict.fromkeys(found))), schema)  # noqa: S308
     if "enum" in schema:
-        values = ((json.dumps(value).strip('"'),) for value in schema["enum"])
-        return _or_null(format_html_join(", ", "<code>{}</code>", values), schema)
-    words = schema.get("type", "anything")
-    if words == "array":
-        return _or_null(format_html("array of {}", _type(schema["items"])), schema)
+        values = [(json.dumps(value).strip('"'),) for value in schema["enum"]]
+        several = "one of " if len(values) > 1 else ""
+        words = format_html_join(", ", "<code>{}</code>", values)
+        return _or_null(format_html("{}{}", several, words), schema)
+    parts = [escape(schema.get("type", "anything"))]
+    if "items" in schema:
+        parts = [format_html("array of {}", _type(schema["items"]))]
+    if schema.get("format") in ("date-time", "uuid"):
+        parts.append(escape(schema["format"]))
+    parts += [
+        escape(limit(schema.get(low), schema.get(high), unit))
+        for low, high, unit in LIMITS
+        if low in schema or high in schema
+    ]
+    if "pattern" in schema:
+        parts.append(format_html("matching <code>{}</code>", schema["pattern"]))
+    if "default" in schema:
+        parts.append(format_html("default {}", schema["default"]))
+    words = format_html_join(", ", "{}", ((part,) for part in parts))
     if isinstance(schema.get("additionalProperties"), dict):
         inside = _type(schema["additionalProperties"])
-        return _or_null(format_html("object with values of type {}", inside), schema)
-    if schema.get("format") in ("date-time", "uuid"):
-        words = f"{words}, {schema['format']}"
-    rules = [text.format(schema[rule]) for rule, text in RULES.items() if rule in schema]
-    return _or_null(escape(", ".join([words, *rules])), schema)
+        words = format_html("{}; each value: {}", words, inside)
+    return _or_null(words, schema)
+
+
+def limit(low: int | None, high: int | None, unit: str) -> str:
+    """The allowed values in words, or the allowed number of units: `1 to 128 characters`."""
+    if unit and high == 0:
+        return "always empty"
+    if low == high:
+        words = f"always {low}"
+    elif low is None:
+        words = f"at most {high}"
+    elif high is None:
+        words = f"at least {low}"
+    else:
+        words = f"{low} to {high}"
+    if not unit:
+        return words
+    last = low if high is None else high
+    return f"{words} {unit}" if last == 1 else f"{words} {unit}s"
 
 
 def _or_null(words: SafeString, schema: dict[str, Any]) -> SafeString:
@@ -165,5 +220,11 @@ def _or_null(words: SafeString, schema: dict[str, Any]) -> SafeString:
 
 
 def _text(words: str) -> SafeString:
-    """The text as HTML, with what is in backquotes as code."""
-    return mark_safe(CODE.sub(r"<code>\1</code>", escape(words)))  # noqa: S308  # escaped before
+    """The text as HTML: a line for each paragraph, and backquoted words as code."""
+    return mark_safe(CODE.sub(_code, escape(LINE_BREAK.sub(" ", words))))  # noqa: S308  # escaped
+
+
+def _code(words: re.Match[str]) -> str:
+    """Escaped words as code, with a link if they are an error code."""
+    code = f"<code>{words[1]}</code>"
+    return f'<a href="#{words[1]}">{code}</a>' if words[1] in ERROR_CODES else code

@@ -35,7 +35,7 @@ class ErrorCode(StrEnum):
     IP_NOT_ALLOWED = (
         "ip_not_allowed",
         HTTPStatus.FORBIDDEN,
-        "Your address is not on this key's allowlist.",
+        "Your address is not on this API key's allowlist.",
     )
     RATE_LIMITED = (
         "rate_limited",
@@ -45,7 +45,7 @@ class ErrorCode(StrEnum):
     CLIENT_WITHOUT_WALLET = (
         "client_without_wallet",
         HTTPStatus.CONFLICT,
-        "This key is not attached to an account with a wallet.",
+        "This API key is not attached to an account with a wallet.",
     )
     IDEMPOTENCY_KEY_REQUIRED = (
         "idempotency_key_required",
@@ -128,7 +128,7 @@ class RefusalReason(StrEnum):
     PRICE_UNAVAILABLE = ("price_unavailable", "There is no sale price; please contact support.")
     CLIENT_WITHOUT_WALLET = (
         "client_without_wallet",
-        "This key is not attached to an account with a wallet.",
+        "This API key is not attached to an account with a wallet.",
     )
     INSUFFICIENT_STOCK = ("insufficient_stock", "There is not enough stock now; try again later.")
     INSUFFICIENT_BALANCE = (

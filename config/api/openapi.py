@@ -21,9 +21,9 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from config.api.envelope import failure, json_response
+from config.api.envelope import failure, json_response, success
 from config.api.errors import ApiError, ErrorCode, RefusalReason
-from config.api.pagination import MAX_PER_PAGE
+from config.api.pagination import MAX_PER_PAGE, Page, page_data
 from config.api.schemas import (
     SUCCESS,
     FailureSerializer,
@@ -74,13 +74,17 @@ def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
         OpenApiParameter(
             "page",
             {"type": "integer", "default": 1},
-            description="The page number, from 1. A smaller value, or not a number, means 1.",
+            description=(
+                "The page number, from 1. If it is smaller or not a number, the first page is"
+                " returned."
+            ),
         ),
         OpenApiParameter(
             "per_page",
             {"type": "integer", "default": default_per_page},
             description=(
-                f"Items per page, clamped to 1..{MAX_PER_PAGE}. Not a number means the default."
+                f"Items per page, from 1 to {MAX_PER_PAGE}. A value outside this range is changed"
+                " to the nearest limit. If it is not a number, the default is used."
             ),
         ),
     ]
@@ -90,7 +94,10 @@ PRODUCT_ID = OpenApiParameter(
     "product",
     {"type": "integer", "format": "int64", "minimum": 1},
     OpenApiParameter.PATH,
-    description="The product id. A path with any other text is unknown: 404 with only a `message`.",
+    description=(
+        "The product id. If it is not a positive integer, the response is 404 and has only a"
+        " `message`."
+    ),
 )
 REPLAY_HEADER = OpenApiParameter(
     "Idempotent-Replay",
@@ -99,6 +106,16 @@ REPLAY_HEADER = OpenApiParameter(
     response=[201],
     description="Present only when a stored success is replayed.",
 )
+
+
+def example(data: Any, name: str = "Success") -> OpenApiExample:
+    """An example of a success with this `data`."""
+    return OpenApiExample(name, value=success(data), response_only=True)
+
+
+def page_example(items: list[Any], per_page: int) -> OpenApiExample:
+    """An example of a list with these items on its only page."""
+    return example(page_data(items, page=Page(1, per_page), total=len(items)))
 
 
 def documented(
@@ -160,9 +177,9 @@ def _envelope_of(serializer: SerializerClass) -> SerializerClass:
     name = serializer.__name__.removesuffix("Serializer")
     return _shape(
         f"{name}Envelope",
-        "A success.",
+        "The response to a request that succeeded.",
         success=serializers.BooleanField(help_text=SUCCESS),
-        data=serializer(help_text="What was asked for."),
+        data=serializer(help_text="What the operation returns."),
     )
 
 
@@ -236,7 +253,7 @@ def add_request_ids(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Post-processing hook: every response has the X-Request-Id header."""
     result["components"]["headers"] = {
         "X-Request-Id": {
-            "description": "Identifies the request in the service's log. Send it to support.",
+            "description": "This id names the request in the service's log. Send it to support.",
             "required": True,
             "schema": {"type": "string", "format": "uuid"},
         }

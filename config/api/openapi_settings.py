@@ -14,10 +14,12 @@ OPENAPI_SETTINGS: dict[str, Any] = {
     "DESCRIPTION": (
         "Buy voucher codes and game top-ups from a prepaid wallet. Send"
         " `Authorization: Bearer <API_KEY>` with every request and an `Idempotency-Key` with every"
-        " purchase. A success is `{success: true, data}`. A failure is"
+        " purchase.\n\n"
+        "A success is `{success: true, data}`. A failure is"
         " `{success: false, error: {code, message}}`; branch on `error.code`. A request that is"
         " rejected before it reaches the API (unknown path, wrong method) returns only"
-        " `{message}`. Money values are exact JSON numbers; read them as decimals."
+        " `{message}`.\n\n"
+        "Money values are exact JSON numbers; read them as decimals."
     ),
     "CONTACT": {"name": "Support", "url": "/merchant/docs/"},
     "LICENSE": {"name": "MIT", "url": "https://opensource.org/license/mit"},

@@ -57,7 +57,9 @@ class FailureSerializer(serializers.Serializer[Any]):
 class MessageSerializer(serializers.Serializer[Any]):
     """A request that was rejected before it reached the API. The body has no `success`."""
 
-    message = serializers.CharField(help_text="Text for people. Check the path and the method.")
+    message = serializers.CharField(
+        help_text="Text for people. Check the path and the method of your request."
+    )
 
 
 class PaginationSerializer(serializers.Serializer[Any]):
@@ -65,7 +67,7 @@ class PaginationSerializer(serializers.Serializer[Any]):
 
     page = serializers.IntegerField(min_value=1, help_text="The number of this page, from 1.")
     per_page = serializers.IntegerField(
-        min_value=1, max_value=MAX_PER_PAGE, help_text="The most items on a page."
+        min_value=1, max_value=MAX_PER_PAGE, help_text="The largest number of items on a page."
     )
     total = serializers.IntegerField(min_value=0, help_text="Number of items on all pages.")
     last_page = serializers.IntegerField(

@@ -41,6 +41,11 @@ class Chart:
     height: int = 0
 
     @property
+    def highest(self) -> Bar:
+        """The first of the longest bars."""
+        return max(self.bars, key=lambda bar: bar.amount)
+
+    @property
     def empty(self) -> bool:
         return not any(bar.orders for bar in self.bars)
 
@@ -68,11 +73,14 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
                 labelled=(last - day).days % LABEL_EVERY == 0,
             )
         )
-    return Chart(bars, width=len(days) * STEP + 2 * STEP, height=HEIGHT + 24)
+    return Chart(bars, width=len(days) * STEP + 3 * STEP, height=HEIGHT + 24)
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:
-    """One bar for each of the ten products with the highest spend, and one for all others."""
+    """One bar for each of the ten products with the highest spend, and one for all others.
+
+    A bar of the length LONGEST stands for the sum of all.
+    """
     orders: dict[str, int] = defaultdict(int)
     amounts: dict[str, Decimal] = defaultdict(Decimal)
     for row in spent:
@@ -88,13 +96,16 @@ def draw_products(spent: Iterable[Spend]) -> Chart:
                 sum((amounts[name] for name in others), Decimal(0)),
             )
         )
-    most = max((amount for _, _, amount in sums), default=Decimal(0))
+    total = sum((amount for _, _, amount in sums), Decimal(0))
     bars = []
     for name, count, amount in sums:
-        bars.append(Bar(name, count, amount, length=_share(amount, most, LONGEST)))
+        bars.append(Bar(name, count, amount, length=_share(amount, total, LONGEST)))
     return Chart(bars, width=LONGEST)
 
 
-def _share(amount: Decimal, most: Decimal, length: int) -> int:
-    """The length of a bar. An amount above zero is at least one unit long, so it is visible."""
-    return max(int(amount / most * length), 1) if amount else 0
+def _share(amount: Decimal, whole: Decimal, length: int) -> int:
+    """The length of a bar, where `length` stands for `whole`.
+
+    An amount above zero is at least one unit long, so it is visible.
+    """
+    return max(int(amount * length / whole), 1) if amount else 0

@@ -1,12 +1,13 @@
-// Buys once, however often it must retry. It needs Node 18 or newer and nothing else.
+// Buys once, however often it must retry. It needs only Node 18+.
 //
 //   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Create a new key for each purchase (crypto.randomUUID()) and store it before you start.
+// Create a new idempotency key for each purchase (crypto.randomUUID())
+// and store it before you start.
 // Exit codes:
 //   0  bought; the order is printed
 //   1  nothing was charged; the error is printed
-//   2  the outcome is unknown; start again with the same key
+//   2  the outcome is unknown; start again with the same idempotency key
 //
 // Run it only on a server: an API key must never reach a browser.
 
@@ -14,7 +15,8 @@ const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
 const pauseSeconds = Number(process.env.VOUCHER_PAUSE_SECONDS ?? 3);
 const attempts = 10;
 
-const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+const sleep = (seconds) =>
+    new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
 /** Nothing was charged. Branch on error.code, then error.reason. */
 class Refused extends Error {
@@ -24,21 +26,30 @@ class Refused extends Error {
     }
 }
 
-/** The purchase may have been made. Retry with the same body and key, never with a new key. */
+/**
+ * The purchase may have been made. Retry with the same body and the
+ * same idempotency key, never with a new one.
+ */
 class OutcomeUnknown extends Error {}
 
-/** Returns the order. For sums of money, parse the JSON with a decimal library instead. */
+/**
+ * Returns the order. If you calculate with its amounts, parse the JSON
+ * with a library that reads numbers as decimals.
+ */
 async function buy(body, key) {
     for (let attempt = 0; attempt < attempts; attempt++) {
         const { status, answer } = await call("POST", "/orders", body, key);
         if (status === 201 && answer.success) return answer.data;
         let pause = pauseSeconds;
         if (status >= 400 && status < 500) {
-            // A response that the API did not write has no error, such as a proxy's 404.
+            // A response from elsewhere, such as a proxy, has no error.
             const error = answer.error ?? { code: `http_${status}` };
-            if (error.code === "request_abandoned") { // bought already: read the order, do not buy again
+            if (error.code === "request_abandoned") {
+                // Bought already: read the order, do not buy again.
                 const read = await call("GET", `/orders/${error.reference}`);
-                if (read.status === 200 && read.answer.success) return read.answer.data;
+                if (read.status === 200 && read.answer.success) {
+                    return read.answer.data;
+                }
             } else if (error.code === "rate_limited") {
                 pause = error.retry_after_seconds;
             } else if (error.code !== "request_in_progress") {
@@ -50,10 +61,16 @@ async function buy(body, key) {
     throw new OutcomeUnknown();
 }
 
-/** Returns the status and the response. Status 0 means no response, or one that cannot be read. */
+/**
+ * Returns the status and the response. Status 0 means that no response
+ * came, or that it cannot be read.
+ */
 async function call(method, path, body, key) {
     const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
-    if (body) Object.assign(headers, { "Content-Type": "application/json", "Idempotency-Key": key });
+    if (body) {
+        headers["Content-Type"] = "application/json";
+        headers["Idempotency-Key"] = key;
+    }
     let status = 0;
     try {
         const response = await fetch(baseUrl + path, {
@@ -68,17 +85,20 @@ async function call(method, path, body, key) {
     } catch {
         // No response, an incomplete response, or no JSON.
     }
-    return status >= 400 && status < 500 ? { status, answer: {} } : { status: 0, answer: {} };
+    return { status: status >= 400 && status < 500 ? status : 0, answer: {} };
 }
 
 try {
-    console.log(JSON.stringify(await buy(JSON.parse(process.argv[2]), process.argv[3])));
+    const order = await buy(JSON.parse(process.argv[2]), process.argv[3]);
+    console.log(JSON.stringify(order));
 } catch (error) {
     if (error instanceof Refused) {
         console.log(JSON.stringify(error.error));
         process.exitCode = 1;
     } else if (error instanceof OutcomeUnknown) {
-        console.error("The outcome is unknown. Start again with the same key.");
+        console.error(
+            "The outcome is unknown. Start again with the same idempotency key.",
+        );
         process.exitCode = 2;
     } else {
         throw error;

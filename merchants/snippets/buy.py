@@ -1,12 +1,13 @@
-"""Buys once, however often it must retry. It needs Python 3.9 or newer and nothing else.
+"""Buys once, however often it must retry. It needs only Python 3.9+.
 
     python buy.py '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 
-Create a new key for each purchase (uuid.uuid4()) and store it before you start.
+Create a new idempotency key for each purchase (uuid.uuid4()) and store
+it before you start.
 Exit codes:
     0  bought; the order is printed
     1  nothing was charged; the error is printed
-    2  the outcome is unknown; start again with the same key
+    2  the outcome is unknown; start again with the same idempotency key
 """
 
 import http.client
@@ -25,7 +26,10 @@ ATTEMPTS = 10
 
 
 class Refused(Exception):
-    """Nothing was charged. Branch on error["code"], then on error.get("reason")."""
+    """Nothing was charged.
+
+    Branch on error["code"], then on error.get("reason").
+    """
 
     def __init__(self, error):
         super().__init__(error["code"])
@@ -33,7 +37,11 @@ class Refused(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """The purchase may have been made. Retry with the same body and key, never with a new key."""
+    """The purchase may have been made.
+
+    Retry with the same body and the same idempotency key, never with a
+    new one.
+    """
 
 
 def buy(body, key):
@@ -44,9 +52,10 @@ def buy(body, key):
             return answer["data"]
         pause = PAUSE
         if 400 <= status < 500:
-            # A response that the API did not write has no error, such as a proxy's 404.
+            # A response from elsewhere, such as a proxy, has no error.
             error = answer.get("error", {"code": f"http_{status}"})
-            if error["code"] == "request_abandoned":  # bought already: read the order
+            if error["code"] == "request_abandoned":
+                # Bought already: read the order, do not buy again.
                 status, answer = call("GET", f"/orders/{error['reference']}")
                 if status == 200 and answer.get("success"):
                     return answer["data"]
@@ -59,7 +68,10 @@ def buy(body, key):
 
 
 def call(method, path, body=None, key=None):
-    """Returns status and response. Status 0 means no response, or one that cannot be read."""
+    """Returns the status and the response.
+
+    Status 0 means that no response came, or that it cannot be read.
+    """
     headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
     if body is not None:
         headers.update({"Content-Type": "application/json", "Idempotency-Key": key})
@@ -74,7 +86,8 @@ def call(method, path, body=None, key=None):
     except (OSError, http.client.HTTPException):
         return 0, {}
     try:
-        answer = json.loads(text, parse_float=Decimal)  # money is never a binary float
+        # Amounts must not become binary floats.
+        answer = json.loads(text, parse_float=Decimal)
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
@@ -89,6 +102,7 @@ if __name__ == "__main__":
         print(json.dumps(refused.error, default=str))
         sys.exit(1)
     except OutcomeUnknown:
-        print("The outcome is unknown. Start again with the same key.", file=sys.stderr)
+        message = "The outcome is unknown. Start again with the same idempotency key."
+        print(message, file=sys.stderr)
         sys.exit(2)
     print(json.dumps(order, default=str))

@@ -3,14 +3,17 @@
 #
 #   sh buy.sh '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #
-# Or paste it into a terminal, and run: buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+# Or paste this file into a terminal and run:
 #
-# Create a new key for each purchase (uuidgen) and store it before you start.
+#   buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+#
+# Create a new idempotency key for each purchase (uuidgen) and store it
+# before you start.
 # Exit codes:
 #   0  bought; the order is printed
 #   1  nothing was charged; the response is printed
-#   2  the outcome is unknown; start again with the same key
-buy() ( # its own shell, which it may leave
+#   2  the outcome is unknown; start again with the same idempotency key
+buy() ( # runs in a subshell, so exit does not close your terminal
     set -eu
 
     body=$1 key=$2
@@ -18,17 +21,20 @@ buy() ( # its own shell, which it may leave
     answer=$(mktemp)
     trap 'rm -f "$answer"' EXIT
 
-    # call [curl options] URL: writes the response to the file, and its status to $status.
-    # The status is 000 if no response came, or only a part of it.
+    # call [curl options] URL: writes the response to the file $answer
+    # and sets $status, which is 000 if the response is incomplete.
     call() {
         : >"$answer"
         status=$(
             printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-                curl --config - --silent --max-time 30 --output "$answer" --write-out '%{http_code}' "$@"
+                curl --config - --silent --max-time 30 \
+                    --output "$answer" --write-out '%{http_code}' "$@"
         ) || status=000
     }
 
-    field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1; }
+    field() {
+        sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1
+    }
 
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
@@ -37,7 +43,8 @@ buy() ( # its own shell, which it may leave
             cat "$answer"
             exit 0
         fi
-        case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac # unknown: the outcome
+        # code=unknown means that the outcome is unknown.
+        case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac
         case $code in
             unknown | request_in_progress) sleep "$pause" ;;
             rate_limited) sleep "$(field retry_after_seconds)" ;;
@@ -55,7 +62,7 @@ buy() ( # its own shell, which it may leave
                 ;;
         esac
     done
-    echo "The outcome is unknown. Start again with the same key." >&2
+    echo "The outcome is unknown. Start again with the same idempotency key." >&2
     exit 2
 )
 

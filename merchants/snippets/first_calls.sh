@@ -1,10 +1,13 @@
 #!/bin/sh
-# Checks the key, reads the balance and lists what you can buy. You can paste it into a terminal.
+# Checks the API key, reads the balance and lists what you can buy.
+# You can paste this file into a terminal.
 
 call() {
-    # The key goes to curl through a pipe, so the list of processes does not show it.
+    # curl reads the API key from a pipe. The list of processes does not
+    # show it.
     printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_API_KEY:?is not set}" |
-        curl --config - --silent --show-error --max-time 30 "${VOUCHER_BASE_URL:?is not set}$1"
+        curl --config - --silent --show-error --max-time 30 \
+            "${VOUCHER_BASE_URL:?is not set}$1"
     echo
 }
 

@@ -2,10 +2,13 @@
 
     python verify_statement.py statement-proof.json --key KEY
 
-KEY is the public key of the service, from its page /docs/ledger-key. Write it down once: a key that
-comes with the file proves nothing. Needs Python 3.11 and the package `cryptography`.
+KEY is the public key of the service, from its page /docs/ledger-key.
+Write the public key down once: one that comes with the file proves
+nothing. The program needs Python 3.11+ and the package `cryptography`.
 
-Exit code 0: every entry is as it was signed. Exit code 1: one line says what is wrong.
+Exit codes:
+    0  every entry is as it was signed
+    1  one line says what is wrong
 """
 
 import argparse
@@ -24,12 +27,18 @@ class Wrong(Exception):
 
 
 def counted(text):
-    """A text with its length in bytes in front, so that no two lists of texts look alike."""
+    """The text with its length in bytes in front.
+
+    The lengths keep two different lists of texts from looking alike.
+    """
     return "-" if text is None else f"{len(text.encode())}:{text}"
 
 
 def body(wallet, entry):
-    """The hash of one entry. `hidden` is the hash of what only the service may see."""
+    """The hash of one entry.
+
+    `hidden` is the hash of what only the service may see.
+    """
     fields = [
         "voucher entry v1",
         str(wallet),
@@ -46,12 +55,16 @@ def body(wallet, entry):
 
 
 def follow_entries(proof):
-    """The chain's value after the last entry of the file. Each entry's balance must follow."""
+    """The chain's value after the last entry of the file.
+
+    The balance after each entry must follow from the balance before it.
+    """
     wallet, entries = proof["wallet"], proof["entries"]
     if not entries:
         raise Wrong("the file has no entry")
     balance = Decimal(entries[0]["balance_after"]) - Decimal(entries[0]["amount"])
-    if proof["start"] is None:  # the wallet's first entry that has a hash
+    if proof["start"] is None:
+        # The file starts with the wallet's first entry that has a hash.
         chain = sha256(f"voucher opening v1|{wallet}|{balance}".encode()).digest()
     else:
         chain = bytes.fromhex(proof["start"])
@@ -66,7 +79,8 @@ def follow_entries(proof):
 
 def follow_path(proof, chain):
     """The root that the wallet's chain leads to."""
-    for later in proof["later"]:  # entries after the period, up to the signed one
+    # The entries after the period, up to the signed one.
+    for later in proof["later"]:
         chain = sha256(chain + bytes.fromhex(later)).digest()
     leaf = proof["leaf"]
     earlier = leaf["earlier"] or "-"
@@ -80,13 +94,13 @@ def follow_path(proof, chain):
 
 
 def check_root(root, key):
-    """The root must carry the signature of this key."""
+    """The root must carry the signature of this public key."""
     fields = ["voucher root v1", root["number"], root["previous"], root["signed_at"]]
     statement = "|".join(map(str, [*fields, root["wallets"], root["root"]])).encode()
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(root["signature"]), statement)
     except InvalidSignature:
-        raise Wrong(f"root {root['number']} was not signed with this key") from None
+        raise Wrong(f"root {root['number']} was not signed with this public key") from None
 
 
 def verify(proof, key):
@@ -117,7 +131,7 @@ def main():
     except Wrong as error:
         sys.exit(f"WRONG: {error}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
-        sys.exit(f"WRONG: the file or the key cannot be read: {type(error).__name__}: {error}")
+        sys.exit(f"WRONG: the file or KEY cannot be read: {type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""Waits until a top-up is delivered, or has failed and is refunded. It needs Python 3.9 or newer.
+"""Waits until a top-up is delivered, or has failed and is refunded.
 
     python wait_for_topup.py ORDER_REFERENCE
 
-The service sends no callbacks, so this program polls. Keep the pause within your rate limit. The
-exit code is 1 if the top-up failed and no refund came: contact support then.
+It needs only Python 3.9+. The service sends no callbacks, so
+this program polls. Keep the pause within your rate limit.
+Exit codes:
+    0  the top-up was delivered, or it failed and was refunded
+    1  neither delivered nor refunded; the last line says why
 """
 
 import json
@@ -16,14 +19,16 @@ import urllib.request
 BASE_URL = os.environ["VOUCHER_BASE_URL"]
 API_KEY = os.environ["VOUCHER_API_KEY"]
 PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "30"))
-# A refund normally takes seconds. Without one after this time, somebody has to look at the order.
+# A refund normally takes seconds. If none came after this time, contact
+# support.
 REFUND_WAIT = float(os.environ.get("VOUCHER_REFUND_WAIT_SECONDS", "900"))
 
 
 def wait(reference):
     """Returns the order once it is completed, or failed and refunded.
 
-    A failed order that is not refunded within REFUND_WAIT seconds is returned too.
+    Also returns a failed order that is not refunded within REFUND_WAIT
+    seconds.
     """
     failed_at = None
     while True:
@@ -32,14 +37,14 @@ def wait(reference):
             return order
         if order and order["status"] == "failed":
             failed_at = failed_at or time.monotonic()
-            # `refunded` becomes true once the money is back in the wallet.
+            # `refunded` is true once the money is back in the wallet.
             if order["refunded"] or time.monotonic() - failed_at >= REFUND_WAIT:
                 return order
         time.sleep(PAUSE)
 
 
 def read(reference):
-    """Returns the current order, or None if it could not be read this time."""
+    """Returns the current order, or None if it cannot be read now."""
     request = urllib.request.Request(f"{BASE_URL}/orders/{reference}")
     request.add_header("Authorization", f"Bearer {API_KEY}")
     try:
@@ -47,7 +52,8 @@ def read(reference):
             return json.load(response)["data"]
     except urllib.error.HTTPError as error:
         if error.code < 500 and error.code != 429:
-            raise  # an unknown reference or a bad key: waiting does not help
+            # Waiting does not help, such as for an unknown reference.
+            raise
     except (OSError, ValueError):
         pass
     return None

@@ -78,7 +78,7 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
             " and rate limit. Other clients cannot see its orders."
         ],
         form=form,
-        button="Create client",
+        button="Create the client",
         back=reverse("merchants:clients"),
     )
 
@@ -120,9 +120,13 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
             messages.success(request, f"{client} is switched {switch_to}.")
         return _to(client)
     return show(
-        request, member, "merchants/switch.html", title="Switch the client", client=client,
+        request,
+        member,
+        "merchants/switch.html",
+        title=f"Switch the client {'off' if client.enabled else 'on'}",
+        client=client,
         back=_url(client),
-    )  # fmt: skip
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -174,9 +178,9 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
         title="Rotate keys",
         question=f"Give {client} a new key and end its other keys?",
         facts=[
-            f"These keys end after the overlap: {prefixes or 'none is live'}.",
+            f"Keys that end after the overlap: {prefixes or 'none'}.",
             "The new key is shown once, on the next page.",
-            "Orders, references and limits do not change.",
+            "Orders, product references and limits do not change.",
         ],
         form=form,
         button="Rotate keys",

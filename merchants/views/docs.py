@@ -87,7 +87,7 @@ def statements(request: HttpRequest, member: Member) -> HttpResponse:
         "docs_statements",
         "Docs: verify statements",
         program=snippet(VERIFY),
-        key=public_key().hex(),
+        command=f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
     )
 
 

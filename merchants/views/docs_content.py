@@ -28,60 +28,73 @@ NO, UNKNOWN, ONCE = "no", "unknown", "yes, once"
 CODES: dict[ErrorCode, Advice] = {
     ErrorCode.MISSING_TOKEN: Advice(NO, "Send the Authorization header with every request."),
     ErrorCode.INVALID_TOKEN: Advice(
-        NO, "Use another key: this one is mistyped, revoked, or was replaced and has expired."
+        NO, "Use another API key: this one is mistyped or revoked, or was replaced and has expired."
     ),
     ErrorCode.CLIENT_DISABLED: Advice(
-        NO, "Stop. The client or the account is switched off. Ask an owner, then support."
+        NO, "Stop: the client or the account is switched off. Ask an owner, then support."
     ),
     ErrorCode.IP_NOT_ALLOWED: Advice(
-        NO, "Call from an address on the client's allowlist, or add this address to it."
+        NO, "Call from an address on the client's allowlist, or add your address to it."
     ),
     ErrorCode.RATE_LIMITED: Advice(
-        NO, "Wait error.retry_after_seconds, then send the same request with the same key."
+        NO,
+        "Wait error.retry_after_seconds seconds, then send the same request with the same"
+        " idempotency key.",
     ),
     ErrorCode.CLIENT_WITHOUT_WALLET: Advice(
-        NO, "Stop. The account has no wallet: contact support."
+        NO, "Stop: the account has no wallet. Contact support."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
         NO, "Fix the program: send an Idempotency-Key with each purchase, such as a new UUID."
     ),
-    ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(NO, "Fix the program: a key has at most 128 bytes."),
+    ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(
+        NO, "Fix the program: an idempotency key has at most 128 bytes."
+    ),
     ErrorCode.IDEMPOTENCY_KEY_REUSED: Advice(
         "no, not by this request",
-        "Fix the program: this key belongs to a purchase with other content. Find out which"
-        " purchase you meant before you send another request.",
+        "Fix the program: this idempotency key belongs to a purchase with other content. Find out"
+        " which purchase you meant before you send another request.",
     ),
     ErrorCode.REQUEST_IN_PROGRESS: Advice(
-        UNKNOWN, "Wait a few seconds, then send the same request with the same key."
+        UNKNOWN,
+        "Wait a few seconds, then send the same request with the same idempotency key.",
     ),
     ErrorCode.REQUEST_ABANDONED: Advice(
-        ONCE, "Do not buy again. Read your order with GET /orders/{error.reference}."
+        ONCE, "Do not buy again. Read the order with GET /orders/{error.reference}."
     ),
     ErrorCode.VALIDATION_FAILED: Advice(
-        NO, "Fix the request: error.fields says where. You may send it with the same key."
+        NO, "Fix the request: error.fields says where. You may keep the idempotency key."
     ),
     ErrorCode.VARIATION_MISMATCH: Advice(
-        NO, "Fix the request: take product and variation from one entry of GET /products."
+        NO, "Fix the request: take product and variation from one item of GET /products."
     ),
     ErrorCode.PRODUCT_NOT_FOUND: Advice(
-        NO, "Take the product out of your shop: it is unknown or switched off."
+        NO, "Stop offering the product: it is unknown or switched off."
     ),
     ErrorCode.PRODUCT_REFERENCE_NOT_FOUND: Advice(
-        NO, "Fix the reference, or link error.merchant_reference to a shelf on the References page."
+        NO,
+        "Fix the reference, or link error.merchant_reference to a product or variation on the"
+        " References page.",
     ),
     ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS: Advice(
         NO,
-        "Send product_id or merchant_reference, not both. Send no variation_id with a reference.",
+        "Send product_id or merchant_reference, not both. If you send merchant_reference, omit"
+        " variation_id.",
     ),
     ErrorCode.ORDER_NOT_FOUND: Advice(
-        NO, "Use a key of the client that bought the order. Other clients cannot read it."
+        NO,
+        "Check the reference, and use an API key of the client that bought the order. Other"
+        " clients cannot read it.",
     ),
     ErrorCode.ORDER_REFUSED: Advice(
-        NO, "Act on error.reason. Without a reason, do not retry automatically: contact support."
+        NO,
+        "See error.reason in the next table. Without a reason, do not retry automatically: contact"
+        " support.",
     ),
     ErrorCode.SERVER_ERROR: Advice(
         UNKNOWN,
-        "Wait, then send the same request with the same key, until the response is not a 5xx.",
+        "Wait, then send the same request with the same idempotency key. Repeat until the response"
+        " is not a 5xx.",
     ),
 }
 
@@ -98,9 +111,12 @@ REASONS: dict[RefusalReason, Advice] = {
     RefusalReason.CLIENT_WITHOUT_WALLET: Advice(
         NO, "Do not retry: the account has no wallet. Contact support."
     ),
-    RefusalReason.INSUFFICIENT_STOCK: Advice(NO, "Try again later, with the same key."),
+    RefusalReason.INSUFFICIENT_STOCK: Advice(
+        NO, "Send the same request later, with the same idempotency key."
+    ),
     RefusalReason.INSUFFICIENT_BALANCE: Advice(
-        NO, "Add money to the wallet, then send the same request with the same key."
+        NO,
+        "Add money to the wallet, then send the same request with the same idempotency key.",
     ),
 }
 

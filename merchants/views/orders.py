@@ -30,12 +30,15 @@ class OrderFilter(PeriodForm):
     q = forms.CharField(
         required=False,
         max_length=MAX_KEY_BYTES,
-        label="Reference, player ID or idempotency key",
+        label="Order reference, player ID or idempotency key",
         widget=forms.TextInput(attrs={"type": "search"}),
     )
     status = forms.ChoiceField(required=False, choices=[("", "All"), *OrderStatus.choices])
     client: Any = forms.ModelChoiceField(
-        required=False, queryset=ApiClient.objects.none(), empty_label="All"
+        required=False,
+        label="API client",
+        queryset=ApiClient.objects.none(),
+        empty_label="All",
     )
 
     field_order = ("q", *FILTERS)

@@ -20,7 +20,7 @@ MENU = {
     "Requests": "merchants:requests",
     "People": "merchants:people",
     "Docs": "merchants:docs",
-    "Account": "merchants:account",
+    "Profile": "merchants:profile",
 }
 
 

@@ -148,7 +148,7 @@ def _show_list(
         request,
         member,
         "merchants/references.html",
-        title="References",
+        title="Product references",
         rows=rows,
         search=search,
         pagination=page_data([], page=page, total=total)["pagination"],

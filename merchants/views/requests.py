@@ -30,7 +30,10 @@ class RequestFilter(forms.Form):
         widget=forms.TextInput(attrs={"type": "search"}),
     )
     client: Any = forms.ModelChoiceField(
-        required=False, queryset=ApiClient.objects.none(), empty_label="All"
+        required=False,
+        label="API client",
+        queryset=ApiClient.objects.none(),
+        empty_label="All",
     )
     code = forms.ChoiceField(
         required=False,

@@ -73,8 +73,10 @@ class RequestRecordAdmin(RecordAdmin):
     def asked(self, record: RequestRecord) -> str:
         return f"{record.method} {record.path}"
 
-    @display(description="response", label={"bought": "success"})
+    @display(description="response", label={"bought": "success", "replayed": "success"})
     def response(self, record: RequestRecord) -> str:
+        if record.is_replay:
+            return "replayed"
         if not record.code:
             return "bought" if record.status < 300 else str(record.status)
         words = [str(record.status), record.code, record.reason]

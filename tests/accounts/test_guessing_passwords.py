@@ -210,7 +210,7 @@ def test_a_name_of_any_length_is_counted(page: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "name"), [("/merchant/account/password/", MEMBER), ("/admin/password_change/", STAFF)]
+    ("page", "name"), [("/merchant/profile/password/", MEMBER), ("/admin/password_change/", STAFF)]
 )
 def test_the_page_for_a_new_password_counts_wrong_old_ones(
     page: str, name: str, hashes: list[str]

@@ -180,7 +180,7 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
         for secret in (code, merchant.key, canaries.values["player id"][0]):
             found = browser.post(f"/merchant/{place}/", {"q": secret}, follow=False)
             assert found.status_code == 200, place
-    browser.post("/merchant/account/password/", {
+    browser.post("/merchant/profile/password/", {
         "old_password": password, "new_password1": new, "new_password2": new,
     })  # fmt: skip
     browser.post("/merchant/people/invite/", {"email": "new@b.example", "role": Role.VIEWER.value})

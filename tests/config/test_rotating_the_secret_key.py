@@ -34,7 +34,7 @@ def member_session() -> Works:
     ends = end_of(browser)
 
     def works() -> bool:
-        is_in = browser.get("/merchant/account/").status_code == 200
+        is_in = browser.get("/merchant/profile/").status_code == 200
         if is_in:
             assert end_of(browser) == ends
             assert ours(MemberSession).get().session_id == browser.session.session_key

@@ -147,7 +147,7 @@ def issue_first_key(page: Page, live: LiveServer) -> Program:
     open_menu(page, "API access")
     page.get_by_role("link", name="Create a client").click()
     page.get_by_label("Name").fill("Web shop")
-    page.get_by_role("button", name="Create client").click()
+    page.get_by_role("button", name="Create the client").click()
     page.get_by_role("link", name="Create an API key").click()
     page.get_by_role("button", name="Create an API key").click()
     program = Program(live, shown_key(page))

@@ -116,7 +116,7 @@ def test_public_pages_are_accessible(page: Page) -> None:
 
 def test_an_error_is_shown_at_its_field(page: Page, live: LiveServer, world: World) -> None:
     sign_in(page, live, world)
-    page.goto("/merchant/account/password/")
+    page.goto("/merchant/profile/password/")
     page.fill("[name=old_password]", "wrong")
     page.fill("[name=new_password1]", "a long enough password")
     page.fill("[name=new_password2]", "another long password")

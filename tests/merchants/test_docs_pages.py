@@ -55,7 +55,7 @@ def test_no_advice_suggests_a_new_key_for_an_unknown_outcome() -> None:
     for code in ErrorCode:
         if code.status.value >= 500 or code is ErrorCode.REQUEST_IN_PROGRESS:
             assert CODES[code].charged == "unknown"
-            assert "same request with the same key" in CODES[code].act
+            assert "same request with the same idempotency key" in CODES[code].act
 
 
 def test_the_pages_show_the_address_of_this_service(browser: Client, settings: Any) -> None:

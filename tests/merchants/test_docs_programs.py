@@ -129,7 +129,7 @@ def test_a_program_tells_an_unknown_outcome_from_a_refusal(
 
     assert lost.code == 2
     assert lost.out == ""
-    assert "same key" in lost.err
+    assert "same idempotency key" in lost.err
     assert found.code == 0
     assert debits() == [found.printed["reference"]]
 

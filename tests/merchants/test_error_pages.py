@@ -42,7 +42,7 @@ def test_a_refusal_says_why_and_what_to_do() -> None:
 
 
 def test_an_expired_form_gets_a_page() -> None:
-    answer = browser_of(make_member(), csrf=True).post("/merchant/account/password/")
+    answer = browser_of(make_member(), csrf=True).post("/merchant/profile/password/")
     assert (answer.status_code, heading(answer)) == (403, "This form has expired")
 
 
@@ -99,8 +99,8 @@ def test_odd_values_are_refused_in_the_form(odd: str) -> None:
         "join/?token=x",
         "people/invite/",
         f"people/{owner.pk}/role/",
-        "account/password/",
-        "account/two-factor/on/",
+        "profile/password/",
+        "profile/two-factor/on/",
         "two-factor/",
     ):
         for browser in (Client(), browser_of(owner)):

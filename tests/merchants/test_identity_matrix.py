@@ -98,7 +98,7 @@ ROWS = {
     "role": Row(Role.OWNER, FORM, ("membership_id",)),
     "remove": Row(Role.OWNER, FORM, ("membership_id",)),
     "two_factor": Row(Role.VIEWER, FORM),
-    "account": Row(Role.VIEWER, READ),
+    "profile": Row(Role.VIEWER, READ),
     "password": Row(Role.VIEWER, FORM),
     "two_factor_on": Row(Role.VIEWER, FORM),
     "two_factor_off": Row(Role.VIEWER, FORM),

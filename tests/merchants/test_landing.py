@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from tests.operators.back_office import signed_in
 
@@ -17,6 +18,26 @@ def test_the_first_page_leads_to_the_sites_and_the_documentation() -> None:
     assert links == ["/merchant/", "/docs/", "/admin/"]
     assert {Client().get(link, follow=True).status_code for link in links} == {200}
     assert "script-src 'self'" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("contact", "shown"),
+    [
+        ("", ""),
+        ("+1 555 0100", "Support: +1 555 0100"),
+        ("help@codes.example", 'Support: <a href="mailto:help@codes.example">'),
+        ("https://help.codes.example", 'Support: <a href="https://help.codes.example">'),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/merchant/sign-in/"])
+def test_pages_name_the_contact_of_support(
+    path: str, contact: str, shown: str, settings: Settings
+) -> None:
+    settings.SUPPORT_CONTACT = contact
+    page = Client().get(path).content.decode()
+
+    assert shown in page
+    assert ("Support:" in page) == bool(contact)
 
 
 @pytest.mark.parametrize(

@@ -58,3 +58,13 @@ def test_what_is_searched_for_stays_out_of_the_address_and_a_filter_goes_into_it
     assert len(browser.get(PATH, {"q": "nothing like it"}).context["requests"]) == 1
     answer = browser.post(PATH, {"q": "", "code": "refused", "client": ""})
     assert answer.headers["Location"] == f"{PATH}?code=refused"
+
+
+def test_a_replay_says_that_it_made_no_new_order() -> None:
+    client = make_client(make_account())
+    make_record(client, status=201, code="", reason="", order_reference="ABC123")
+    browser = browser_of(make_member(client.account))
+    assert "no new order" not in browser.get(PATH).content.decode()
+
+    make_record(client, status=201, code="", reason="")
+    assert browser.get(PATH).content.decode().count("no new order") == 1

@@ -17,8 +17,8 @@ from tests.merchants.people import PASSWORD, make_member
 pytestmark = pytest.mark.django_db
 
 CHECK = "/merchant/two-factor/"
-ON = "/merchant/account/two-factor/on/"
-OFF = "/merchant/account/two-factor/off/"
+ON = "/merchant/profile/two-factor/on/"
+OFF = "/merchant/profile/two-factor/off/"
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_session_without_the_code_can_only_enter_it_or_sign_out(member: Member
     browser = sign_in(member)
 
     assert browser.get(ON)["Location"] == f"{CHECK}?{urlencode({'next': ON})}"
-    assert browser.post("/merchant/account/password/")["Location"] == CHECK
+    assert browser.post("/merchant/profile/password/")["Location"] == CHECK
     assert browser.post("/merchant/sign-out/")["Location"] == "/merchant/sign-in/"
 
 

@@ -37,7 +37,7 @@ def test_a_new_password_does_not_prolong_the_session() -> None:
     browser = sign_in(make_member().user.email)
     before = end_of(browser)
 
-    browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
+    browser.post("/merchant/profile/password/", {"old_password": PASSWORD, **NEW})
 
     assert end_of(browser) == before
 
@@ -47,9 +47,9 @@ def test_after_a_new_password_only_this_session_is_listed() -> None:
     sign_in(member.user.email)
     browser = sign_in(member.user.email)
 
-    browser.post("/merchant/account/password/", {"old_password": PASSWORD, **NEW})
+    browser.post("/merchant/profile/password/", {"old_password": PASSWORD, **NEW})
 
-    page = browser.get("/merchant/account/").content.decode()
+    page = browser.get("/merchant/profile/").content.decode()
     assert page.count("this session") == 1
     assert MemberSession.objects.filter(user=member.user).count() == 1
 
@@ -63,7 +63,7 @@ def test_after_a_reset_only_the_new_session_is_listed() -> None:
 
     browser.post("/merchant/password/new/", NEW)
 
-    browser.get("/merchant/account/")
+    browser.get("/merchant/profile/")
     (session,) = MemberSession.objects.filter(user=member.user)
     assert session.session_id == browser.session.session_key
     assert end_of(browser) < timezone.now() + timedelta(hours=12, minutes=1)

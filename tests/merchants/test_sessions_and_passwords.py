@@ -17,7 +17,7 @@ from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
 
-ACCOUNT = "/merchant/account/"
+ACCOUNT = "/merchant/profile/"
 NEW_PASSWORD = "another horse, another staple"
 
 

@@ -68,6 +68,9 @@ def test_spend_is_summed_by_day_and_product() -> None:
     page = viewer_of(account).get(SPEND).content.decode()
     assert "43.99 USD" in page
     assert "Card / EU" in page
+    for share in ("68 %", "20 %", "11 %"):
+        assert share in page
+    assert f"The highest bar is {week_ago:%Y-%m-%d}: 30.00 USD." in page
 
 
 def test_a_refund_is_no_less_spend_and_the_first_moment_counts() -> None:
@@ -127,6 +130,7 @@ def test_only_the_ten_highest_products_have_their_own_bar() -> None:
     assert [bar.name for bar in bars[:2]] == ["product 14", "product 13"]
     assert (bars[10].name, bars[10].amount, bars[10].orders) == ("4 others", Decimal(10), 10)
     assert len(bars) == 11
+    assert bars[0].length == 300 * 14 // sum(range(1, 15))
 
 
 def test_a_slow_sum_is_reported_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ CHANGES: dict[str, Callable[[Client, Membership, ApiClient], Any]] = {
     "remove": lambda http, me, shop: http.post(
         f"/merchant/people/{make_member(me.account, Role.VIEWER).pk}/remove/"
     ),
-    "end sessions": lambda http, me, shop: http.post("/merchant/account/sessions/end/"),
+    "end sessions": lambda http, me, shop: http.post("/merchant/profile/sessions/end/"),
 }
 
 

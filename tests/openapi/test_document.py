@@ -13,6 +13,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
 from catalogue.reference_format import is_reference
+from config.api.docs_page import limit
 from embedded.environment import PROJECT
 from orders.examples import TOP_UP_ORDER
 from tests.answers import CheckedClient, allows_message, operations, served_document
@@ -246,6 +247,13 @@ def test_every_example_matches_its_schema() -> None:
     assert len([name for name in names if name.startswith("POST /orders 201")]) == 2
 
 
+def test_every_success_has_an_example() -> None:
+    for method, path, operation in operations(served_document()):
+        (success,) = (status for status in operation["responses"] if status.startswith("2"))
+        content = operation["responses"][success]["content"]["application/json"]
+        assert content["examples"], (method, path)
+
+
 def _absolute(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {name: _absolute(value) for name, value in schema.items()}
@@ -300,6 +308,39 @@ def test_the_docs_page_has_everything_that_the_document_has() -> None:
             assert value is None or f"<code>{value}</code>" in html or value is True, (name, value)
     for code in ERROR_CODES:
         assert f"Example: {code}" in html
+        assert f'id="{code}"' in html
+    for reason in REASONS:
+        assert f"<code>{reason}</code>" in html
+    assert "Header <code>Idempotent-Replay</code>" in html
+
+
+@pytest.mark.django_db
+def test_the_docs_page_reads_as_text() -> None:
+    html = CheckedClient().get("/docs/").content.decode()
+    assert "<h1>API reference</h1>" in html
+    assert "<br>" not in html  # lines of a paragraph are joined
+    assert "After a network failure" in html
+    for needed in ("required", "optional", "header, required", "query, optional"):
+        assert f'<span class="soft">{needed}</span>' in html
+    assert "required without <code>merchant_reference</code>" in html
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "words"),
+    [
+        (1, None, "", "at least 1"),
+        (None, 100, "", "at most 100"),
+        (1, 100, "", "1 to 100"),
+        (0, 0, "", "always 0"),
+        (1, 1, "", "always 1"),
+        (1, None, "character", "at least 1 character"),
+        (None, 64, "character", "at most 64 characters"),
+        (1, 128, "character", "1 to 128 characters"),
+        (None, 0, "item", "always empty"),
+    ],
+)
+def test_limits_are_in_words(low: int | None, high: int | None, unit: str, words: str) -> None:
+    assert limit(low, high, unit) == words
 
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])

@@ -113,7 +113,7 @@ def test_the_database_holds_neither_the_key_nor_the_backup_codes(site: str) -> N
     if site == "staff":
         browser, page = plain_browser(make_staff(superuser=True)), ENROL
     else:
-        browser, page = browser_of(make_member()), "/merchant/account/two-factor/on/"
+        browser, page = browser_of(make_member()), "/merchant/profile/two-factor/on/"
     typed = browser.get(page).context["key"].replace(" ", "")
     key = b32decode(typed)
     answer = browser.post(page, {"code": f"{totp(key):06d}"})

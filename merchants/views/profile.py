@@ -1,4 +1,4 @@
-"""The member's own account pages: password, second factor and sessions."""
+"""The pages of the member's own profile: password, second factor and sessions."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -32,13 +32,13 @@ from merchants.views.pages import confirm, show
 
 @require_safe
 @member_page()
-def account(request: HttpRequest, member: Member) -> HttpResponse:
+def profile(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows the member's role, how they sign in, and their sessions."""
     return show(
         request,
         member,
-        "merchants/account.html",
-        title="Account",
+        "merchants/profile.html",
+        title="Profile",
         has_factor=has_factor(member.user),
         sessions=[(one, device_name(one.device)) for one in sessions_of(member.user)[:100]],
         this_session=request.session.session_key,
@@ -66,7 +66,7 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
         facts=["You stay signed in here and are signed out everywhere else."],
         form=form,
         button="Change password",
-        back=reverse("merchants:account"),
+        back=reverse("merchants:profile"),
     )
 
 
@@ -143,7 +143,7 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
         form=form,
         button="Turn off",
         danger=True,
-        back=reverse("merchants:account"),
+        back=reverse("merchants:profile"),
     )
 
 
@@ -170,4 +170,4 @@ def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 def _back() -> HttpResponse:
-    return HttpResponseRedirect(reverse("merchants:account"))
+    return HttpResponseRedirect(reverse("merchants:profile"))
