@@ -2,8 +2,8 @@
 
 It answers "why was this refused?". Only pages for people show it, so it costs a request no round
 trip: each web process collects records in memory, and a thread writes them every five seconds. A
-process that is killed loses the records of its last seconds; the order and the log lines remain.
-A record holds no body, no code and no key.
+process that stops loses the records of its last seconds; the order and the log lines remain. A
+record holds no body, no code and no key.
 """
 
 import threading
@@ -154,8 +154,8 @@ def write_records() -> None:
         logger.warning("request_records_left_out", refusals=left_out)
     if not records:
         return
-    close_old_connections()
     try:
+        close_old_connections()
         _insert(records)
     except Exception as error:  # of any kind: it would end the writing thread
         logger.error("request_records_not_written", cause=type(error).__name__)

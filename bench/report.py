@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measures import MEASURES, Measure, Rounds, Spread
+from bench.subjects import TIMES_AS_LONG
 from bench.world import Sizes
 
 WITH_HISTORY = ("aged", "products", "orders", "orders-far")
@@ -52,7 +53,8 @@ def write_report(
 # Benchmarks
 
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}. Each round runs every subject once, for
-{sizes.seconds:g} seconds. A ratio compares two figures of the same round. The tables show the
+{sizes.seconds:g} seconds, or for {TIMES_AS_LONG * sizes.seconds:g} if it compares two programs
+that sell at the same time. A ratio compares two figures of the same round. The tables show the
 median, the lowest and the highest value of {sizes.rounds} rounds. `bench/__init__.py` explains the
 code.
 

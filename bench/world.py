@@ -104,18 +104,18 @@ class Site:
         sizes = [_resident_mb(pid) for pid in self._workers()]
         return sum(sizes) / len(sizes)
 
-    def processor_seconds(self) -> float:
+    def processor_seconds(self) -> dict[int, float]:
         """The processor time of the program so far, and of the database for its connections.
 
-        Leaves out closed connections, and what PostgreSQL does for all of them, such as vacuuming.
+        By process. Leaves out closed connections, and what PostgreSQL does for all of them, such as
+        vacuuming.
         """
         with psycopg.connect(self.database) as connection:
             rows = connection.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = %s", [self.name]
             ).fetchall()
-        return sum(
-            map(_processor_seconds, [self.process.pid, *self._workers(), *(p for (p,) in rows)])
-        )
+        processes = [self.process.pid, *self._workers(), *(pid for (pid,) in rows)]
+        return {pid: _processor_seconds(pid) for pid in processes}
 
     def _workers(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")

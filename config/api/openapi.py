@@ -95,7 +95,7 @@ PRODUCT_ID = OpenApiParameter(
     {"type": "integer", "format": "int64", "minimum": 1},
     OpenApiParameter.PATH,
     description=(
-        "The product id. If it is not a positive integer, the response is 404 and has only a"
+        "The product id. If it is not written in digits only, the response is 404 and has only a"
         " `message`."
     ),
 )

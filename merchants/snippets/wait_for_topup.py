@@ -6,7 +6,8 @@ It needs only Python 3.9+. The service sends no callbacks, so
 this program polls. Keep the pause within your rate limit.
 Exit codes:
     0  the top-up was delivered, or it failed and was refunded
-    1  neither delivered nor refunded; the last line says why
+    1  not refunded, or the order cannot be read; the last line
+       says why
 """
 
 import json

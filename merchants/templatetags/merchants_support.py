@@ -2,6 +2,8 @@
 
 from django import template
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 register = template.Library()
 
@@ -12,4 +14,8 @@ def support_contact() -> dict[str, str]:
     contact: str = settings.SUPPORT_CONTACT
     if contact.startswith("https://"):
         return {"contact": contact, "link": contact}
-    return {"contact": contact, "link": f"mailto:{contact}" if "@" in contact else ""}
+    try:
+        validate_email(contact)
+    except ValidationError:  # such as a name in a messenger
+        return {"contact": contact, "link": ""}
+    return {"contact": contact, "link": f"mailto:{contact}"}

@@ -118,7 +118,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)
 
-    @action(description="Book money", icon="payments", permissions=["book"], url_path="book")
+    @action(description="Book money…", icon="payments", permissions=["book"], url_path="book")
     def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
         wallet = Wallet.objects.filter(pk=self._account(request, object_id).pk).first()
         if wallet is None:
@@ -280,7 +280,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return [revoke, *super().get_urls()]
 
     @action(
-        description="Create an API key", icon="add", permissions=["issue"], url_path="issue-key"
+        description="Create an API key…", icon="add", permissions=["issue"], url_path="issue-key"
     )
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
@@ -301,7 +301,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         )
 
     @action(
-        description="Rotate keys",
+        description="Rotate keys…",
         icon="autorenew",
         permissions=["issue", "revoke"],
         url_path="rotate-key",

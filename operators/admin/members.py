@@ -114,10 +114,10 @@ class InvitationAdmin(BackOfficeAdmin):
         return found.invited_by_id != staff_of(request).pk
 
     def has_withdraw_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Offers the action until the invitation ends."""
+        """Offers the action until the invitation ends. A second click on it gets a message."""
         if not self._may_invite(request):
             return False
-        if object_id is None:
+        if object_id is None or request.method == "POST":
             return True
         found = self.get_object(request, unquote(str(object_id)))
         return isinstance(found, Invitation) and found.state in {"open", "waiting"}
@@ -126,7 +126,7 @@ class InvitationAdmin(BackOfficeAdmin):
         return staff_of(request).has_perm("merchants.add_invitation")
 
     @action(
-        description="Approve and send", icon="done", permissions=["approve"], url_path="approve"
+        description="Approve and send…", icon="done", permissions=["approve"], url_path="approve"
     )
     def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
         invitation = self.get_object(request, unquote(object_id))
@@ -199,12 +199,13 @@ class InvitationAdmin(BackOfficeAdmin):
     def state(self, invitation: Invitation) -> str:
         return invitation.state
 
-    @action(description="Withdraw", icon="close", permissions=["withdraw"], url_path="withdraw")
+    @action(description="Withdraw…", icon="close", permissions=["withdraw"], url_path="withdraw")
     def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:
         invitation = self.get_object(request, unquote(object_id))
         if not isinstance(invitation, Invitation):
             raise Http404
         if request.method != "POST":
+            sent = invitation.state == "open"
             return page(
                 self,
                 request,
@@ -212,7 +213,7 @@ class InvitationAdmin(BackOfficeAdmin):
                 obj=invitation,
                 title="Withdraw an invitation",
                 question=f"Withdraw the invitation of {invitation.email} to {invitation.account}?",
-                facts=["The link in the email stops working."],
+                facts=["The link in the email stops working."] if sent else [],
                 button="Withdraw",
                 danger=True,
                 back=url_of(invitation),

@@ -49,7 +49,7 @@ class WalletAdmin(RecordAdmin):
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm(MOVE_MONEY))
 
-    @action(description="Book money", icon="payments", permissions=["book"], url_path="book")
+    @action(description="Book money…", icon="payments", permissions=["book"], url_path="book")
     def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
         wallet = self.get_object(request, unquote(object_id))
         if not isinstance(wallet, Wallet):
@@ -144,7 +144,7 @@ class LedgerEntryAdmin(RecordAdmin):
     def by(self, entry: LedgerEntry) -> str:
         kind, _, key = entry.actor.partition(":")
         if kind == "client" and is_id(key):
-            return link_to(ApiClient(pk=int(key)), entry.actor)
+            return link_to(ApiClient(pk=int(key)), f"client ID {key}")
         return who_and_where(entry.actor)[0]
 
     @admin.display(description="order")

@@ -49,7 +49,7 @@ class StaffList(BackOfficeList):
     ) -> QuerySet[User]:
         found: QuerySet[User] = super().get_queryset(request, exclude_parameters)
         has_rights = Q(is_staff=True) | Q(is_superuser=True)
-        return found.filter(Q(membership=None) | has_rights)
+        return found.filter(Q(membership=None) | has_rights).prefetch_related("groups")
 
 
 @admin.register(User)
@@ -72,7 +72,10 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
     @admin.display(description="rights")
     def rights(self, user: User) -> str:
-        return "all" if user.is_superuser else "as granted" if user.is_staff else "none"
+        if user.is_superuser:
+            return "all"
+        groups = sorted(group.name for group in user.groups.all())
+        return ", ".join(groups) or ("own permissions only" if user.is_staff else "none")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
         return StaffList
@@ -102,7 +105,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         return isinstance(user, User) and user != request.user and has_factor(user)
 
     @action(
-        description="Remove second factor",
+        description="Remove second factor…",
         icon="phonelink_erase",
         permissions=["reset"],
         url_path="remove-second-factor",

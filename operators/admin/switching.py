@@ -59,7 +59,7 @@ class SwitchPage(ModelAdmin):
         return bool(self.has_change_permission(request))
 
     @action(
-        description="Switch off",
+        description="Switch off…",
         icon="power_settings_new",
         permissions=["switch"],
         url_path="switch-off",
@@ -69,7 +69,7 @@ class SwitchPage(ModelAdmin):
         return self._ask_and_switch(request, object_id, on=False)
 
     @action(
-        description="Switch on",
+        description="Switch on…",
         icon="power_settings_new",
         permissions=["switch"],
         url_path="switch-on",

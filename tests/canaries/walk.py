@@ -170,7 +170,7 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
     reference = ours(Order).earliest("pk").reference
     for path in (
         *("", "clients/", "wallet/", "wallet/statement.csv", "wallet/statement.json", "orders/"),
-        *(f"orders/{reference}/", "people/", "account/", "references/", "docs/"),
+        *(f"orders/{reference}/", "people/", "profile/", "references/", "docs/"),
     ):
         assert browser.get(f"/merchant/{path}").status_code == 200
     code = canaries.values["code"][0]

@@ -26,6 +26,7 @@ def test_the_first_page_leads_to_the_sites_and_the_documentation() -> None:
         ("", ""),
         ("+1 555 0100", "Support: +1 555 0100"),
         ("help@codes.example", 'Support: <a href="mailto:help@codes.example">'),
+        ("Telegram @codes", "Support: Telegram @codes<"),
         ("https://help.codes.example", 'Support: <a href="https://help.codes.example">'),
     ],
 )

@@ -35,11 +35,28 @@ def test_staff_invite_an_owner() -> None:
     assert [one.to for one in mail.outbox] == [["boss@shop.example"]]
 
     page = url(invitation, "withdraw")
-    assert "Withdraw the invitation of boss@shop.example" in signed_in().get(page).content.decode()
+    question = signed_in().get(page).content.decode()
+    assert "Withdraw the invitation of boss@shop.example" in question
+    assert "The link in the email stops working." in question
     assert signed_in().post(page).status_code == 302
     invitation.refresh_from_db()
     assert invitation.state == "withdrawn"
     assert page not in signed_in().get(url(invitation)).content.decode()
+
+    again = signed_in().post(page, follow=True)
+    assert "This invitation can no longer be withdrawn." in again.content.decode()
+
+
+def test_an_invitation_that_was_never_sent_has_no_link_to_stop() -> None:
+    member = make_member()
+    signed_in().post(
+        ADD, {"account": member.account_id, "email": "boss@shop.example", "role": "owner"}
+    )
+    invitation = ours(Invitation).get()
+    assert invitation.state == "waiting"
+    question = signed_in().get(url(invitation, "withdraw")).content.decode()
+    assert "Withdraw the invitation of boss@shop.example" in question
+    assert "The link in the email" not in question
 
 
 def test_a_bad_invitation_is_refused_with_an_error() -> None:

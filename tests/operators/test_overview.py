@@ -49,7 +49,7 @@ def test_sales_are_shown_with_the_period_before() -> None:
     merchant = make_merchant(balance="5000")
     assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
     browser = signed_in()
-    assert "No sales in the last 60 days." in text_of(browser)
+    assert "No sales of the last 60 days are counted yet." in text_of(browser)
     count_sales()
 
     page = text_of(browser)
