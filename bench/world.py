@@ -149,13 +149,17 @@ class World:
         """The service on the database of this name."""
         return self._site(name, name, SERVICE, workers or self.workers)
 
+    def one_process(self) -> Site:
+        """The service on the database `start`, to compare with the following two."""
+        return self._site("one process", "start", SERVICE, 1)
+
     def unmetered(self) -> Site:
-        """The service on the database `start`, without its metrics."""
-        return self._site("unmetered", "start", UNMETERED, self.workers)
+        """The same without its metrics."""
+        return self._site("unmetered", "start", UNMETERED, 1)
 
     def unrecorded(self) -> Site:
-        """The service on the database `start`, without request records."""
-        return self._site("unrecorded", "start", SERVICE, self.workers, REQUEST_RECORDS="0")
+        """The same without request records."""
+        return self._site("unrecorded", "start", SERVICE, 1, REQUEST_RECORDS="0")
 
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`. On first use, it shows that it writes a purchase."""

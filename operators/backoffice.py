@@ -158,8 +158,8 @@ COMPONENTS = [
         "Scheduler",
         "beat",
         "VoucherSchedulerMissing",
-        "Nothing is swept or reconciled. Start celery beat on exactly one host, and check that it"
-        " reaches the broker.",
+        "Refunds and emails that a worker missed wait, and nothing is reconciled or deleted. Start"
+        " celery beat on exactly one host, and check that it reaches the broker.",
     ),
     _alive(
         "Telegram bot",
@@ -206,8 +206,8 @@ COMPONENTS = [
         unit=Unit.COUNT,
         amber=0,
         red=0,
-        advice="The books disagree. Read the findings, and correct nothing before you know the"
-        " cause.",
+        advice="The books contradict each other. Correct nothing until the cause is known, and"
+        " tell an administrator.",
         alert="VoucherReconcileFindings",
         model=ReconcileRun,
     ),

@@ -23,7 +23,7 @@ from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
 TOPIC_HELP = "Leave empty for the chat itself, or for its General topic."
-CHAT_HELP = "The chat's Telegram id. Ids of groups are negative."
+CHAT_HELP = "The chat's ID in Telegram. IDs of groups are negative."
 
 
 def check_time_zone(name: str) -> None:
@@ -102,7 +102,7 @@ class PlatformSettings(models.Model):
         ]
 
     def __str__(self) -> str:
-        return "Telegram"
+        return "Telegram settings"
 
 
 class AnnouncementRoute(models.Model):

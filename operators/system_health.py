@@ -15,6 +15,7 @@ from operators.declarations import BACK_OFFICES
 from operators.desk_summary import age_in_words
 from operators.gauges import Reading
 
+LABELS = {"key_id": "key ID"}  # of gauges, in words
 COMPONENTS = [component for app in BACK_OFFICES for component in app.components]
 
 
@@ -84,7 +85,7 @@ def _where(named: Mapping[str, str], component: Component) -> str:
     if "product" in named:
         return named["product"]
     others = [name for name in named if name not in component.labels]
-    return ", ".join(f"{name.replace('_', ' ')} {named[name]}" for name in others)
+    return ", ".join(f"{LABELS.get(name, name)} {named[name]}" for name in others)
 
 
 def in_words(value: float, unit: Unit) -> str:

@@ -145,7 +145,7 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Last signed root of the ledger",
+        title="Ledger last signed",
         gauge=ROOT_AGE,
         unit=Unit.SECONDS,
         amber=26 * 3600,

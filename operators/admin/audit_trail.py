@@ -11,17 +11,10 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html_join
-from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
-from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
-    ChoicesDropdownFilter,
-    RangeDateTimeFilter,
-)
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -54,7 +47,6 @@ from operators.trails import (
 )
 from orders.selectors import REFERENCE_PATTERN
 
-SUMMARY_LENGTH = 120  # characters of a note in a list; the page of the entry has all of it
 PER_PAGE = 50
 LONGEST_TEXT = 200
 COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
@@ -213,17 +205,8 @@ def _cells(line: Line) -> list[Any]:
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(RecordAdmin):
-    """The page of one entry, and the list of entries alone. The menu leads to `show_trail`."""
+    """The page of one entry. The list of them is the audit trail."""
 
-    list_display = ("created_at", "who", "act", "object", "summary")
-    list_filter = (
-        ("action", ChoicesDropdownFilter),
-        ("actor", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
-    )
-    list_select_related = ("actor",)
-    search_fields = ("reference",)
-    search_help_text = "Order, key prefix, code:12, request ID, user"
     fields = (
         "id",
         "created_at",
@@ -237,17 +220,10 @@ class AuditEntryAdmin(RecordAdmin):
         "request_id",
     )
 
-    def search(
-        self, queryset: QuerySet[AuditEntry], term: str, request: HttpRequest
-    ) -> tuple[QuerySet[AuditEntry], bool]:
-        if not term:
-            return queryset, False
-        if term.startswith("code:"):
-            code = term.removeprefix("code:")
-            return queryset.filter(object_type="catalogue.vouchercode", object_id=code), False
-        named = Q(reference=term) | Q(request_id=term) | Q(actor__username__iexact=term)
-        named |= Q(actor_name=term)
-        return queryset.filter(named), False
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(reverse("audit_trail"))
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:
@@ -256,11 +232,6 @@ class AuditEntryAdmin(RecordAdmin):
     @display(description="action", label=True)
     def act(self, entry: AuditEntry) -> str:
         return entry.get_action_display()
-
-    @admin.display(description="note")
-    def summary(self, entry: AuditEntry) -> str:
-        changed = ", ".join(name for name, _, _ in shown_changes(TRAIL.line(entry)))
-        return Truncator(entry.note or changed).chars(SUMMARY_LENGTH)
 
     @admin.display(description="changes")
     def changed(self, entry: AuditEntry) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import ShowFacets
-from django.contrib.admin.utils import get_fields_from_path
+from django.contrib.admin.utils import display_for_value, get_fields_from_path
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
@@ -111,7 +112,7 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     def shows_times(self) -> bool:
         """Whether the list has a column with times."""
         names = map(str, self.list_display)
-        return any(name in {"time", "last_login"} or name.endswith("_at") for name in names)
+        return any(name == "time" or name.endswith("_at") for name in names)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return BackOfficeList
@@ -242,6 +243,11 @@ def amount(value: Decimal | None, currency: str = "") -> str:
         return EMPTY
     whole, _, decimals = f"{value:,.4f}".partition(".")
     return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
+
+
+def shown_time(value: datetime | None) -> str:
+    """A time as lists and pages show the columns of a table."""
+    return str(display_for_value(value, EMPTY))
 
 
 def label(text: str, colour: str) -> str:

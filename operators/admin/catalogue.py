@@ -76,14 +76,20 @@ class ShelfForm(PriceForm):
         fields = ["price", "quantity_step"]
 
 
+@admin.display(description="codes in stock")
+def codes_in_stock(shelf: Shelf) -> str:
+    """The stock as pages about one shelf show it."""
+    return f"{shelf.available_stock:,}"
+
+
 class ShelfInline(TabularInline):
     """Prices and steps of the shelves. A trigger makes a shelf for each product and variation."""
 
     model = Shelf
     form = ShelfForm
     verbose_name_plural = "prices and stock"
-    fields = ("sold_as", "price", "quantity_step", "available_stock")
-    readonly_fields = ("sold_as", "available_stock")
+    fields = ("sold_as", "price", "quantity_step", codes_in_stock)
+    readonly_fields = ("sold_as", codes_in_stock)
     extra = max_num = 0
     can_delete = False
     hide_title = True
@@ -286,8 +292,8 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     search_fields = ("product__name", "variation__name", "product__id__exact")
     search_help_text = "Product, variation or product ID"
     ordering = ("available_stock",)
-    fields = ("product_link", "variation", "price", "quantity_step", "available_stock", "codes")
-    readonly_fields = ("product_link", "variation", "available_stock", "codes")
+    fields = ("product_link", "variation", "price", "quantity_step", codes_in_stock, "codes")
+    readonly_fields = ("product_link", "variation", codes_in_stock, "codes")
     actions_detail = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:

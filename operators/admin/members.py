@@ -26,14 +26,21 @@ from merchants.people.invitations import (
     withdraw_invitation,
 )
 from merchants.people.members import members_of
-from operators.admin.base import BackOfficeAdmin, RecordAdmin, page, staff_of, url_of
+from operators.admin.base import (
+    BackOfficeAdmin,
+    RecordAdmin,
+    page,
+    shown_time,
+    staff_of,
+    url_of,
+)
 
 
 @admin.register(Membership)
 class MembershipAdmin(RecordAdmin):
     """Shows memberships. Owners manage the members of their account; staff invite the first one."""
 
-    list_display = ("user", "account", "role", "active", "last_login", "created_at")
+    list_display = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
     list_filter = (
         ("role", ChoicesDropdownFilter),
         ("account", AutocompleteSelectFilter),
@@ -43,15 +50,19 @@ class MembershipAdmin(RecordAdmin):
     search_fields = ("user__email", "account__name")
     search_help_text = "Email or account"
     ordering = ("-id",)
-    fields = ("user", "account", "role", "active", "last_login", "created_at")
+    fields = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
+
+    @admin.display(description="person")
+    def person(self, membership: Membership) -> str:
+        return membership.user.get_username()
 
     @display(description="active", boolean=True)
     def active(self, membership: Membership) -> bool:
         return membership.user.is_active
 
     @admin.display(description="last signed in")
-    def last_login(self, membership: Membership) -> Any:
-        return membership.user.last_login
+    def last_signed_in_at(self, membership: Membership) -> str:
+        return shown_time(membership.user.last_login)
 
 
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]

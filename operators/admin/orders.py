@@ -127,7 +127,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @admin.display(description="product")
     def sold(self, order: Order) -> str:
-        return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
+        return link_to(order.fulfilment.product if order.fulfilment else order.shelf)
 
     @admin.display(description="quantity")
     def bought(self, order: Order) -> str:

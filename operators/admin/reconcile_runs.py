@@ -25,7 +25,7 @@ class ReconcileRunAdmin(RecordAdmin):
     list_display = ("started_at", "finished_at", "result", "problems", "late_work")
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
-    fields = ("started_at", "finished_at", "result", "failure", "found", "warned", "checked")
+    fields = ("started_at", "finished_at", "result", "failure", "found", "warned", "rows_read")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if is_overdue():
@@ -56,6 +56,11 @@ class ReconcileRunAdmin(RecordAdmin):
     @admin.display(description="findings")
     def found(self, run: ReconcileRun) -> str:
         return _lines(run.findings)
+
+    @admin.display(description="rows read")
+    def rows_read(self, run: ReconcileRun) -> str:
+        counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in run.checked.items()]
+        return ", ".join(counts) or EMPTY
 
     @admin.display(description="warnings")
     def warned(self, run: ReconcileRun) -> str:

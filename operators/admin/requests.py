@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.contrib import admin
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest
@@ -12,7 +10,7 @@ from unfold.decorators import display
 
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
-from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list
+from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
 from orders.models import Order
 
 # Without an account or a search, the list shows only the newest records: a filter that matches few
@@ -58,8 +56,8 @@ class RequestRecordAdmin(RecordAdmin):
         return queryset, False
 
     @admin.display(description="time")
-    def time(self, record: RequestRecord) -> datetime:
-        return record.at
+    def time(self, record: RequestRecord) -> str:
+        return shown_time(record.at)
 
     @admin.display(description="client")
     def caller(self, record: RequestRecord) -> str:

@@ -39,7 +39,7 @@ def show_figures(request: HttpRequest, user: User) -> dict[str, Any]:
     if user.has_perm(SEES_STOCK):
         shown["stock"] = {
             **count_low_shelves(),
-            "limit": LOW_STOCK,
+            "most": LOW_STOCK - 1,
             "url": reverse("admin:catalogue_shelf_changelist"),
             "levels": [_show_level(one) for one in first_to_run_out(datetime.now(UTC))],
         }

@@ -20,7 +20,15 @@ from accounts.second_factor import has_factor
 from audit.models import AuditEntry
 from merchants.models import Membership
 from merchants.people.credentials import reset_factor
-from operators.admin.base import BackOfficeAdmin, BackOfficeList, KeptAdmin, page, staff_of, url_of
+from operators.admin.base import (
+    BackOfficeAdmin,
+    BackOfficeList,
+    KeptAdmin,
+    page,
+    shown_time,
+    staff_of,
+    url_of,
+)
 from operators.admin.timeline import SHOWN
 from operators.admin.trail_lines import may_view, rows, trails_for
 from operators.trails import Wanted, find_person, read_trail, without_repeats
@@ -66,9 +74,22 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     form = UserChangeForm
     add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "is_active", "rights", "last_login")
+    list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Personal info", {"fields": ("first_name", "last_name", "email")}),
+        (
+            "Permissions",
+            {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
+        ),
+        ("Important dates", {"fields": ("last_signed_in_at", "date_joined")}),
+    )
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_help_text = "Username, name or email"
+
+    @admin.display(description="last signed in", ordering="last_login")
+    def last_signed_in_at(self, user: User) -> str:
+        return shown_time(user.last_login)
 
     @admin.display(description="rights")
     def rights(self, user: User) -> str:
@@ -94,7 +115,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         return answer
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        fields = (*super().get_readonly_fields(request, obj), "last_login", "date_joined")
+        fields = (*super().get_readonly_fields(request, obj), "last_signed_in_at", "date_joined")
         return fields if _is_superuser(request) else (*fields, *RIGHTS)
 
     def has_reset_permission(self, request: HttpRequest, object_id: Any = None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -16,7 +15,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from idempotency.models import IdempotencyRecord
-from operators.admin.base import EMPTY, RecordAdmin, link_to_list
+from operators.admin.base import EMPTY, RecordAdmin, link_to_list, shown_time
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 
@@ -90,8 +89,8 @@ class IdempotencyRecordAdmin(RecordAdmin):
         return record.key
 
     @admin.display(description="last attempt at")
-    def last_attempt_at(self, record: IdempotencyRecord) -> datetime:
-        return record.started_at
+    def last_attempt_at(self, record: IdempotencyRecord) -> str:
+        return shown_time(record.started_at)
 
     @display(
         description="outcome",

@@ -64,6 +64,7 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
 
     changed_action = AuditAction.SETTINGS_CHANGED
     form = SettingsForm
+    help_texts = {"repeat_times": "How many times an order is announced again, at most."}
     readonly_fields = ("chats",)
     fieldsets = (
         (None, {"fields": ("announcing", "chat_id", "topic_id")}),
@@ -109,8 +110,6 @@ class AnnouncementRouteAdmin(BackOfficeAdmin):
     fields = ("product", "category", "chat_id", "topic_id")
     help_texts = {
         "product": "Choose a top-up product or a category. A route of a product comes first.",
-        "chat_id": "The chat's ID in Telegram. IDs of groups are negative.",
-        "topic_id": "The topic's ID in Telegram. Leave it empty for a chat without topics.",
     }
     search_help_text = "Top-up product or category"
     actions = None
@@ -163,6 +162,7 @@ class AnnouncementAdmin(RecordAdmin):
     list_select_related = ("fulfilment",)
     search_fields = ("fulfilment__order_reference",)
     search_help_text = "Reference of an order"
+    list_before_template = "admin/what_an_announcement_is.html"
     fields = (
         "order",
         "state",

@@ -11,7 +11,7 @@ from tests.audited import recorded
 from tests.commands import run
 from tests.factories import Merchant, make_account
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in, url
 from wallets.models import LedgerEntry
 
 
@@ -66,12 +66,8 @@ def test_the_audit_trail_names_who_ran_the_command(
 
     entry = recorded().get()
     assert (entry.actor, entry.actor_name) == (None, "shell:anna")
-    page = signed_in(make_staff("audit.view_auditentry")).get("/admin/audit/auditentry/")
+    page = signed_in(make_staff("audit.view_auditentry")).get(url(entry))
     assert "shell:anna" in page.content.decode()
-    found = signed_in(make_staff("audit.view_auditentry")).get(
-        "/admin/audit/auditentry/", {"q": "shell:anna"}
-    )
-    assert entry in found.context["cl"].result_list
 
 
 @pytest.mark.django_db

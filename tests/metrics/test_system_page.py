@@ -76,7 +76,7 @@ def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> 
     merchant.buy(product_id=product.pk, quantity=9)
     count_sales()
 
-    assert "first shelf is sold out 0.1 days Card act now" in shown(signed_in())
+    assert "first shelf is sold out 0.1 days (Card) act now" in shown(signed_in())
 
 
 def test_people_see_the_lines_of_what_they_may_view(healthy: None) -> None:

@@ -34,7 +34,7 @@ from tests.factories import (
     move_now,
     own_shelf,
 )
-from tests.operators.back_office import form_of, make_staff, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 from topups.models import Fulfilment, TopUpProduct
 from topups.transitions import Move
 
@@ -231,6 +231,10 @@ def test_pages_show_each_line_once_also_if_all_have_one_time(
 @pytest.mark.parametrize("before", ["", "x", "1.2", "9" * 30 + ".1.1", "9" * 18 + ".1.1", "1.99.1"])
 def test_a_bad_place_is_no_error(before: str, browser: Client) -> None:
     assert browser.get(PATH, {"before": before}).status_code == 200
+
+
+def test_the_list_of_entries_is_the_audit_trail(browser: Client) -> None:
+    assert browser.get(list_url(AuditEntry))["Location"] == PATH
 
 
 def test_changes_have_the_words_of_the_forms(browser: Client, merchant: Merchant) -> None:

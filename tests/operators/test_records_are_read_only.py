@@ -29,7 +29,6 @@ NEWEST_FIRST: list[Any] = [
     Order,
     VoucherCode,
     IdempotencyRecord,
-    AuditEntry,
     Announcement,
     Membership,
     Email,
@@ -37,8 +36,9 @@ NEWEST_FIRST: list[Any] = [
     ReconcileRun,
     RequestRecord,
 ]
-# The desk has buttons of its own, and shows the oldest first.
-ALL: list[Any] = [*NEWEST_FIRST, Fulfilment]
+# The desk has buttons of its own, and shows the oldest first. The list of audit entries is the
+# audit trail.
+ALL: list[Any] = [*NEWEST_FIRST, Fulfilment, AuditEntry]
 RECORDS = pytest.mark.parametrize("model", NEWEST_FIRST)
 
 
