@@ -14,6 +14,7 @@ from config.api.errors import ApiError, ErrorCode
 from config.api.outcome import outcome_of
 
 NO_BEARER = "Write `Bearer` and a space before the key: `Authorization: Bearer <API_KEY>`."
+ACCOUNT_OFF = "This account is disabled."
 CLIENT_OFF = "This client of your account is disabled; keys of its other clients still work."
 
 
@@ -47,7 +48,7 @@ class BearerAuthentication(BaseAuthentication):
         outcome.client_id, outcome.account_id = client.pk, client.account_id
         if client.account is not None and not client.account.enabled:
             left = has_left(client.account_id)
-            raise moved_error() if left else ApiError(ErrorCode.CLIENT_DISABLED)
+            raise moved_error() if left else ApiError(ErrorCode.CLIENT_DISABLED, ACCOUNT_OFF)
         if not client.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED, CLIENT_OFF)
         if client.allowed_networks:

@@ -312,7 +312,7 @@ class RequestRecord(models.Model):
         indexes = [models.Index(name="accounts_request_of_account", fields=["account", "id"])]
 
     def __str__(self) -> str:
-        return str(self.request_id)
+        return f"Request {self.request_id}"
 
     @property
     def is_replay(self) -> bool:

@@ -132,4 +132,4 @@ class AuditEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_action_display()} {self.pk}"
+        return f"Entry {self.pk}: {self.get_action_display()}"

@@ -126,12 +126,16 @@ def _record_rights(
 def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
     kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
     names = [right.name for right in rights]
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    note, changes = f"{kind} {verb}: {'; '.join(names)}", {}
+    if len(names) > NAMES_SHOWN or len(note) > NOTE_LENGTH:
+        note = f"{kind} {verb}: {len(names)}"
+        changes = {kind.lower(): (None, names) if verb == "added" else (names, None)}
     with _by_somebody() as actor:
         record_action(
             actor=actor,
             action=AuditAction.RIGHTS_CHANGED,
             on=owner,
             reference=str(owner),
-            note=f"{kind} {verb}: {'; '.join(names[:NAMES_SHOWN])}{more}"[:NOTE_LENGTH],
+            note=note,
+            changes=changes,
         )

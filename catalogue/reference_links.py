@@ -82,8 +82,8 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         raise_problems(
-            f"the reference {link.reference!r} belongs to another shelf ({link.shelf}). Add that"
-            " shelf to the file, or remove its reference first"
+            f"the reference {link.reference!r} belongs to {link.shelf}. Add {link.shelf} to the"
+            " file, or remove its reference first"
             for link in elsewhere.select_related("shelf__product", "shelf__variation")
         )
         before = dict(links.filter(shelf__in=references).values_list("shelf_id", "reference"))

@@ -144,6 +144,7 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
     """voucher.E011: links in emails work and use HTTPS, because the links are secrets.
 
     voucher.W001 and W002: emails of a public service reach merchants and link to its public host.
+    voucher.W006: its pages name the contact of support.
     """
     address = urlsplit(settings.PUBLIC_URL)
     if address.scheme not in ("http", "https") or not address.hostname:
@@ -165,6 +166,11 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
         yield Warning(
             "EMAIL_URL names no mail server: emails to merchants stay on this machine.",
             id="voucher.W001",
+        )
+    if settings.HTTPS and not settings.SUPPORT_CONTACT:
+        yield Warning(
+            "SUPPORT_CONTACT is not set: pages tell merchants to contact support, but not how.",
+            id="voucher.W006",
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Model, Q, QuerySet
 
 SERVICE = "the service"
-ACTORS = {"admin": "Back office", "shell": "Server", "client": "API"}
+ACTORS = {"admin": "Back office", "shell": "Server", "client": "API", "sql": "Database"}
 
 # Rows by their model's label, such as {"accounts.account": ["7"]}.
 Objects = Mapping[str, Sequence[str]]
@@ -120,7 +120,7 @@ def price_trail(
         priced = getattr(change, column)
         return Line(
             at=change.changed_at,
-            what="Price changed",
+            what="Price set" if change.before is None else "Price changed",
             on=(of._meta.label_lower, str(priced.pk)),
             name=str(priced),
             who=who,

@@ -53,4 +53,4 @@ class IdempotencyRecord(models.Model):
         indexes = [models.Index(name="idempotency_record_age", fields=["created_at"])]
 
     def __str__(self) -> str:
-        return f"idempotency record {self.pk}"
+        return f"Idempotency record {self.pk}"

@@ -114,7 +114,7 @@ class Invitation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"invitation {self.pk}"
+        return f"Invitation {self.pk}"
 
     @property
     def state(self) -> str:
@@ -180,7 +180,7 @@ class Email(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()} {self.pk}"
+        return f"Email {self.pk}: {self.get_kind_display()}"
 
     @property
     def state(self) -> str:

@@ -134,7 +134,7 @@ GAUGES = [
 
 def _alive(title: str, process: str, alert: str, advice: str) -> Component:
     return Component(
-        title=title,
+        title=f"{title} last seen",
         gauge=HEARTBEAT,
         labels={"process": process},
         unit=Unit.SECONDS,

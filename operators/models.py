@@ -22,7 +22,7 @@ from operators.imports.models import FileImport as FileImport  # noqa: PLC0414  
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
-TOPIC_HELP = "Leave empty for the chat itself, or for its General topic."
+TOPIC_HELP = "The topic's ID, a number. Leave empty for the chat itself, or for its General topic."
 CHAT_HELP = "The chat's ID in Telegram. IDs of groups are negative."
 
 
@@ -102,7 +102,7 @@ class PlatformSettings(models.Model):
         ]
 
     def __str__(self) -> str:
-        return "Telegram settings"
+        return "Telegram"
 
 
 class AnnouncementRoute(models.Model):
@@ -258,7 +258,7 @@ class Announcement(models.Model):
         ]
 
     def __str__(self) -> str:
-        return str(self.fulfilment)
+        return f"Announcement of {self.fulfilment}"
 
 
 class AnnouncementChat(models.Model):
@@ -376,4 +376,4 @@ class ReconcileRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"reconcile of {self.started_at:%Y-%m-%d %H:%M}"
+        return f"Nightly reconcile of {self.started_at:%Y-%m-%d %H:%M}"

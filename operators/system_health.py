@@ -85,7 +85,7 @@ def _where(named: Mapping[str, str], component: Component) -> str:
     if "product" in named:
         return named["product"]
     others = [name for name in named if name not in component.labels]
-    return ", ".join(f"{LABELS.get(name, name)} {named[name]}" for name in others)
+    return ", ".join(f"{LABELS.get(name, name.replace('_', ' '))} {named[name]}" for name in others)
 
 
 def in_words(value: float, unit: Unit) -> str:

@@ -28,13 +28,22 @@ def readyz_worker(request: HttpRequest) -> HttpResponse:
         alive, overdue = _living(), is_overdue()
     except DatabaseError:
         return _answer("unready", "The database does not respond.", {})
-    missing = [name for name in NAMES.values() if name not in alive]
+    missing = _missing(alive)
     facts = {**alive, "reconcile": "overdue" if overdue else "ok"}
     if missing:
         return _answer("unready", f"No heartbeat for a minute from: {', '.join(missing)}.", facts)
     if overdue:
         return _answer("degraded", "The nightly reconcile did not finish.", facts)
     return json_response(HTTPStatus.OK, {"status": "ok", **facts})
+
+
+def missing_processes() -> list[str]:
+    """Which of scheduler and workers have not shown a sign of life for a minute."""
+    return _missing(_living())
+
+
+def _missing(alive: dict[str, Any]) -> list[str]:
+    return [name for name in NAMES.values() if name not in alive]
 
 
 def _living() -> dict[str, Any]:

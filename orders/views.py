@@ -90,9 +90,10 @@ class OrderViewSet(ApiViewSet):
     def create(self, request: Request) -> HttpResponse:
         """Buys voucher codes or a top-up, paid from the wallet.
 
-        The same idempotency key with the same content never buys twice: a stored success is
+        The same idempotency key with the same content does not buy twice: a stored success is
         replayed. After a network failure or a 5xx the outcome is unknown. Send the same request
-        with the same idempotency key.
+        with the same idempotency key, within one day. The service remembers a key for seven days
+        after a success, and for one day if the request never finished. Later, it buys again.
         """
         with CountedPurchase() as counted:
             return self._purchase(request, counted)

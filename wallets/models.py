@@ -47,7 +47,7 @@ class Wallet(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"wallet of {self.account}"
+        return f"Wallet of {self.account}"
 
 
 class EntryKind(models.TextChoices):
@@ -181,7 +181,7 @@ class LedgerEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.pk}"
+        return f"Ledger entry {self.pk}"
 
     @property
     def merchant_note(self) -> str:

@@ -31,11 +31,15 @@ class ErrorCode(StrEnum):
         HTTPStatus.UNAUTHORIZED,
         "The API key is not valid: it is unknown, expired or revoked.",
     )
-    CLIENT_DISABLED = ("client_disabled", HTTPStatus.FORBIDDEN, "This account is disabled.")
+    CLIENT_DISABLED = (
+        "client_disabled",
+        HTTPStatus.FORBIDDEN,
+        "This client or its account is disabled.",
+    )
     IP_NOT_ALLOWED = (
         "ip_not_allowed",
         HTTPStatus.FORBIDDEN,
-        "Your address is not on this API key's allowlist.",
+        "Your address is not on this client's allowlist.",
     )
     RATE_LIMITED = (
         "rate_limited",
@@ -133,7 +137,7 @@ class RefusalReason(StrEnum):
     INSUFFICIENT_STOCK = ("insufficient_stock", "There is not enough stock now; try again later.")
     INSUFFICIENT_BALANCE = (
         "insufficient_balance",
-        "The wallet balance is too low; top it up and send the same request again.",
+        "The wallet balance is too low; add money and send the same request again.",
     )
 
 

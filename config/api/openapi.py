@@ -253,7 +253,10 @@ def add_request_ids(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Post-processing hook: every response has the X-Request-Id header."""
     result["components"]["headers"] = {
         "X-Request-Id": {
-            "description": "This id names the request in the service's log. Send it to support.",
+            "description": (
+                "If you contact support about a request, quote this id. The merchant site finds"
+                " purchases and refused requests by it."
+            ),
             "required": True,
             "schema": {"type": "string", "format": "uuid"},
         }

@@ -96,7 +96,7 @@ ROWS: dict[str, list[Panel]] = {
             "max(voucher_gauges_failed)": "gauges failed",
         }),
         ("Last complete reconcile", "s", {"max(voucher_reconcile_age_seconds)": "age"}),
-        ("Last signed root of the ledger", "s", {"max(voucher_ledger_root_age_seconds)": "age"}),
+        ("Ledger last signed", "s", {"max(voucher_ledger_root_age_seconds)": "age"}),
         ("Found by reconcile", "short", {
             "max(voucher_reconcile_findings)": "findings",
             "max(voucher_reconcile_warnings)": "warnings",

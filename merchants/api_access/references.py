@@ -176,7 +176,8 @@ def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
             continue
         ids = ShelfIds(product, variation)
         if ids in found:
-            problems.append(f"line {line}: the same shelf is in line {found[ids][0]}")
+            first = found[ids][0]
+            problems.append(f"line {line}: line {first} has the same product or variation")
         if reference:
             problems += [f"line {line}: {rule}" for rule in broken_rules(reference)]
             if reference in lines_of:

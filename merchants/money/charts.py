@@ -73,7 +73,7 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
                 labelled=(last - day).days % LABEL_EVERY == 0,
             )
         )
-    return Chart(bars, width=len(days) * STEP + 3 * STEP, height=HEIGHT + 24)
+    return Chart(bars, width=len(days) * STEP + 3 * STEP, height=HEIGHT + 36)
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:

@@ -74,7 +74,9 @@ def topups(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
     """What request_abandoned means, and how to settle purchases with an unknown outcome."""
-    return _show(request, member, "docs_abandoned", "Docs: request_abandoned and reconciling")
+    return _show(
+        request, member, "docs_abandoned", "Docs: reconcile purchases, and request_abandoned"
+    )
 
 
 @require_safe

@@ -57,7 +57,8 @@ CODES: dict[ErrorCode, Advice] = {
     ),
     ErrorCode.REQUEST_IN_PROGRESS: Advice(
         UNKNOWN,
-        "Wait a few seconds, then send the same request with the same idempotency key.",
+        "Wait a few seconds, then send the same request with the same idempotency key. Repeat"
+        " this: you may get this response for some minutes.",
     ),
     ErrorCode.REQUEST_ABANDONED: Advice(
         ONCE, "Do not buy again. Read the order with GET /orders/{error.reference}."
@@ -94,7 +95,7 @@ CODES: dict[ErrorCode, Advice] = {
     ErrorCode.SERVER_ERROR: Advice(
         UNKNOWN,
         "Wait, then send the same request with the same idempotency key. Repeat until the response"
-        " is not a 5xx.",
+        " is not a 5xx, for at most one day.",
     ),
 }
 

@@ -98,8 +98,8 @@ class ReferenceFileForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
         help_text="UTF-8, with the headings product_id, variation_id and merchant_reference in the"
-        " first line. Other columns are ignored. An empty merchant_reference removes the shelf's"
-        " reference.",
+        " first line. Other columns are ignored. An empty merchant_reference removes the"
+        " reference of that product or variation.",
     )
 
 

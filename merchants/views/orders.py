@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -73,6 +74,13 @@ class OrderFilter(PeriodForm):
         )
 
 
+def _days_of_a_key() -> int:
+    """For how long an order is found by its idempotency key (orders/search.py)."""
+    of_requests: int = settings.RETENTION_DAYS["requests"] if settings.REQUEST_RECORDS else 0
+    of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
+    return max(of_requests, of_keys)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def orders(request: HttpRequest, member: Member) -> HttpResponse:
@@ -105,6 +113,8 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         page=page,
         orders=found,
         filtered=bool(query),
+        searched=bool(filters.is_valid() and filters.cleaned_data["q"]),
+        days=_days_of_a_key(),
         more=more,
     )
 

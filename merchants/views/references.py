@@ -135,6 +135,7 @@ def _show_list(
             "variation_name": None if shelf is product else shelf["name"],
             "currency": product["currency"],
             "available_stock": shelf["available_stock"],
+            "step": shelf["quantity_step"],
             "price": None if shelf["price"] is None else money_text(shelf["price"]),
             "reference": shelf["merchant_reference"] or "",
         }

@@ -1,5 +1,6 @@
 """The page of the account's purchase attempts and refused requests."""
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -11,13 +12,14 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from config.finders import newest_first
-from idempotency.models import MAX_KEY_BYTES
+from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
 from merchants.views.pages import show
 from merchants.views.paging import newest_of, page_of
 
 FILTERS = ("client", "code")
+CLOCKS_AGREE = timedelta(seconds=1)  # of a record's time, which comes from a monotonic clock
 
 
 class RequestFilter(forms.Form):
@@ -96,13 +98,39 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str]]:
-    """The records, newest first, each with what the documentation advises after its response.
+def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str, str]]:
+    """The records, newest first, each with its order and with what the documentation advises after
+    its response.
 
     Web processes write their records in turns, so ids of the same seconds are not in order.
     """
-    in_order = sorted(rows, key=lambda row: row.at, reverse=True)
-    return [(row, _advice(row)) for row in in_order]
+    replayed = _orders_of([row for row in rows if row.is_replay])
+    return [
+        (row, row.order_reference or replayed.get(row.pk, ""), _advice(row))
+        for row in sorted(rows, key=lambda row: row.at, reverse=True)
+    ]
+
+
+def _orders_of(replays: list[RequestRecord]) -> dict[int, str]:
+    """The orders whose response these requests got again, as long as their keys are remembered.
+
+    A key that was forgotten may have bought again since: that purchase is later than the replay.
+    """
+    if not replays:
+        return {}
+    records = IdempotencyRecord.objects.filter(
+        client__in={row.client_id for row in replays},
+        key__in={row.idempotency_key for row in replays},
+    )
+    of_keys = {(record.client_id, record.key): record for record in records.defer("response")}
+    found = {}
+    for row in replays:
+        record = of_keys.get((row.client_id, row.idempotency_key or ""))
+        if record is None or record.order_reference is None or record.bought_at is None:
+            continue
+        if record.bought_at <= row.at + CLOCKS_AGREE:
+            found[row.pk] = record.order_reference
+    return found
 
 
 def _advice(row: RequestRecord) -> str:

@@ -23,13 +23,14 @@ from unfold.widgets import (
 
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
-from accounts.models import Account, ApiClient, ApiClientQuerySet
+from accounts.models import Account, ApiClient, ApiClientQuerySet, RequestRecord
 from accounts.moving import lock_unless_left
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
 from operators.admin.account_hub import show_hub, show_prices
 from operators.admin.base import (
     CURRENCY_HELP,
+    EMPTY,
     ConfirmForm,
     KeptAdmin,
     amount,
@@ -42,6 +43,7 @@ from operators.admin.booking import MOVE_MONEY, book
 from operators.admin.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
 from operators.admin.switching import SwitchPage
 from operators.admin.timeline import TimelinePage
+from operators.admin.trail_lines import may_view
 from orders.account_orders import count_open_topups
 from orders.models import Order
 from wallets.models import Wallet
@@ -62,6 +64,9 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Account
         fields = ["name", "currency", "enabled"]
+        help_texts = {
+            "enabled": "If off, the API refuses its clients. Its people can still sign in and read."
+        }
 
 
 @admin.register(Account)
@@ -73,7 +78,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
     search_help_text = "Name of the account"
-    help_texts = {"currency": CURRENCY_HELP, "enabled": "If off, the API refuses its clients."}
+    help_texts = {"currency": CURRENCY_HELP}
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
@@ -206,11 +211,12 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     search_help_text = "Client, account or key prefix"
     ordering = ("name",)
     autocomplete_fields = ("account",)
-    readonly_fields = ("created_at", "purchases")
+    readonly_fields = ("id", "created_at", "purchases", "requests")
     fieldsets = (
         (None, {"fields": ("name", "account", "enabled")}),
         ("Limits", {"fields": ("rate_limit_per_minute", "allowed_networks")}),
-        ("Related", {"fields": ("purchases", "created_at")}),
+        ("Record", {"fields": ("id", "created_at", "purchases")}),
+        ("Requests", {"fields": ("requests",)}),
     )
     actions_detail = ("issue", "rotate", *SwitchPage.actions_detail)
 
@@ -226,7 +232,9 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return (*super().get_readonly_fields(request, obj), *fixed)
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiClient | None = None) -> Any:
-        return self.fieldsets if obj else self.fieldsets[:2]
+        if obj is None:
+            return self.fieldsets[:2]
+        return self.fieldsets if may_view(request, RequestRecord) else self.fieldsets[:3]
 
     def get_inlines(self, request: HttpRequest, obj: ApiClient | None) -> Any:
         return self.inlines if obj else ()  # a new client has no keys yet
@@ -252,7 +260,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def live(self, client: ApiClient) -> int:
         return int(getattr(client, "live_keys", 0))
 
-    @admin.display(description="requests per minute", ordering="rate_limit_per_minute")
+    @admin.display(description="limit per minute", ordering="rate_limit_per_minute")
     def limit(self, client: ApiClient) -> str:
         return f"{client.rate_limit_per_minute:,}"
 
@@ -264,6 +272,13 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     @admin.display(description="orders")
     def purchases(self, client: ApiClient) -> str:
         return link_to_list(Order, "Orders of this client", client__id__exact=client.pk)
+
+    @admin.display(description="requests")
+    def requests(self, client: ApiClient) -> str:
+        if client.account is None:
+            return EMPTY
+        name, account = "Requests of its account", client.account_id
+        return link_to_list(RequestRecord, name, account__id__exact=account)
 
     def has_issue_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(ISSUE)

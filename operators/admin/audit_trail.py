@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -31,10 +31,12 @@ from operators.admin.trail_lines import (
     kind_of,
     may_view,
     object_name,
+    page_of,
     rows,
     shown_changes,
     staff,
     trails_for,
+    url_for,
 )
 from operators.trails import (
     Place,
@@ -61,14 +63,15 @@ class TrailFilter(PeriodForm):
         max_length=LONGEST_TEXT,
         label="Who",
         widget=UnfoldAdminTextInputWidget({"list": "staff"}),
-        help_text="anna, shell:anna or client:7",
+        help_text="A username, shell:anna (on the server) or client:7 (ID of an API client)",
     )
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
         label="What it is about",
         widget=UnfoldAdminTextInputWidget,
-        help_text="An order reference, the prefix of a key, or account:12",
+        help_text="An order reference, the prefix of an API key, or a kind and its ID: product:2,"
+        " shelf:4, account:12",
     )
     kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
     field_order = ("who", "about", "kind", "since", "until")
@@ -211,10 +214,10 @@ class AuditEntryAdmin(RecordAdmin):
         "id",
         "created_at",
         "who",
-        "address",
+        "ip_address",
         "act",
         "object",
-        "reference",
+        "called",
         "note",
         "changed",
         "request_id",
@@ -229,6 +232,14 @@ class AuditEntryAdmin(RecordAdmin):
     def who(self, entry: AuditEntry) -> str:
         return TRAIL.line(entry).who
 
+    @admin.display(description="IP address")
+    def ip_address(self, entry: AuditEntry) -> str:
+        return entry.address or EMPTY
+
+    @admin.display(description="reference or name at that time")
+    def called(self, entry: AuditEntry) -> str:
+        return entry.reference or EMPTY
+
     @display(description="action", label=True)
     def act(self, entry: AuditEntry) -> str:
         return entry.get_action_display()
@@ -241,3 +252,17 @@ class AuditEntryAdmin(RecordAdmin):
     @admin.display(description="object")
     def object(self, entry: AuditEntry) -> str:
         return object_name(TRAIL.line(entry))
+
+    @admin.display(description="object")
+    def linked_object(self, entry: AuditEntry) -> str:
+        line = TRAIL.line(entry)
+        return format_html(
+            '<a href="{}" class="text-link">{}</a>', page_of(*line.on), object_name(line)
+        )
+
+    def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> tuple[str, ...]:
+        """The object is a link for who may follow it."""
+        is_seen = obj is not None and url_for(request, *TRAIL.line(obj).on)
+        return tuple(
+            "linked_object" if name == "object" and is_seen else name for name in self.fields
+        )

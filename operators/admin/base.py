@@ -245,9 +245,9 @@ def amount(value: Decimal | None, currency: str = "") -> str:
     return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
 
 
-def shown_time(value: datetime | None) -> str:
+def shown_time(value: datetime | None, *, never: str = EMPTY) -> str:
     """A time as lists and pages show the columns of a table."""
-    return str(display_for_value(value, EMPTY))
+    return str(display_for_value(value, EMPTY)) if value else never
 
 
 def label(text: str, colour: str) -> str:

@@ -26,6 +26,7 @@ from catalogue.models import (
 )
 from operators.admin.base import (
     CURRENCY_HELP,
+    EMPTY,
     BackOfficeAdmin,
     KeptAdmin,
     amount,
@@ -139,7 +140,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         return may_import(staff_of(request), ImportKind.CATALOGUE)
 
     @action(
-        description="Import the catalogue",
+        description="Import the catalogue…",
         icon="upload_file",
         permissions=["import"],
         url_path="import",
@@ -177,11 +178,11 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
         return ("currency",) if is_sold else ()
 
-    @admin.display(description="price", ordering="own_price")
+    @admin.display(description="price of the product itself", ordering="own_price")
     def price(self, product: Product) -> str:
         return amount(getattr(product, "own_price", None), product.currency)
 
-    @admin.display(description="codes in stock", ordering="stock_in_all")
+    @admin.display(description="codes in stock, with variations", ordering="stock_in_all")
     def stock(self, product: Product) -> str:
         return f"{getattr(product, 'stock_in_all', None) or 0:,}"
 
@@ -292,8 +293,11 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     search_fields = ("product__name", "variation__name", "product__id__exact")
     search_help_text = "Product, variation or product ID"
     ordering = ("available_stock",)
-    fields = ("product_link", "variation", "price", "quantity_step", codes_in_stock, "codes")
-    readonly_fields = ("product_link", "variation", codes_in_stock, "codes")
+    fields = (
+        *("product_link", "variation_name", "currency", "price", "quantity_step"),
+        *(codes_in_stock, "codes"),
+    )
+    readonly_fields = ("product_link", "variation_name", "currency", codes_in_stock, "codes")
     actions_detail = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
@@ -308,7 +312,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
         return may_import(staff_of(request), ImportKind.CODES)
 
     @action(
-        description="Import codes",
+        description="Import codes…",
         icon="upload_file",
         permissions=["import"],
         url_path="import-codes",
@@ -340,14 +344,22 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     )
     def stock(self, shelf: Shelf) -> tuple[str, str]:
         left = shelf.available_stock
-        if left == 0 and not getattr(shelf, "to_fill", True):
-            return "", "0"  # nobody misses these codes
+        if not getattr(shelf, "to_fill", True):
+            return "", f"{left:,}"  # nothing is sold from it
         level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
         return level, f"{left:,}"
 
     @admin.display(description="product")
     def product_link(self, shelf: Shelf) -> str:
         return link_to(shelf.product)
+
+    @admin.display(description="variation")
+    def variation_name(self, shelf: Shelf) -> str:
+        return shelf.variation.name if shelf.variation else EMPTY
+
+    @admin.display(description="currency")
+    def currency(self, shelf: Shelf) -> str:
+        return shelf.product.currency
 
     @admin.display(description="codes")
     def codes(self, shelf: Shelf) -> str:
@@ -363,6 +375,7 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
     search_help_text = "Merchant reference, account or product"
+    list_before_template = "admin/what_a_reference_is.html"
     help_texts = {
         "account": "The merchant who uses the reference.",
         "reference": "What the merchant's programs send in place of our IDs.",

@@ -74,7 +74,8 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
-    search_help_text = "Code ID or order reference"
+    search_help_text = "ID in this list, or order reference"
+    list_before_template = "admin/how_to_find_a_code.html"
     fields = ("id", "masked", "shelf", "state", "order", "imported_at")
     actions_detail = ("reveal",)
     actions_list = ("import_codes",)
@@ -122,7 +123,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         return may_import(staff_of(request), ImportKind.CODES)
 
     @action(
-        description="Import codes",
+        description="Import codes…",
         icon="upload_file",
         permissions=["import"],
         url_path="import",
@@ -131,7 +132,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         return HttpResponseRedirect(upload_url(ImportKind.CODES))
 
     @action(
-        description="Reveal code",
+        description="Reveal code…",
         icon="visibility",
         permissions=["reveal"],
         url_path="reveal",

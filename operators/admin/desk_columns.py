@@ -73,7 +73,7 @@ class DeskColumns:
     def sold(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
-    @admin.display(description="player ID")
+    @admin.display(description="player ID (click to copy)")
     def player(self, fulfilment: Fulfilment) -> str:
         return format_html(
             '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
@@ -86,7 +86,7 @@ class DeskColumns:
             fulfilment.player_id,
         )
 
-    @admin.display(description="fields")
+    @admin.display(description="other fields")
     def given(self, fulfilment: Fulfilment) -> str:
         rows = [
             (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
@@ -135,9 +135,9 @@ class DeskColumns:
         return "due" if fulfilment.refund_due_at else "none"
 
 
-def state_label(status: FulfilmentStatus) -> str:
-    """The badge of a state."""
-    return label(str(status.label), COLOURS[status])
+def state_label(status: FulfilmentStatus, more: str = "") -> str:
+    """The badge of a state, with `more` about it."""
+    return label(", ".join(filter(None, (str(status.label), more))), COLOURS[status])
 
 
 def _announcement(fulfilment: Fulfilment) -> Announcement | None:

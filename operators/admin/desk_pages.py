@@ -54,7 +54,7 @@ class DeskPages(RecordAdmin):
             "admin/desk_dashboard.html",
             {
                 **self.admin_site.each_context(request),
-                "title": "Dashboard",
+                "title": "Top-up dashboard",
                 "desk": show_desk(staff_of(request)),
             },
         )

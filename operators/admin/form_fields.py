@@ -31,7 +31,8 @@ class PriceField(forms.DecimalField):
             max_digits=PRICE_DIGITS,
             decimal_places=MONEY_DECIMALS,
             required=False,
-            help_text="The price of one unit. Leave it empty if it is not for sale.",
+            label="Price of one unit",
+            help_text="Leave it empty if it is not for sale.",
             **kwargs,
         )
 
@@ -93,6 +94,7 @@ class QuantityStepField(forms.IntegerField):
         super().__init__(
             min_value=1,
             max_value=MAX_QUANTITY,
-            help_text="The number of codes in one unit, usually 1.",
+            label="Quantity step (codes in one unit)",
+            help_text="Usually 1.",
             **kwargs,
         )

@@ -29,6 +29,7 @@ from operators.admin.base import (
     SearchSelect,
     amount,
     link_to,
+    shown_time,
     site_page,
     staff_of,
     url_of,
@@ -122,12 +123,12 @@ def may_import(user: User, kind: str) -> bool:
 class FileImportAdmin(RecordAdmin):
     """The imports, newest first. The page of one follows its progress."""
 
-    list_display = ("file_name", "kind", "progress", "target", "created_by", "created_at")
+    list_display = ("file_name", "kind", "progress", "target", "uploaded_by", "uploaded_at")
     list_filter = (("kind", ChoicesDropdownFilter), ("state", ChoicesDropdownFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
     search_fields = ("file_name",)
     search_help_text = "Name of the file"
-    fields = ("kind", "target", "created_by", "created_at", "confirmed_by", "finished_at")
+    fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmed_by", "finished_at")
     actions_list = ("new_codes", "new_catalogue")
     change_form_outer_before_template = "admin/import_page.html"
 
@@ -139,9 +140,17 @@ class FileImportAdmin(RecordAdmin):
     def progress(self, row: FileImport) -> str:
         return ImportState(row.state).label
 
-    @admin.display(description="for")
+    @admin.display(description="shelf")
     def target(self, row: FileImport) -> str:
         return link_to(row.shelf) if row.shelf else EMPTY
+
+    @admin.display(description="uploaded by")
+    def uploaded_by(self, row: FileImport) -> str:
+        return str(row.created_by)
+
+    @admin.display(description="uploaded at")
+    def uploaded_at(self, row: FileImport) -> str:
+        return shown_time(row.created_at)
 
     def has_codes_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)
@@ -150,13 +159,13 @@ class FileImportAdmin(RecordAdmin):
         return may_import(staff_of(request), ImportKind.CATALOGUE)
 
     @action(
-        description="Import codes", icon="upload_file", permissions=["codes"], url_path="new-codes"
+        description="Import codes…", icon="upload_file", permissions=["codes"], url_path="new-codes"
     )
     def new_codes(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CODES))
 
     @action(
-        description="Import the catalogue",
+        description="Import the catalogue…",
         icon="upload_file",
         permissions=["catalogue"],
         url_path="new-catalogue",

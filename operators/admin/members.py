@@ -35,10 +35,15 @@ from operators.admin.base import (
     url_of,
 )
 
+# Of an invitation, where the model's word does not say what it waits for.
+STATES = {"open": "open, not accepted yet", "waiting": "waiting for approval"}
+
 
 @admin.register(Membership)
 class MembershipAdmin(RecordAdmin):
     """Shows memberships. Owners manage the members of their account; staff invite the first one."""
+
+    change_form_before_template = "admin/what_a_member_is.html"
 
     list_display = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
     list_filter = (
@@ -62,7 +67,7 @@ class MembershipAdmin(RecordAdmin):
 
     @admin.display(description="last signed in")
     def last_signed_in_at(self, membership: Membership) -> str:
-        return shown_time(membership.user.last_login)
+        return shown_time(membership.user.last_login, never="never")
 
 
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -102,7 +107,8 @@ class InvitationAdmin(BackOfficeAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
         given = ("account", "email", "role")
-        made = ("state", "invited_by", "approved_by", "created_at", "expires_at")
+        approved = ("approved_by",) if obj and obj.approved_by else ()
+        made = ("state", "invited_by", *approved, "created_at", "expires_at")
         return given if obj is None else (*given, *made)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -200,15 +206,15 @@ class InvitationAdmin(BackOfficeAdmin):
     @display(
         description="state",
         label={
-            "open": "info",
-            "waiting": "warning",
+            STATES["open"]: "info",
+            STATES["waiting"]: "warning",
             "accepted": "success",
             "withdrawn": "warning",
             "expired": "danger",
         },
     )
     def state(self, invitation: Invitation) -> str:
-        return invitation.state
+        return STATES.get(invitation.state, invitation.state)
 
     @action(description="Withdraw…", icon="close", permissions=["withdraw"], url_path="withdraw")
     def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -17,11 +17,12 @@ from config.version import VERSION
 from operators.admin.base import list_url, staff_of
 from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures
-from operators.admin.system_page import may_open
+from operators.admin.system_page import SEES_FIGURES, may_open
 from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
 from operators.models import Announcement, ReconcileRun
 from operators.nightly_reconcile import describe_problem
+from operators.worker_health import missing_processes
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
@@ -81,7 +82,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 dashboard = reverse("admin:topups_fulfilment_dashboard")
                 if request.path == dashboard:  # its address begins with that of the queue
                     links[0]["active"] = False
-                links.insert(1, {"title": "Dashboard", "icon": "monitoring", "link": dashboard})
+                page = {"title": "Top-up dashboard", "icon": "monitoring", "link": dashboard}
+                links.insert(1, page)
             sections.append({"title": section, "separator": bool(sections), "items": links})
     if not sections or works_only_at_desk(request):
         return sections
@@ -114,6 +116,8 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))
+    if request.user.has_perm(SEES_FIGURES):
+        context["missing"] = missing_processes()
     context |= show_figures(request, staff_of(request))
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):

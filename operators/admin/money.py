@@ -87,15 +87,15 @@ class LedgerEntryAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account",)
     search_fields = ("order_reference",)
-    search_help_text = "Order or booking reference, or account"
+    search_help_text = "Whole order or booking reference, or account"
     fields = (
         "id",
         "created_at",
         "account",
         "type",
-        "counterpart",
         "moved",
         "balance",
+        "against",
         "order",
         "by",
         "booking_reference",
@@ -138,13 +138,17 @@ class LedgerEntryAdmin(RecordAdmin):
 
     @admin.display(description="balance after")
     def balance(self, entry: LedgerEntry) -> str:
-        return amount(entry.balance_after)
+        return amount(entry.balance_after, entry.wallet.account.currency)
+
+    @admin.display(description="booked against")
+    def against(self, entry: LedgerEntry) -> str:
+        return entry.get_counterpart_display()
 
     @admin.display(description="by")
     def by(self, entry: LedgerEntry) -> str:
         kind, _, key = entry.actor.partition(":")
         if kind == "client" and is_id(key):
-            return link_to(ApiClient(pk=int(key)), f"client ID {key}")
+            return link_to(ApiClient(pk=int(key)), f"API client {key}")
         return who_and_where(entry.actor)[0]
 
     @admin.display(description="order")

@@ -52,4 +52,4 @@ def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[Link]:
         if may_view(request, model):
             meta = model._meta
             address = f"admin:{meta.app_label}_{meta.model_name}_changelist"
-            yield name, "those of this order", reverse(address, query={"q": order.reference})
+            yield name, f"{name} of this order", reverse(address, query={"q": order.reference})

@@ -83,7 +83,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "fulfilment__product",
     )
     search_fields = ("reference",)
-    search_help_text = "Order reference, account or client"
+    search_help_text = "Whole order reference, account or client"
     fieldsets = (
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
@@ -127,7 +127,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @admin.display(description="product")
     def sold(self, order: Order) -> str:
-        return link_to(order.fulfilment.product if order.fulfilment else order.shelf)
+        return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
 
     @admin.display(description="quantity")
     def bought(self, order: Order) -> str:
@@ -151,9 +151,9 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     @admin.display(description="state")
     def state(self, order: Order) -> str:
         """That of the top-up, as on the desk. A voucher order is completed at once."""
-        fulfilment = order.fulfilment
-        status = fulfilment.status if fulfilment else FulfilmentStatus.COMPLETED
-        return state_label(FulfilmentStatus(status))
+        if order.fulfilment is None:
+            return state_label(FulfilmentStatus.COMPLETED)
+        return state_label(FulfilmentStatus(order.fulfilment.status), _paid_back(order.fulfilment))
 
     @admin.display(description="delivery")
     def delivery(self, order: Order) -> str:
@@ -192,7 +192,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return order
 
     @action(
-        description="Reveal codes",
+        description="Reveal codes…",
         icon="visibility",
         permissions=["reveal"],
         url_path="reveal",
@@ -224,3 +224,12 @@ def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:
     return VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+
+
+def _paid_back(fulfilment: Fulfilment) -> str:
+    """What became of the money of a failed top-up; empty for others."""
+    if fulfilment.status != FulfilmentStatus.FAILED:
+        return ""
+    if fulfilment.refunded:
+        return "refunded"
+    return "refund due" if fulfilment.refund_due_at else "not refunded in full"

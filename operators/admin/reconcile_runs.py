@@ -25,6 +25,7 @@ class ReconcileRunAdmin(RecordAdmin):
     list_display = ("started_at", "finished_at", "result", "problems", "late_work")
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
+    change_form_before_template = "admin/what_a_finding_is.html"
     fields = ("started_at", "finished_at", "result", "failure", "found", "warned", "rows_read")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -10,12 +10,16 @@ from unfold.decorators import display
 
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
+from config.api.errors import ErrorCode, RefusalReason
 from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
 from orders.models import Order
 
 # Without an account or a search, the list shows only the newest records: a filter that matches few
 # of many millions would read them all.
 NEWEST = 100_000
+MEANINGS = {code.value: code.default_message for code in ErrorCode} | {
+    reason.value: reason.message for reason in RefusalReason
+}
 
 
 class CodeFilter(DropdownFilter):
@@ -35,13 +39,14 @@ class CodeFilter(DropdownFilter):
 @admin.register(RequestRecord)
 class RequestRecordAdmin(RecordAdmin):
     list_display = ("time", "caller", "asked", "response", "order", "idempotency_key", "request_id")
+    list_before_template = "admin/what_a_request_is.html"
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
-    search_help_text = "Request ID, order or idempotency key"
+    search_help_text = "Whole request ID, order or idempotency key"
     fields = (
-        *("time", "request_id", "caller", "account_link", "asked", "response", "order"),
-        *("idempotency_key", "milliseconds"),
+        *("time", "request_id", "caller", "account_link", "asked", "response", "meaning"),
+        *("order", "idempotency_key", "milliseconds"),
     )
 
     def search(
@@ -79,6 +84,11 @@ class RequestRecordAdmin(RecordAdmin):
             return "bought" if record.status < 300 else str(record.status)
         words = [str(record.status), record.code, record.reason]
         return " ".join(word for word in words if word)
+
+    @admin.display(description="meaning")
+    def meaning(self, record: RequestRecord) -> str:
+        """The usual message of the reason or the code."""
+        return MEANINGS.get(record.reason) or MEANINGS.get(record.code) or EMPTY
 
     @admin.display(description="order")
     def order(self, record: RequestRecord) -> str:

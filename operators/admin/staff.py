@@ -57,7 +57,9 @@ class StaffList(BackOfficeList):
     ) -> QuerySet[User]:
         found: QuerySet[User] = super().get_queryset(request, exclude_parameters)
         has_rights = Q(is_staff=True) | Q(is_superuser=True)
-        return found.filter(Q(membership=None) | has_rights).prefetch_related("groups")
+        return found.filter(Q(membership=None) | has_rights).prefetch_related(
+            "groups", "user_permissions"
+        )
 
 
 @admin.register(User)
@@ -89,14 +91,18 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
     @admin.display(description="last signed in", ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
-        return shown_time(user.last_login)
+        return shown_time(user.last_login, never="never")
 
     @admin.display(description="rights")
     def rights(self, user: User) -> str:
         if user.is_superuser:
-            return "all"
+            return "everything (superuser)"
+        if not user.is_staff:
+            return "none"
         groups = sorted(group.name for group in user.groups.all())
-        return ", ".join(groups) or ("own permissions only" if user.is_staff else "none")
+        return ", ".join(groups) or (
+            "single permissions" if user.user_permissions.all() else "none"
+        )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
         return StaffList
@@ -169,6 +175,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 @admin.register(Group)
 class GroupAdmin(BaseGroupAdmin, BackOfficeAdmin):  # type: ignore[misc]  # the bases agree at run time
     list_display = ("name",)
+    search_help_text = "Name of the group"
     actions = None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

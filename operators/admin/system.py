@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -20,6 +23,12 @@ from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 
 IS_STORED = ExpressionWrapper(Q(response__isnull=False), output_field=BooleanField())
+# As a retry sees it: before this time, the purchase may still be answered.
+IS_LOST = Q(
+    response=None,
+    order_reference__isnull=False,
+    started_at__lt=Now() - timedelta(seconds=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS),
+)
 
 
 class OutcomeFilter(DropdownFilter):
@@ -40,9 +49,9 @@ class OutcomeFilter(DropdownFilter):
             case "stored":
                 return queryset.filter(response__isnull=False)
             case "ordered":
-                return queryset.filter(response=None, order_reference__isnull=False)
+                return queryset.filter(IS_LOST)
             case "open":
-                return queryset.filter(response=None, order_reference=None)
+                return queryset.filter(~IS_LOST, response=None)
         return queryset
 
 
@@ -59,6 +68,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
         "last_attempt_at",
     )
     list_before_template = "admin/what_an_idempotency_record_is.html"
+    change_form_before_template = "admin/what_an_idempotency_record_is.html"
     list_filter = (
         OutcomeFilter,
         ("client", AutocompleteSelectFilter),
@@ -66,12 +76,14 @@ class IdempotencyRecordAdmin(RecordAdmin):
     )
     list_select_related = ("client",)
     search_fields = ("key",)
-    search_help_text = "Whole idempotency key or order reference"
+    search_help_text = "Whole key or order reference"
     fields = ("id", *list_display)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
         records: QuerySet[IdempotencyRecord] = super().get_queryset(request)
-        return records.defer("response", "fingerprint").annotate(is_stored=IS_STORED)
+        return records.defer("response", "fingerprint").annotate(
+            is_stored=IS_STORED, is_lost=ExpressionWrapper(IS_LOST, output_field=BooleanField())
+        )
 
     def search(
         self, queryset: QuerySet[IdempotencyRecord], term: str, request: HttpRequest
@@ -103,7 +115,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
     def outcome(self, record: IdempotencyRecord) -> str:
         if getattr(record, "is_stored", False):
             return "response stored"
-        return "ordered, response lost" if record.order_reference else "in progress"
+        return "ordered, response lost" if getattr(record, "is_lost", False) else "in progress"
 
     @admin.display(description="order")
     def order(self, record: IdempotencyRecord) -> str:

@@ -21,7 +21,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from audit.models import AuditAction
-from operators.admin.base import EMPTY, BackOfficeAdmin, RecordAdmin, link_to, staff_of
+from operators.admin.base import BackOfficeAdmin, RecordAdmin, link_to, staff_of
 from operators.models import (
     ONLY_ROW,
     Announcement,
@@ -92,6 +92,13 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
             reverse("admin:operators_platformsettings_change", args=[ONLY_ROW])
         )
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {"show_back_button": "", **(extra_context or {})}  # its list leads here
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
     @admin.display(description="chats")
     def chats(self, settings: PlatformSettings) -> str:
         """The chats whose last message failed, with Telegram's error."""
@@ -102,6 +109,7 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
 
 @admin.register(AnnouncementRoute)
 class AnnouncementRouteAdmin(BackOfficeAdmin):
+    list_before_template = "admin/what_a_route_is.html"
     list_display = ("thing", "kind", "chat_id", "topic_id")
     list_select_related = ("product", "category")
     autocomplete_fields = ("product", "category")
@@ -109,7 +117,8 @@ class AnnouncementRouteAdmin(BackOfficeAdmin):
     ordering = ("id",)
     fields = ("product", "category", "chat_id", "topic_id")
     help_texts = {
-        "product": "Choose a top-up product or a category. A route of a product comes first.",
+        "product": "Choose a top-up product or a category. If both the product and its"
+        " category have a route, the product's is used.",
     }
     search_help_text = "Top-up product or category"
     actions = None
@@ -163,6 +172,7 @@ class AnnouncementAdmin(RecordAdmin):
     search_fields = ("fulfilment__order_reference",)
     search_help_text = "Reference of an order"
     list_before_template = "admin/what_an_announcement_is.html"
+    change_form_before_template = "admin/what_an_announcement_is.html"
     fields = (
         "order",
         "state",
@@ -210,7 +220,7 @@ class AnnouncementAdmin(RecordAdmin):
 
     @admin.display(description="lost responses")
     def lost(self, row: Announcement) -> str:
-        return str(row.lost_answers or EMPTY)
+        return str(row.lost_answers)
 
 
 def _pause(chat: AnnouncementChat) -> str:

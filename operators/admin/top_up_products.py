@@ -61,6 +61,11 @@ class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = TopUpField
         fields = ["name", "label", "type", "required", "position"]
+        help_texts = {
+            "name": "For programs, such as server_id. It never changes.",
+            "label": "What people read.",
+            "position": "The order in which the fields are listed.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -120,7 +125,7 @@ class TopUpProductForm(PriceForm):
         label="Stock",
         show_hidden_initial=True,  # to compare with the stock that was shown, not the current one
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Number in stock. Empty: stock is not counted.",
+        help_text="How many more can be sold. Empty: no limit.",
     )
 
     class Meta:
@@ -156,17 +161,19 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
     list_select_related = ("category",)
     search_fields = ("name", "id__exact")
     search_help_text = "Name or ID of the product"
+    list_before_template = "admin/what_is_for_sale.html"
     ordering = ("name",)
     autocomplete_fields = ("category",)
     help_texts = {
         "currency": CURRENCY_HELP,
-        "active": "Only an active and published product is for sale.",
-        "external_provider": "Another provider delivers it. Then this service does not sell it.",
+        "active": "If off, it is not for sale.",
+        "published": "If off, it is not for sale. Turn it off until the product is complete.",
+        "external_provider": "Who delivers it, if not this service. Then it is not for sale here.",
         "announce": "New orders are announced in Telegram.",
     }
     fieldsets = (
         (None, {"fields": ("name", "category", "currency", "price", "stock")}),
-        ("Where it is sold", {"fields": ("active", "published", "external_provider")}),
+        ("Whether it is for sale", {"fields": ("active", "published", "external_provider")}),
         ("Telegram", {"fields": ("announce",)}),
     )
 
@@ -182,7 +189,7 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
     @admin.display(description="in stock", ordering="available_stock")
     def stock_shown(self, product: TopUpProduct) -> str:
         stock = product.available_stock
-        return "not counted" if stock is None else f"{stock:,}"
+        return "no limit" if stock is None else f"{stock:,}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)

@@ -126,7 +126,13 @@ def shown(value: Any) -> str:
 def url_for(request: HttpRequest, label: str, pk: str) -> str:
     """The address of the object's page; empty if it has none or the reader may not see it."""
     model = _model(label)
-    if not pk or model is None or not may_view(request, model):
+    return page_of(label, pk) if model is not None and may_view(request, model) else ""
+
+
+def page_of(label: str, pk: str) -> str:
+    """The address of the object's page; empty if it has none."""
+    model = _model(label)
+    if not pk or model is None:
         return ""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[pk])
 

@@ -11,25 +11,26 @@ from django.utils.text import capfirst
 
 from config.backoffice import MenuEntry
 from operators.declarations import BACK_OFFICES
+from operators.models import PlatformSettings
 
 register = template.Library()
 
-NUMBERED = re.compile(r"(chat|code|hold|invitation|root|session) \d+")  # rows without a name
+NUMBERED = re.compile(r"(chat|code|hold|root|session) \d+")  # rows without a name
 
 
 @register.filter
 def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dict[str, Any]]:
     """The theme's parts: app, list and object. The app is left out: the menu shows the section.
     The list is named like its entry in the menu, and the object as it is, such as `codes.csv`. A
-    list to which the menu does not lead has its own name. A form for a new object says so."""
+    list to which the menu does not lead has its own name. A form for a new object says so. The
+    settings, which have no list, are named once."""
     entry = _entries().get(str(parts[1].get("link"))) if len(parts) > 1 else None
     if entry is None:
         return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
     link = reverse(entry.page) if entry.page else parts[1]["link"]
     shown = [{"link": link, "title": entry.title}]
-    if entry.page and request.path == str(parts[1]["link"]):  # the menu leads to another page
-        shown.append({"title": capfirst(str(parts[1]["title"]))})
-    shown += [{**part, "title": _own(part)} for part in parts[2:]]
+    if entry.model is not PlatformSettings:
+        shown += [{**part, "title": _own(part)} for part in parts[2:]]
     if request.path.endswith("/add/"):
         shown.append({"title": f"New {entry.model._meta.verbose_name}"})
     return shown

@@ -22,6 +22,7 @@ SAFE = {
     "TRUSTED_PROXIES": "10.0.0.0/8,2001:db8::/32",
     "EMAIL_URL": "smtp+tls://service:secret@mail.example:587",
     "PUBLIC_URL": "https://api.example",
+    "SUPPORT_CONTACT": "help@api.example",
 }
 
 # Unsafe setting: (variables changed from SAFE, None for unset; id of the check that refuses it).
@@ -138,9 +139,14 @@ def test_safe_settings_start(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "id"), [("EMAIL_URL", "voucher.W001"), ("PUBLIC_URL", "voucher.W002")]
+    ("name", "id"),
+    [
+        ("EMAIL_URL", "voucher.W001"),
+        ("PUBLIC_URL", "voucher.W002"),
+        ("SUPPORT_CONTACT", "voucher.W006"),
+    ],
 )
-def test_emails_that_reach_nobody_cause_a_warning(name: str, id: str, tmp_path: Path) -> None:
+def test_what_merchants_miss_causes_a_warning(name: str, id: str, tmp_path: Path) -> None:
     started = start("manage.py", tmp_path, {name: None})
     assert (started.returncode, id in started.stderr) == (0, True), started.stderr
 

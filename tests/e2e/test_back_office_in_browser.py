@@ -219,7 +219,7 @@ def test_a_note_is_added_to_a_timeline_and_is_in_the_audit_trail(page: Page) -> 
     visit(page, reverse("audit_trail", query={"about": order.reference}))
     expect(page.locator(".trail")).to_contain_text("asked the merchant")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download as CSV").click()
+        page.get_by_role("link", name="Download all as CSV").click()
     assert download.value.suggested_filename == "audit-trail.csv"
     page.set_viewport_size({"width": 390, "height": 844})
     for address in (url(order), reverse("audit_trail"), reverse("search")):

@@ -179,9 +179,9 @@ def test_a_file_with_a_mistake_changes_nothing_and_reports_the_line(
     for text, said in {
         f"{head}\n{good}\nx,,y\n": "Line 3: product_id and variation_id must be whole numbers",
         f"{head}\n{good}\n{b.product_id},,-no\n": "Line 3: A reference starts with",
-        f"{head}\n{good}\n{good}\n": "Line 3: the same shelf is in line 2",
+        f"{head}\n{good}\n{good}\n": "Line 3: line 2 has the same product or variation",
         f"{head}\n{good}\n{b.product_id},,fine\n": "Line 3: the same reference is in line 2",
-        f"{head}\n{a.product_id},,taken\n": "belongs to another shelf",
+        f"{head}\n{a.product_id},,taken\n": "or remove its reference first",
         f"{head}\n{a.product_id},7777777,fine\n": "has no product",
         "product_id,merchant_reference\n": "has no heading variation_id",
         "": "empty",

@@ -1,12 +1,15 @@
 """Members see why a request of their account was refused, and nobody else's requests."""
 
 import html
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import RequestRecord
 from merchants.models import Role
-from tests.factories import make_account, make_client, make_record
+from merchants.templatetags.merchants_words import breakable
+from tests.factories import make_account, make_client, make_merchant, make_product, make_record
 from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +22,12 @@ def test_a_viewer_reads_why_a_purchase_was_refused_and_what_to_do() -> None:
     record = make_record(client)
     page = browser_of(make_member(client.account, Role.VIEWER)).get(PATH).content.decode()
 
-    for text in (str(record.request_id), "shop-4711", "insufficient_balance", client.name):
+    for text in (
+        str(record.request_id),
+        "shop-4711",
+        breakable("insufficient_balance"),
+        client.name,
+    ):
         assert text in page
     assert "Add money to the wallet" in html.unescape(page)
 
@@ -33,7 +41,7 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
 
     def found(**query: str) -> list[RequestRecord]:
         answer = browser.post(PATH, query, follow=True)
-        return [row for row, _ in answer.context["requests"]]
+        return [row for row, _, _ in answer.context["requests"]]
 
     assert found() == [refused, bought]
     assert found(q=str(bought.request_id)) == found(q="abc123") == [bought]
@@ -68,3 +76,27 @@ def test_a_replay_says_that_it_made_no_new_order() -> None:
 
     make_record(client, status=201, code="", reason="")
     assert browser.get(PATH).content.decode().count("no new order") == 1
+
+
+def test_a_replay_leads_to_the_order_whose_response_it_got() -> None:
+    merchant, product = make_merchant(balance="10"), make_product(codes=1)
+    bought = merchant.buy("shop-1", product_id=product.pk, quantity=1).json()["data"]
+    make_record(merchant.client, status=201, code="", reason="", idempotency_key="shop-1")
+    page = browser_of(make_member(merchant.client.account)).get(PATH).content.decode()
+
+    assert f"/merchant/orders/{bought['reference']}/" in page
+
+
+def test_a_replay_does_not_lead_to_a_later_purchase_with_a_forgotten_key() -> None:
+    merchant, product = make_merchant(balance="10"), make_product(codes=1)
+    replay = make_record(merchant.client, status=201, code="", reason="", idempotency_key="shop-1")
+    RequestRecord.objects.filter(pk=replay.pk).update(at=timezone.now() - timedelta(days=8))
+    bought = merchant.buy("shop-1", product_id=product.pk, quantity=1).json()["data"]
+    page = browser_of(make_member(merchant.client.account)).get(PATH).content.decode()
+
+    assert bought["reference"] not in page
+
+
+def test_a_long_code_may_break_after_an_underscore() -> None:
+    assert breakable("order_refused") == "order_<wbr>refused"
+    assert breakable("<b>_x") == "&lt;b&gt;_<wbr>x"

@@ -15,7 +15,7 @@ PATH = "/merchant/search/"
 def found(browser: Client, text: str) -> list[str]:
     """The references of the orders, and the request ids of the requests."""
     shown = browser.post(PATH, {"q": text}).context
-    requests = [str(row.request_id) for row, _ in shown["requests"]]
+    requests = [str(row.request_id) for row, _, _ in shown["requests"]]
     return [order.reference for order in shown["orders"]] + requests
 
 

@@ -63,7 +63,10 @@ def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Me
     text = shown(browser)
 
     assert "Red: 1 of" in text
-    worker, desk = text.index("Worker never act now"), text.index("nobody has claimed 11 min")
+    worker, desk = (
+        text.index("Worker last seen never act now"),
+        text.index("nobody has claimed 11 min"),
+    )
     assert worker < desk < text.index("Scheduler")
     assert "Start a worker on at least one host" in text
     assert "Claim orders at the desk" in text
@@ -112,7 +115,7 @@ def test_what_cannot_be_read_is_not_shown_as_well(
     text = shown(signed_in())
 
     assert "Not known: " in text
-    assert "Worker not known" in text
+    assert "Worker last seen not known" in text
 
 
 def test_a_lost_cache_is_red(healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,7 +249,7 @@ def test_the_first_page_works(
     browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     count_sales()
-    with django_assert_max_num_queries(20):  # of them 11 for sales, stock and refunds
+    with django_assert_max_num_queries(21):  # of them 11 for sales, stock and refunds
         answer = browser.get(reverse("admin:index"))
 
     assert answer.status_code == 200

@@ -1,14 +1,21 @@
 """What the lists of records find and show, and that the audit trail never changes."""
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from catalogue.models import VoucherCode
+from idempotency.models import IdempotencyRecord
 from orders.models import Order
 from tests.factories import buy_topup, make_merchant, make_operator, make_product, move_now
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
+from topups.models import Fulfilment
+from topups.refunds import carry_out_refund
 from topups.transitions import Move
 from wallets.models import LedgerEntry
 
@@ -85,6 +92,50 @@ def test_the_list_tells_orders_apart_that_wait_for_a_second_look(browser: Client
     assert told_apart == {fresh: False, in_review: True}
 
 
+def test_a_failed_order_says_what_became_of_the_money(browser: Client) -> None:
+    operator, merchant = make_operator(senior=True), make_merchant()
+    paid, due, kept = (buy_topup(merchant) for _ in range(3))
+    for reference in (paid, due):
+        for move in (Move.CLAIM, Move.REJECT):
+            move_now(reference=reference, move=move, operator=operator)
+    assert carry_out_refund(Fulfilment.objects.get(order_reference=paid).pk)
+    for move in (Move.CLAIM, Move.REVIEW, Move.REJECT_UNREFUNDED):
+        move_now(reference=kept, move=move, operator=operator)
+
+    for reference, said in (
+        (paid, "refunded"),
+        (due, "refund due"),
+        (kept, "not refunded in full"),
+    ):
+        page = browser.get(url(Order.objects.get(reference=reference))).content.decode()
+        assert f"Failed, {said}<" in re.sub(r"\s*<", "<", page)
+
+
+def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Client) -> None:
+    client = make_merchant().client
+    now = timezone.now()
+    fresh, lost = (
+        IdempotencyRecord.objects.create(
+            client=client,
+            key=key,
+            fingerprint=b"",
+            order_reference=key,
+            bought_at=at,
+            started_at=at,
+        )
+        for key, at in (("FRESH", now), ("LOST", now - timedelta(minutes=6)))
+    )
+
+    def found(outcome: str) -> list[IdempotencyRecord]:
+        page = browser.get(
+            list_url(IdempotencyRecord, outcome=outcome, client__id__exact=client.pk)
+        )
+        return list(page.context["cl"].result_list)
+
+    assert (found("open"), found("ordered")) == ([fresh], [lost])
+    assert "in progress" in browser.get(url(fresh)).content.decode()
+
+
 def test_a_code_is_found_by_its_order(browser: Client) -> None:
     order = ours(Order).latest("pk")
 
@@ -110,7 +161,7 @@ def test_a_ledger_entry_leads_to_the_client_that_bought(browser: Client) -> None
     page = browser.get(url(entry)).content.decode()
 
     assert f'href="{url(client)}"' in page
-    assert f">client ID {client.pk}</a>" in page
+    assert f">API client {client.pk}</a>" in page
 
 
 def test_a_record_leads_back_to_its_list(browser: Client) -> None:

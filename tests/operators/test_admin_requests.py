@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import RequestRecord
+from config.api.errors import ErrorCode, RefusalReason
 from operators.admin import requests
 from tests.factories import make_account, make_client, make_record
 from tests.operators.back_office import make_staff, signed_in
@@ -39,6 +40,18 @@ def test_the_page_of_a_request_links_to_its_client_account_and_order() -> None:
 
     for part in (f"/admin/accounts/apiclient/{client.pk}/", "q=ABC123", str(record.request_id)):
         assert part in page
+
+
+def test_the_page_of_a_refused_request_says_what_its_answer_means() -> None:
+    client = make_client(make_account())
+    low = make_record(client)
+    unknown = make_record(client, status=404, code="order_not_found", reason="")
+
+    def said(record: RequestRecord) -> str:
+        return signed_in().get(f"{PATH}{record.pk}/change/").content.decode()
+
+    assert RefusalReason.INSUFFICIENT_BALANCE.message in said(low)
+    assert ErrorCode.ORDER_NOT_FOUND.default_message in said(unknown)
 
 
 def test_only_a_search_or_an_account_reads_older_records(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ def test_a_price_that_a_form_changed_is_shown_once(browser: Client) -> None:
 
     changed, first = shown(browser, about=f"shelf:{shelf.pk}")
     assert (changed.what, changed.changes) == ("Changed", [("price", "1.5000", "1.60")])
-    assert (first.what, first.changes) == ("Price changed", [("price", "-", "1.50")])
+    assert (first.what, first.changes) == ("Price set", [("price", "-", "1.50")])
     assert shelf.price_changes.exists()
 
 
@@ -179,7 +179,10 @@ def test_the_list_is_filtered_by_object_and_what_belongs_to_it(browser: Client) 
     assert {row.on for row in clients} >= {f"client {prefix_of(key)}"}
     assert all(row.url.endswith(f"/{merchant.client.pk}/change/") for row in clients)
     assert [row.what for row in shown(browser, about=prefix_of(key))] == ["Key issued"]
-    assert {row.what for row in shown(browser, about=f"product:{product.pk}")} == {"Price changed"}
+    assert {row.what for row in shown(browser, about=f"product:{product.pk}")} == {
+        "Price set",
+        "Price changed",
+    }
 
 
 def test_an_order_is_found_by_its_reference(browser: Client, merchant: Merchant) -> None:

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from catalogue.models import Shelf
 from config.backoffice import StaffRole
+from operators.models import Heartbeat, HeartbeatKind
 from orders.models import DailySales
 from orders.sales import today
 from orders.sales_counting import count_sales
@@ -49,7 +50,7 @@ def test_sales_are_shown_with_the_period_before() -> None:
     merchant = make_merchant(balance="5000")
     assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
     browser = signed_in()
-    assert "No sales of the last 60 days are counted yet." in text_of(browser)
+    assert "No sales in the last 60 days." in text_of(browser)
     count_sales()
 
     page = text_of(browser)
@@ -59,6 +60,15 @@ def test_sales_are_shown_with_the_period_before() -> None:
     assert "By product, today" in page
     assert "Large card 1 1,250.50 USD 0.00 USD new" in page
     assert f"{merchant.client.account} 1 1,250.50 USD" in page
+
+
+def test_a_missing_worker_needs_attention() -> None:
+    manager, finance = of_role(StaffRole.PLATFORM_MANAGER), of_role(StaffRole.FINANCE)
+    assert "No sign of life from the scheduler and the worker" in text_of(manager)
+    assert "No sign of life" not in text_of(finance)
+    for kind in HeartbeatKind:
+        Heartbeat.objects.create(kind=kind, host="one")
+    assert "No sign of life" not in text_of(manager)
 
 
 @pytest.mark.parametrize("days", ["7", "30"])

@@ -100,8 +100,8 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
         "Client": str(merchant.client),
         "Product": str(product),
         "Idempotency key": "key-9",
-        "Requests": "those of this order",
-        "Ledger entries": "those of this order",
+        "Requests": "Requests of this order",
+        "Ledger entries": "Ledger entries of this order",
     }
     for code in bought["codes"]:
         assert code["code"] not in page.content.decode()
