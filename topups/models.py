@@ -184,6 +184,7 @@ class TopUpFieldOption(models.Model):
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
+        verbose_name = "top-up field option"
         ordering = ["position", "pk"]
         constraints = [
             models.UniqueConstraint(name="topups_option_value_once", fields=["field", "value"]),

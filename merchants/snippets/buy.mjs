@@ -6,7 +6,7 @@
 // and store it before you start.
 // Exit codes:
 //   0  bought; the order is printed
-//   1  nothing was charged; the error is printed
+//   1  refused, and this run charged nothing; the error is printed
 //   2  the outcome is unknown; start again with the same idempotency key
 //
 // Run it only on a server: an API key must never reach a browser.
@@ -18,7 +18,10 @@ const attempts = 10;
 const sleep = (seconds) =>
     new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Nothing was charged. Branch on error.code, then error.reason. */
+/**
+ * This call of buy() charged nothing. Branch on error.code, then on
+ * error.reason.
+ */
 class Refused extends Error {
     constructor(error) {
         super(error.code);
@@ -28,33 +31,47 @@ class Refused extends Error {
 
 /**
  * The purchase may have been made. Retry with the same body and the
- * same idempotency key, never with a new one.
+ * same idempotency key, never with a new one. Fix `error` first if there
+ * is one.
  */
-class OutcomeUnknown extends Error {}
+class OutcomeUnknown extends Error {
+    constructor(error) {
+        super();
+        this.error = error;
+    }
+}
 
 /**
  * Returns the order. If you calculate with its amounts, parse the JSON
  * with a library that reads numbers as decimals.
  */
 async function buy(body, key) {
+    let unknown = false; // whether an attempt may have made the purchase
     for (let attempt = 0; attempt < attempts; attempt++) {
         const { status, answer } = await call("POST", "/orders", body, key);
         if (status === 201 && answer.success) return answer.data;
         let pause = pauseSeconds;
+        let error = { code: "unclear" };
         if (status >= 400 && status < 500) {
             // A response from elsewhere, such as a proxy, has no error.
-            const error = answer.error ?? { code: `http_${status}` };
-            if (error.code === "request_abandoned") {
-                // Bought already: read the order, do not buy again.
-                const read = await call("GET", `/orders/${error.reference}`);
-                if (read.status === 200 && read.answer.success) {
-                    return read.answer.data;
-                }
-            } else if (error.code === "rate_limited") {
-                pause = error.retry_after_seconds;
-            } else if (error.code !== "request_in_progress") {
-                throw new Refused(error);
+            error = answer.error ?? { code: `http_${status}` };
+        }
+        if (error.code === "request_abandoned") {
+            unknown = true;
+            // Bought already: read the order, do not buy again.
+            const read = await call("GET", `/orders/${error.reference}`);
+            if (read.status === 200 && read.answer.success) {
+                return read.answer.data;
             }
+        } else if (error.code === "rate_limited") {
+            pause = error.retry_after_seconds;
+        } else if (["unclear", "request_in_progress"].includes(error.code)) {
+            unknown = true;
+        } else if (unknown && error.code !== "order_refused") {
+            // Only order_refused says that the earlier attempts bought nothing.
+            throw new OutcomeUnknown(error);
+        } else {
+            throw new Refused(error);
         }
         await sleep(pause);
     }
@@ -96,6 +113,7 @@ try {
         console.log(JSON.stringify(error.error));
         process.exitCode = 1;
     } else if (error instanceof OutcomeUnknown) {
+        if (error.error) console.log(JSON.stringify(error.error));
         console.error(
             "The outcome is unknown. Start again with the same idempotency key.",
         );

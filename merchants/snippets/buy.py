@@ -6,7 +6,7 @@ Create a new idempotency key for each purchase (uuid.uuid4()) and store
 it before you start.
 Exit codes:
     0  bought; the order is printed
-    1  nothing was charged; the error is printed
+    1  refused, and this run charged nothing; the error is printed
     2  the outcome is unknown; start again with the same idempotency key
 """
 
@@ -26,7 +26,7 @@ ATTEMPTS = 10
 
 
 class Refused(Exception):
-    """Nothing was charged.
+    """This call of buy() charged nothing.
 
     Branch on error["code"], then on error.get("reason").
     """
@@ -40,29 +40,40 @@ class OutcomeUnknown(Exception):
     """The purchase may have been made.
 
     Retry with the same body and the same idempotency key, never with a
-    new one.
+    new one. Fix `error` first if there is one.
     """
+
+    def __init__(self, error=None):
+        super().__init__()
+        self.error = error
 
 
 def buy(body, key):
     """Returns the order. Raises Refused or OutcomeUnknown."""
+    unknown = False  # whether an attempt may have made the purchase
     for _ in range(ATTEMPTS):
         status, answer = call("POST", "/orders", body, key)
         if status == 201 and answer.get("success"):
             return answer["data"]
-        pause = PAUSE
+        pause, error = PAUSE, {"code": "unclear"}
         if 400 <= status < 500:
             # A response from elsewhere, such as a proxy, has no error.
             error = answer.get("error", {"code": f"http_{status}"})
-            if error["code"] == "request_abandoned":
+        code = error["code"]
+        if code in ("unclear", "request_in_progress", "request_abandoned"):
+            unknown = True
+            if code == "request_abandoned":
                 # Bought already: read the order, do not buy again.
                 status, answer = call("GET", f"/orders/{error['reference']}")
                 if status == 200 and answer.get("success"):
                     return answer["data"]
-            elif error["code"] == "rate_limited":
-                pause = error["retry_after_seconds"]
-            elif error["code"] != "request_in_progress":
-                raise Refused(error)
+        elif code == "rate_limited":
+            pause = error["retry_after_seconds"]
+        elif unknown and code != "order_refused":
+            # Only order_refused says that the earlier attempts bought nothing.
+            raise OutcomeUnknown(error)
+        else:
+            raise Refused(error)
         time.sleep(pause)
     raise OutcomeUnknown
 
@@ -101,7 +112,9 @@ if __name__ == "__main__":
     except Refused as refused:
         print(json.dumps(refused.error, default=str))
         sys.exit(1)
-    except OutcomeUnknown:
+    except OutcomeUnknown as unknown:
+        if unknown.error:
+            print(json.dumps(unknown.error, default=str))
         message = "The outcome is unknown. Start again with the same idempotency key."
         print(message, file=sys.stderr)
         sys.exit(2)

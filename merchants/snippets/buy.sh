@@ -11,7 +11,7 @@
 # before you start.
 # Exit codes:
 #   0  bought; the order is printed
-#   1  nothing was charged; the response is printed
+#   1  refused, and this run charged nothing; the response is printed
 #   2  the outcome is unknown; start again with the same idempotency key
 buy() ( # runs in a subshell, so exit does not close your terminal
     set -eu
@@ -36,6 +36,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1
     }
 
+    unknown= # "yes" once an attempt may have made the purchase
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
             --header "Content-Type: application/json" --header "Idempotency-Key: $key"
@@ -43,10 +44,13 @@ buy() ( # runs in a subshell, so exit does not close your terminal
             cat "$answer"
             exit 0
         fi
-        # code=unknown means that the outcome is unknown.
-        case $status in 4??) code=$(field code) ;; *) code=unknown ;; esac
+        # code=unclear means that the outcome is unknown.
+        case $status in 4??) code=$(field code) ;; *) code=unclear ;; esac
         case $code in
-            unknown | request_in_progress) sleep "$pause" ;;
+            unclear | request_in_progress | request_abandoned) unknown=yes ;;
+        esac
+        case $code in
+            unclear | request_in_progress) sleep "$pause" ;;
             rate_limited) sleep "$(field retry_after_seconds)" ;;
             request_abandoned)
                 call "$VOUCHER_BASE_URL/orders/$(field reference)"
@@ -58,6 +62,8 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                 ;;
             *) # refused: error.code and error.reason say what to fix
                 cat "$answer"
+                # Only order_refused says that the earlier attempts bought nothing.
+                if [ -n "$unknown" ] && [ "$code" != order_refused ]; then break; fi
                 exit 1
                 ;;
         esac

@@ -24,20 +24,28 @@ class Advice:
 
 
 NO, UNKNOWN, ONCE = "no", "unknown", "yes, once"
+# Such a request was refused before its idempotency key was looked at.
+NOT_BY_THIS = "no, not by this request"
 
 CODES: dict[ErrorCode, Advice] = {
-    ErrorCode.MISSING_TOKEN: Advice(NO, "Send the Authorization header with every request."),
+    ErrorCode.MISSING_TOKEN: Advice(
+        NOT_BY_THIS, "Send the Authorization header with every request."
+    ),
     ErrorCode.INVALID_TOKEN: Advice(
-        NO, "Use another API key: this one is mistyped or revoked, or was replaced and has expired."
+        NOT_BY_THIS,
+        "Use another API key of the same client: this one is mistyped or revoked, or was replaced"
+        " and has expired.",
     ),
     ErrorCode.CLIENT_DISABLED: Advice(
-        NO, "Stop: the client or the account is switched off. Ask an owner, then support."
+        NOT_BY_THIS,
+        "Stop: the client or the account is switched off. Ask an owner, then support.",
     ),
     ErrorCode.IP_NOT_ALLOWED: Advice(
-        NO, "Call from an address on the client's allowlist, or add your address to it."
+        NOT_BY_THIS,
+        "Call from an address on the client's allowlist, or add your address to it.",
     ),
     ErrorCode.RATE_LIMITED: Advice(
-        NO,
+        NOT_BY_THIS,
         "Wait error.retry_after_seconds seconds, then send the same request with the same"
         " idempotency key.",
     ),
@@ -45,13 +53,14 @@ CODES: dict[ErrorCode, Advice] = {
         NO, "Stop: the account has no wallet. Contact support."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
-        NO, "Fix the program: send an Idempotency-Key with each purchase, such as a new UUID."
+        NOT_BY_THIS,
+        "Fix the program: send an Idempotency-Key with each purchase, such as a new UUID.",
     ),
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(
-        NO, "Fix the program: an idempotency key has at most 128 bytes."
+        NOT_BY_THIS, "Fix the program: an idempotency key has at most 128 bytes."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REUSED: Advice(
-        "no, not by this request",
+        NOT_BY_THIS,
         "Fix the program: this idempotency key belongs to a purchase with other content. Find out"
         " which purchase you meant before you send another request.",
     ),

@@ -73,7 +73,7 @@ class DeskColumns:
     def sold(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
-    @admin.display(description="player ID (click to copy)")
+    @admin.display(description="player ID")
     def player(self, fulfilment: Fulfilment) -> str:
         return format_html(
             '<input class="desk-copy" type="text" readonly size="{}" value="{}"'

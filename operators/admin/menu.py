@@ -116,9 +116,10 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))
+    missing = missing_processes()
     if request.user.has_perm(SEES_FIGURES):
-        context["missing"] = missing_processes()
-    context |= show_figures(request, staff_of(request))
+        context["missing"] = missing
+    context |= show_figures(request, staff_of(request), missing=missing)
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):
         context["reconcile"] = describe_problem()

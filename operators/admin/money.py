@@ -87,7 +87,7 @@ class LedgerEntryAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account",)
     search_fields = ("order_reference",)
-    search_help_text = "Whole order or booking reference, or account"
+    search_help_text = "Whole reference, or account"
     fields = (
         "id",
         "created_at",

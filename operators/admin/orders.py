@@ -179,9 +179,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
 
-    @action(
-        description="Credit the merchant…", icon="undo", permissions=["credit"], url_path="credit"
-    )
+    @action(description="Credit…", icon="undo", permissions=["credit"], url_path="credit")
     def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return credit(self, request, self._order(request, object_id))
 

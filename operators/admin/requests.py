@@ -43,7 +43,7 @@ class RequestRecordAdmin(RecordAdmin):
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
-    search_help_text = "Whole request ID, order or idempotency key"
+    search_help_text = "Request ID, order or idempotency key"
     fields = (
         *("time", "request_id", "caller", "account_link", "asked", "response", "meaning"),
         *("order", "idempotency_key", "milliseconds"),

@@ -31,11 +31,14 @@ PAGES = {
 }
 
 
-def show_figures(request: HttpRequest, user: User) -> dict[str, Any]:
-    """What this person may see of sales, stock and refunds, for the template of the first page."""
+def show_figures(request: HttpRequest, user: User, *, missing: list[str]) -> dict[str, Any]:
+    """What this person may see of sales, stock and refunds, for the template of the first page.
+
+    Without a scheduler and a worker, which are then `missing`, nobody counts new orders.
+    """
     shown: dict[str, Any] = {}
     if user.has_perm(SEES_SALES):
-        shown["sales"] = _show_sales(_chosen_days(request))
+        shown["sales"] = {**_show_sales(_chosen_days(request)), "stopped": missing}
     if user.has_perm(SEES_STOCK):
         shown["stock"] = {
             **count_low_shelves(),

@@ -101,7 +101,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
             return "none"
         groups = sorted(group.name for group in user.groups.all())
         return ", ".join(groups) or (
-            "single permissions" if user.user_permissions.all() else "none"
+            "individual permissions" if user.user_permissions.all() else "none"
         )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:

@@ -2,8 +2,8 @@
 
 It forwards each request to the service. The next word of `plan` then decides about the answer:
 `lose` closes the connection without one, `half` sends half of it, and `gateway` replaces it with a
-502 in HTML. `limit` answers rate_limited without forwarding. After the plan, and for `pass`, the
-answer is passed on.
+502 in HTML. `limit` and `disable` answer rate_limited and client_disabled without forwarding. After
+the plan, and for `pass`, the answer is passed on.
 """
 
 import http.client
@@ -13,6 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+UNFORWARDED: dict[str, tuple[int, dict[str, Any]]] = {
+    "limit": (429, {"code": "rate_limited", "message": "Wait.", "retry_after_seconds": 1}),
+    "disable": (403, {"code": "client_disabled", "message": "It is disabled."}),
+}
 
 
 class BadNetwork:
@@ -42,9 +47,9 @@ class BadNetwork:
     def pass_on(self, handler: BaseHTTPRequestHandler, port: int) -> None:
         word = self.plan.pop(0) if self.plan else "pass"
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        if word == "limit":
-            error = {"code": "rate_limited", "message": "Wait.", "retry_after_seconds": 1}
-            self._answer(handler, 429, json.dumps({"success": False, "error": error}).encode())
+        if word in UNFORWARDED:
+            status, error = UNFORWARDED[word]
+            self._answer(handler, status, json.dumps({"success": False, "error": error}).encode())
             return
         service = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         service.request(handler.command, handler.path, body, dict(handler.headers))

@@ -202,6 +202,30 @@ def test_a_program_stops_at_a_refusal(
 
 
 @ANY_LANGUAGE
+@pytest.mark.parametrize(
+    ("plan", "stock", "ended"),
+    [
+        (("lose", "disable"), 5, (2, "client_disabled")),  # bought, and the program cannot know it
+        (("disable",), 5, (1, "client_disabled")),
+        (("lose",), 0, (1, "order_refused")),
+    ],
+)
+def test_a_refusal_says_nothing_about_an_earlier_attempt_unless_its_key_was_looked_at(
+    live: LiveServer, program: list[str], plan: tuple[str, ...], stock: int, ended: tuple[int, str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=stock)
+
+    with bad_network(live.port, *plan) as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    is_unknown = ended[0] == 2
+    assert (done.code, done.printed["code"]) == ended, done
+    assert ("outcome is unknown" in done.err) == is_unknown
+    assert len(debits()) == int(is_unknown)
+
+
+@ANY_LANGUAGE
 def test_a_program_stops_if_it_did_not_reach_the_api(live: LiveServer, program: list[str]) -> None:
     done = run(
         program,
