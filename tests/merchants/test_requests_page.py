@@ -97,6 +97,9 @@ def test_a_replay_does_not_lead_to_a_later_purchase_with_a_forgotten_key() -> No
     assert bought["reference"] not in page
 
 
-def test_a_long_code_may_break_after_an_underscore() -> None:
+def test_a_long_word_may_break_between_its_parts() -> None:
     assert breakable("order_refused") == "order_<wbr>refused"
+    assert breakable("/orders/{error.reference}. Then wait.") == (
+        "/<wbr>orders/{error.<wbr>reference}. Then wait."
+    )
     assert breakable("<b>_x") == "&lt;b&gt;_<wbr>x"

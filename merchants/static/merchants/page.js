@@ -24,7 +24,9 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 
 // On a phone a row of a table is a block, and each value stands behind its heading (style.css).
 for (const table of document.querySelectorAll("table")) {
-    const headings = [...table.querySelectorAll("thead th")].map((one) => one.textContent);
+    const headings = [...table.querySelectorAll("thead th")].map(
+        (one) => one.textContent.replaceAll("_", "_\u200b"), // where a long word may break
+    );
     for (const cell of table.querySelectorAll("tbody td")) {
         cell.dataset.heading = headings[cell.cellIndex] ?? "";
     }
