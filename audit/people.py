@@ -25,7 +25,6 @@ from config.database.columns import NOTE_LENGTH
 
 SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
 WATCHED = {*SHOWN, "password"}
-NAMES_SHOWN = 10
 
 
 def connect() -> None:
@@ -124,18 +123,28 @@ def _record_rights(
 
 
 def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
+    """Adds one entry, or more if the note of one cannot name all."""
     kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
-    names = [right.name for right in rights]
-    note, changes = f"{kind} {verb}: {'; '.join(names)}", {}
-    if len(names) > NAMES_SHOWN or len(note) > NOTE_LENGTH:
-        note = f"{kind} {verb}: {len(names)}"
-        changes = {kind.lower(): (None, names) if verb == "added" else (names, None)}
+    title = f"{kind} {verb}: "
+    names = _joined([right.name for right in rights], length=NOTE_LENGTH - len(title))
     with _by_somebody() as actor:
-        record_action(
-            actor=actor,
-            action=AuditAction.RIGHTS_CHANGED,
-            on=owner,
-            reference=str(owner),
-            note=note,
-            changes=changes,
-        )
+        for some in names:
+            record_action(
+                actor=actor,
+                action=AuditAction.RIGHTS_CHANGED,
+                on=owner,
+                reference=str(owner),
+                note=title + some,
+            )
+
+
+def _joined(names: list[str], *, length: int) -> list[str]:
+    """The names as lists of at most this length, if no single name is longer."""
+    lists = names[:1]
+    for name in names[1:]:
+        longer = f"{lists[-1]}; {name}"
+        if len(longer) <= length:
+            lists[-1] = longer
+        else:
+            lists.append(name)
+    return lists

@@ -14,6 +14,7 @@ from orders.account_orders import Spend
 
 HEIGHT = 160
 STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each
+MARGIN = 32
 LONGEST = 300
 MOST_PRODUCTS = 10
 LABEL_EVERY = 7  # days
@@ -31,6 +32,11 @@ class Bar:
     end: int = 0  # the y of an upright bar's upper end
     labelled: bool = True
 
+    @property
+    def middle(self) -> int:
+        """The middle of an upright bar, along the axis."""
+        return self.place + WIDTH // 2
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -39,6 +45,7 @@ class Chart:
     bars: list[Bar]
     width: int
     height: int = 0
+    margin: int = 0  # on both sides of upright bars, for labels that are wider than their bar
 
     @property
     def highest(self) -> Bar:
@@ -73,7 +80,8 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
                 labelled=(last - day).days % LABEL_EVERY == 0,
             )
         )
-    return Chart(bars, width=len(days) * STEP + 3 * STEP, height=HEIGHT + 36)
+    width = len(days) * STEP + 2 * MARGIN
+    return Chart(bars, width=width, height=HEIGHT + 36, margin=MARGIN)
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:

@@ -24,7 +24,7 @@ class Advice:
 
 
 NO, UNKNOWN, ONCE = "no", "unknown", "yes, once"
-# Such a request was refused before its idempotency key was looked at.
+# Such a response says nothing about an earlier attempt.
 NOT_BY_THIS = "no, not by this request"
 
 CODES: dict[ErrorCode, Advice] = {

@@ -71,7 +71,7 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         "admin/account_prices.html",
         opts=Account._meta,
         original=account,
-        title=f"Price list of {account}",
+        title=f"Voucher prices of {account}",
         account=account,
         back=url_of(account),
         rows=_price_rows(account, products),
