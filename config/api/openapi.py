@@ -255,7 +255,7 @@ def add_request_ids(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         "X-Request-Id": {
             "description": (
                 "If you contact support about a request, quote this id. The merchant site finds"
-                " purchases and refused requests by it."
+                " purchases and refused requests by it, if they had a known API key."
             ),
             "required": True,
             "schema": {"type": "string", "format": "uuid"},
