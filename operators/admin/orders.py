@@ -230,4 +230,4 @@ def _paid_back(fulfilment: Fulfilment) -> str:
         return ""
     if fulfilment.refunded:
         return "refunded"
-    return "refund due" if fulfilment.refund_due_at else "not refunded in full"
+    return "refund due" if fulfilment.refund_due_at else "without a refund"

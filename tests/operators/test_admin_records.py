@@ -105,7 +105,7 @@ def test_a_failed_order_says_what_became_of_the_money(browser: Client) -> None:
     for reference, said in (
         (paid, "refunded"),
         (due, "refund due"),
-        (kept, "not refunded in full"),
+        (kept, "without a refund"),
     ):
         page = browser.get(url(Order.objects.get(reference=reference))).content.decode()
         assert f"Failed, {said}<" in re.sub(r"\s*<", "<", page)
