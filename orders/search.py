@@ -7,6 +7,7 @@ here costs a purchase an index: docs/decisions/0056-search.md says what each loo
 import re
 from collections.abc import Iterable
 
+from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
 from accounts.models import Account, ApiClient, RequestRecord
@@ -75,6 +76,14 @@ def _newest_of(account: Account) -> Q:
     for client, orders in made:
         ranges |= Q(client=client, number__gt=orders - NEWEST_OF_ACCOUNT // len(made))
     return ranges
+
+
+def days_found_by_key() -> int:
+    """For how many days an order is found by its idempotency key: as long as one of the tables that
+    `_bought_with_key` reads keeps the key."""
+    of_requests: int = settings.RETENTION_DAYS["requests"] if settings.REQUEST_RECORDS else 0
+    of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
+    return max(of_requests, of_keys)
 
 
 def _bought_with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:

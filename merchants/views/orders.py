@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -17,7 +16,7 @@ from merchants.views.paging import newest_of, page_of
 from merchants.views.periods import PeriodForm
 from orders.account_orders import OrderList, find_account_order, list_account_orders
 from orders.models import Order, OrderStatus
-from orders.search import find_orders
+from orders.search import days_found_by_key, find_orders
 from topups.models import FulfilmentEvent
 from wallets.models import LedgerEntry
 
@@ -74,13 +73,6 @@ class OrderFilter(PeriodForm):
         )
 
 
-def _days_of_a_key() -> int:
-    """For how long an order is found by its idempotency key (orders/search.py)."""
-    of_requests: int = settings.RETENTION_DAYS["requests"] if settings.REQUEST_RECORDS else 0
-    of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
-    return max(of_requests, of_keys)
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def orders(request: HttpRequest, member: Member) -> HttpResponse:
@@ -114,7 +106,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         orders=found,
         filtered=bool(query),
         searched=bool(filters.is_valid() and filters.cleaned_data["q"]),
-        days=_days_of_a_key(),
+        days=days_found_by_key(),
         more=more,
     )
 

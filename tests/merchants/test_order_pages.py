@@ -7,6 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from accounts.models import Account
 from catalogue.codes import open_code
@@ -362,6 +363,18 @@ def test_what_is_searched_is_in_no_address() -> None:
     old_address = viewer.get(ORDERS, {"q": "nothing", "status": "pending"})
     assert shown(old_address) == [topup]
     assert "nothing" not in old_address.content.decode()
+
+
+@pytest.mark.parametrize(("records", "days"), [(True, 30), (False, 7)])
+def test_a_search_without_result_says_how_long_a_key_is_kept(
+    records: bool, days: int, settings: Settings
+) -> None:
+    settings.REQUEST_RECORDS = records
+    browser = browser_of(make_member())
+
+    nothing_found = browser.post(ORDERS, {"q": "shop-4711"}).content.decode()
+    assert f"By its idempotency key, an order is found for {days} days." in nothing_found
+    assert "idempotency key, an order" not in browser.get(ORDERS).content.decode()
 
 
 def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
