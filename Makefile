@@ -14,8 +14,7 @@ EXEC := $(RUN) -m embedded exec
 # Tests of the whole system: images and their containers, upgrades, the benchmark, every process of an
 # installation at once, whatever kills or stops servers and processes, and samples of the long searches
 # (`make proof`, `make odd-requests`). They take minutes.
-SYSTEM_TESTS := tests/bench tests/canaries tests/cells/test_account_under_load.py \
-	tests/cells/test_routing.py tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py \
+SYSTEM_TESTS := tests/bench tests/canaries tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py \
 	tests/e2e/test_crash_cache.py tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py \
 	tests/e2e/test_hammered_sign_in.py tests/e2e/test_stopping_web.py tests/embedded tests/failover \
 	tests/metrics/test_prometheus.py tests/odd_requests tests/proof tests/recovery tests/scaling \

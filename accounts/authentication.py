@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from accounts.addresses import client_address, is_within
 from accounts.keys import find_client, prefix_of
 from accounts.models import ApiClient
-from accounts.moving import has_left, moved_error
 from config.api.errors import ApiError, ErrorCode
 from config.api.outcome import outcome_of
 
@@ -30,8 +29,7 @@ class BearerAuthentication(BaseAuthentication):
     """Sets `request.user` to the ApiClient whose key the request carries."""
 
     def authenticate(self, request: Request) -> tuple[ApiClient, None]:
-        """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`; and
-        `server_error` in place of `client_disabled` if the account left for another cell."""
+        """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`."""
         header = request.META.get("HTTP_AUTHORIZATION")
         if header is None:
             raise ApiError(ErrorCode.MISSING_TOKEN)
@@ -47,8 +45,7 @@ class BearerAuthentication(BaseAuthentication):
         outcome.key_prefix = client.key_prefix
         outcome.client_id, outcome.account_id = client.pk, client.account_id
         if client.account is not None and not client.account.enabled:
-            left = has_left(client.account_id)
-            raise moved_error() if left else ApiError(ErrorCode.CLIENT_DISABLED, ACCOUNT_OFF)
+            raise ApiError(ErrorCode.CLIENT_DISABLED, ACCOUNT_OFF)
         if not client.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED, CLIENT_OFF)
         if client.allowed_networks:

@@ -1,14 +1,11 @@
 """API keys: issue, rotate, revoke, and look up.
 
-A key reads `vk_<prefix>_<secret>`, or `vk_<cell>_<prefix>_<secret>` where the service is one of
-several cells (docs/operate/cells.md). The prefix finds the row and may be shown. The secret is 256
+A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. The secret is 256
 random bits, so a plain SHA-256 of the whole key is safe to store.
 
 `issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change,
 and send `key_changed`, so that the account's owners receive an email.
 `actor` is the user who asked; None is a command on the server.
-
-They raise AccountLeft if the account left for another cell.
 
 Show a key only after its audit entry is committed. Outside a transaction, each function commits
 before it returns. Inside one, use `atomic(durable=True)` and show the key after the block.
@@ -21,30 +18,22 @@ from datetime import timedelta
 from hmac import compare_digest
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
-from accounts.moving import lock_unless_left
 from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
 from config.database.functions import query
-from config.env import CELL_PATTERN
 from config.inputs import InputProblem
 
 MAX_OVERLAP_HOURS = 24 * 90
 SECRET_LENGTH = 64  # hexadecimal digits
 PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
-# The cell only tells the proxy where to send a request. It need not be this one: keys move along
-# with their account.
-START_PATTERN = re.compile(rf"^vk_(?:{CELL_PATTERN.pattern}_)?")
-KEY_PATTERN = re.compile(
-    rf"{START_PATTERN.pattern}(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}"
-)
+KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
 
 
 class AlreadyIssued(InputProblem):
@@ -65,7 +54,6 @@ def issue_key(
     `form` is the id of the form that asked. Raises AlreadyIssued if it has issued a key before.
     """
     with transaction.atomic():
-        lock_unless_left(client.account_id)
         key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
         _notify(client, "API key issued", prefix_of(key), actor=actor)
@@ -89,7 +77,6 @@ def rotate_key(
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
     with transaction.atomic():
-        lock_unless_left(client.account_id)
         # Rotations of one client take turns. Two at once would not see each other's new key, and
         # both new keys would stay live.
         ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
@@ -109,7 +96,6 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
     In both cases `key.revoked_at` is the time of the revocation afterwards.
     """
     with transaction.atomic():
-        lock_unless_left(key.client.account_id)
         unrevoked = ApiKey.objects.filter(pk=key.pk, revoked_at=None)
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:
@@ -184,8 +170,7 @@ def refuse_repeated_form(form: UUID | None) -> None:
 
 def _add_key(client: ApiClient, form: UUID | None) -> str:
     prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
-    start = f"vk_{settings.CELL}_" if settings.CELL else "vk_"
-    key = f"{start}{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
+    key = f"vk_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
     refuse_repeated_form(form)
     try:
         with transaction.atomic():

@@ -53,8 +53,6 @@ class Account(models.Model):
     currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    # When it left for another cell (accounts/moving.py).
-    left_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         constraints = [

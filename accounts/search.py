@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from accounts.keys import PREFIX_PATTERN, START_PATTERN, prefix_of
+from accounts.keys import PREFIX_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from config.finders import MAX_FOUND, Finder, named, newest_first
@@ -21,7 +21,7 @@ def _of_prefix(prefix: str) -> QuerySet[ApiClient]:
 
 
 def _clients(text: str) -> Iterable[ApiClient]:
-    prefix = START_PATTERN.sub("", text.lower()).rstrip("_…")
+    prefix = text.lower().removeprefix("vk_").rstrip("_…")
     if PREFIX_PATTERN.fullmatch(prefix):
         return _of_prefix(prefix)
     return named(ApiClient.objects.select_related("account"), text)

@@ -13,7 +13,6 @@ from django.db import transaction
 from accounts.addresses import clean_networks
 from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
-from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
 from config.database.columns import NAME_LENGTH
@@ -33,7 +32,6 @@ def create_client(
     `rate_limit` is in requests per minute; None is the default of new clients. Raises InputProblem
     or ValidationError.
     """
-    lock_unless_left(account_id)
     client = ApiClient(name=clean_text(name, what="name", max_length=NAME_LENGTH))
     if account_id is not None:
         client.account = find_row(Account.objects.all(), account_id)
@@ -64,7 +62,6 @@ def change_client(
     `rate_limit` is in requests per minute. The audit entry keeps `note`, the reason, and names
     `actor`, or for None who runs the command. Raises InputProblem or ValidationError.
     """
-    lock_unless_left(find_row(ApiClient.objects.all(), client_id).account_id)
     client = find_row(ApiClient.objects.select_for_update(), client_id)
     before = _shown(client)
     if enabled is not None:

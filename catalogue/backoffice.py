@@ -32,20 +32,6 @@ CHECKS = [
         """,
     ),
     Check(
-        "the codes of a transfer to another cell are void",
-        """
-        SELECT format('transfer %s sent %s codes, of which %s are void here',
-                      reference, codes, count(code.id))
-          FROM catalogue_stocktransfer AS transfer
-          LEFT JOIN catalogue_codehold AS hold
-                 ON hold.id = transfer.hold_id AND voided_at IS NOT NULL
-          LEFT JOIN catalogue_vouchercode AS code ON code.hold_id = hold.id
-         WHERE transfer.hold_id IS NOT NULL
-         GROUP BY transfer.id
-        HAVING codes <> count(code.id)
-        """,
-    ),
-    Check(
         "each code is sealed with a key that is in use",
         """
         SELECT format('%s codes are sealed with key %s, which is not registered; run reseal',
@@ -89,7 +75,6 @@ BACK_OFFICE = BackOffice(
         "catalogue_product_has_a_shelf",
         "catalogue_shelf_stays",
         "catalogue_sold_code_is_kept",
-        "catalogue_transfer_is_a_record",
         "catalogue_variation_has_a_shelf",
         "catalogue_void_code_stays_void",
         "catalogue_void_hold_stays_void",
@@ -117,7 +102,6 @@ BACK_OFFICE = BackOffice(
         "catalogue_product_id_seq": Rights.RENUMBER,
         "catalogue_referencelink": Rights.CHANGE,
         "catalogue_shelf": Rights.CHANGE,
-        "catalogue_stocktransfer": Rights.APPEND,
         "catalogue_variation": Rights.CHANGE,
         "catalogue_variation_id_seq": Rights.RENUMBER,
         "catalogue_vouchercode": Rights.KEEP,

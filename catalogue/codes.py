@@ -1,6 +1,5 @@
 """Voucher codes: sealed on import, opened only to hand them over (contract, "Code")."""
 
-import base64
 import hmac
 import re
 import unicodedata
@@ -19,8 +18,6 @@ SEPARATORS = re.compile(
     r"\u2e3b\u2e40\u2e5d\u301c\u3030\u30a0\U00010d6e\U00010ead]+"
 )
 
-LOGGED_BYTES = 16  # of a digest
-
 
 @dataclass(frozen=True)
 class Code:
@@ -38,11 +35,6 @@ class Code:
             "pin_code": self.pin_code,
         }
         return {name: part for name, part in parts.items() if part}
-
-
-def logged_code(digest: bytes | memoryview) -> str:
-    """How the purchase log names the code with this digest: half of it, in base64."""
-    return base64.b64encode(bytes(digest[:LOGGED_BYTES])).decode()
 
 
 def seal_code(code: Code, digest: bytes) -> bytes:

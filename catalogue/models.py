@@ -22,8 +22,6 @@ from config.database.columns import (
     NOTE_LENGTH,
     validate_currency,
 )
-from config.env import CELL_LENGTH
-from config.transfer_file import TRANSFER_REFERENCE_LENGTH
 
 MAX_QUANTITY = 100
 # Two digits fewer than a ledger entry's amount, which must hold the price of MAX_QUANTITY units.
@@ -248,40 +246,6 @@ class VoucherCode(models.Model):
 
     def __str__(self) -> str:
         return f"code {self.pk}"
-
-
-class StockTransfer(models.Model):
-    """Codes that were sent to another cell, or received from one (catalogue/transfers.py).
-
-    Codes that were sent are void here: `hold` has them. A transfer never changes
-    (catalogue/sql/transfers.sql).
-    """
-
-    reference = models.CharField(max_length=TRANSFER_REFERENCE_LENGTH)
-    cell = models.CharField(max_length=CELL_LENGTH, help_text="The other cell.")
-    shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="+")
-    codes = models.PositiveIntegerField(help_text="How many.")
-    hold = models.OneToOneField(
-        CodeHold, on_delete=models.PROTECT, null=True, related_name="transfer"
-    )
-    at = models.DateTimeField(db_default=Now(), editable=False)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                name="catalogue_transfer_sent_once",
-                fields=["reference"],
-                condition=models.Q(hold__isnull=False),
-            ),
-            models.UniqueConstraint(
-                name="catalogue_transfer_received_once",
-                fields=["cell", "reference"],
-                condition=models.Q(hold=None),
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.reference
 
 
 class ReferenceLink(models.Model):

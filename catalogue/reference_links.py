@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from accounts.models import Account
-from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import ReferenceLink
@@ -31,8 +30,8 @@ def link_reference(
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     validate_reference(reference)
     with transaction.atomic():
-        lock_unless_left(account_id)  # locks the account: one change at a time
-        account = find_row(Account.objects.all(), account_id)
+        # One change at a time per account: the account's row is locked first.
+        account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
         links.filter(reference=reference).exclude(shelf=shelf).delete()
         link, _ = links.update_or_create(
@@ -57,7 +56,6 @@ def unlink_reference(
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     with transaction.atomic():
-        lock_unless_left(account_id)
         links = ReferenceLink.objects.select_for_update().filter(account=account_id, shelf=shelf)
         link = links.first()
         if link is not None:
@@ -74,8 +72,7 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
     is removed when its shelf is not on sale. Otherwise InputProblem is raised and nothing changes.
     """
     with transaction.atomic():
-        lock_unless_left(account_id)
-        account = find_row(Account.objects.all(), account_id)
+        account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
         wanted = [reference for reference in references.values() if reference]
         elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=references)

@@ -4,11 +4,8 @@ An invalid value is never guessed: `DJANGO_HTTPS=ture` must not switch HTTPS off
 variable may come from a file: `DATABASE_URL_FILE=/run/secrets/database_url` gives `DATABASE_URL`.
 """
 
-import base64
-import binascii
 import logging
 import os
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,9 +15,6 @@ from environ.fileaware_mapping import FileAwareMapping
 WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
-CELL_LENGTH = 8
-CELL_PATTERN = re.compile(rf"[a-z0-9]{{1,{CELL_LENGTH}}}")
-TRANSFER_KEY_BYTES = 64  # AES-256-SIV
 
 
 class VariablesAndFiles(FileAwareMapping):  # type: ignore[misc]  # untyped
@@ -91,24 +85,6 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         if url and not url.startswith(("redis://", "rediss://", "unix://")):
             stop_start(var, "must begin with redis://, rediss:// or unix://.")
         return url
-
-    def cell(self, var: str) -> str:
-        """The name of this cell, or "" for the only installation."""
-        name: str = self.ENVIRON.get(var) or ""
-        if name and not CELL_PATTERN.fullmatch(name):
-            stop_start(var, f"must be 1 to {CELL_LENGTH} of the characters a to z and 0 to 9.")
-        return name
-
-    def transfer_key(self, var: str) -> bytes:
-        """The bytes of a base64url text, or none when the variable is unset or empty."""
-        text: str = self.ENVIRON.get(var) or ""
-        try:
-            key = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
-        except (binascii.Error, ValueError):
-            key = b"?"
-        if key and len(key) != TRANSFER_KEY_BYTES:
-            stop_start(var, f"must be base64url of {TRANSFER_KEY_BYTES} bytes.")
-        return key
 
 
 def stop_start(var: str, rule: str) -> NoReturn:

@@ -43,8 +43,8 @@ def is_authentic(line: Mapping[str, Any], names: Sequence[str]) -> bool:
     return hmac.compare_digest(mac.encode(), str(line["mac"]).encode())
 
 
-def read_events(files: Sequence[Path], *events: str) -> Iterator[Line]:
-    """The lines of these events, in the order of the files.
+def read_events(files: Sequence[Path], event: str) -> Iterator[Line]:
+    """The lines of this event, in the order of the files.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings. Raises
@@ -55,15 +55,15 @@ def read_events(files: Sequence[Path], *events: str) -> Iterator[Line]:
             list(dict.fromkeys(map(str, files))), openhook=_open, encoding="utf-8"
         ) as lines:
             for line in lines:
-                if not any(event in line for event in events):
+                if event not in line:
                     continue
                 name = "-" if lines.isstdin() else lines.filename()
                 place = f"{name}:{lines.filelineno()}"
                 try:
-                    values = _find(line, events)
+                    values = _find(line, event)
                 except (ValueError, RecursionError):
                     yield Line(name, place, None)
-                    values = _find_at_end(line, events)
+                    values = _find_at_end(line, event)
                 if values is not None:
                     yield Line(name, place, values)
     except OSError as error:
@@ -75,31 +75,27 @@ def _open(name: Any, mode: str, **options: Any) -> Any:
     return fileinput.hook_compressed(name, mode, **{**options, "errors": "replace"})
 
 
-def _find(text: str, events: Sequence[str]) -> dict[str, Any] | None:
-    """The object of an event in the text. It may be inside a string of an object that a log
+def _find(text: str, event: str) -> dict[str, Any] | None:
+    """The object of the event in the text. It may be inside a string of an object that a log
     collector made, but not of another line of ours: that has an event, and quotes strangers."""
     if "{" not in text:
         return None
     values = json.loads(text[text.index("{") :])
     if not isinstance(values, dict):
         return None
-    if isinstance(event := values.get("event"), str):
-        return values if event in events else None
-    inside = (
-        value
-        for value in values.values()
-        if isinstance(value, str) and any(event in value for event in events)
-    )
-    return next(filter(None, (_find(value, events) for value in inside)), None)
+    if isinstance(found := values.get("event"), str):
+        return values if found == event else None
+    inside = (value for value in values.values() if isinstance(value, str) and event in value)
+    return next(filter(None, (_find(value, event) for value in inside)), None)
 
 
-def _find_at_end(line: str, events: Sequence[str]) -> dict[str, Any] | None:
-    """The object of an event at the end of a damaged line; None if there is none.
+def _find_at_end(line: str, event: str) -> dict[str, Any] | None:
+    """The object of the event at the end of a damaged line; None if there is none.
 
     A full disk cuts a line off, and the next one follows it without a line break.
     """
-    start = line.rfind('{"', 0, max(line.rfind(event) for event in events))
+    start = line.rfind('{"', 0, line.rfind(event))
     try:
-        return _find(line[max(start, 0) :], events)
+        return _find(line[max(start, 0) :], event)
     except (ValueError, RecursionError):
         return None

@@ -95,7 +95,6 @@ MIDDLEWARE = [
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "config.http.outside_api.MessageMiddleware",
-    "config.http.error_pages.RefusalPageMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 
@@ -198,11 +197,6 @@ DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
 DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages reload their numbers
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
-
-# Cells (docs/operate/cells.md): the name of this installation, and the key of the files that carry
-# codes and accounts to another one.
-CELL = env.cell("CELL")
-CELL_TRANSFER_KEY = env.transfer_key("CELL_TRANSFER_KEY")
 
 # Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best kept in
 # memory. The exporter (manage.py run_metrics) listens on host and port, which must not be public.

@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from accounts.models import ApiClient
-from accounts.moving import account_of, has_left, moved_error
 from config.api.errors import ApiError, ErrorCode, ValidationFailed
 from config.database import sealing
 from config.database.functions import call
@@ -137,16 +136,13 @@ def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
 def released_on_refusal(claim: Claim) -> Iterator[None]:
     """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
-    Any other failure leaves the key in progress, because the outcome is unknown. A refusal also
-    leaves it in progress if the account left for another cell, and then becomes `server_error`.
+    Any other failure leaves the key in progress, because the outcome is unknown.
     """
     try:
         yield
     except ApiError as refusal:
         if refusal.code.status < 500:
-            released = call("idempotency_release", claim.record_id, claim.attempt)["released"]
-            if not released and has_left(account_of(claim.client_id)):
-                raise moved_error() from refusal
+            call("idempotency_release", claim.record_id, claim.attempt)
         raise
 
 

@@ -31,18 +31,6 @@ from operators.models import (
 
 CHECKS = [
     Check(
-        "a wallet is closed if its account left for another cell, and only then",
-        """
-        SELECT format('the wallet of account %s is %s, and its account %s', wallet.account_id,
-                      CASE WHEN closed_at IS NULL THEN 'open' ELSE 'closed' END,
-                      coalesce('left for cell ' || cell, 'did not leave'))
-          FROM wallets_wallet AS wallet
-          LEFT JOIN operators_accounttransfer AS transfer
-                 ON transfer.account_id = wallet.account_id AND sent
-         WHERE (closed_at IS NULL) <> (transfer.id IS NULL)
-        """,
-    ),
-    Check(
         "an ended announcement belongs to an ended order",
         """
         SELECT format('the announcement of order %s in chat %s is ended, but the order is %s',
@@ -253,9 +241,7 @@ BACK_OFFICE = BackOffice(
             read=open_file,
         ),
     ],
-    triggers=["operators_transfer_is_a_record"],
     rights={
-        "operators_accounttransfer": Rights.APPEND,
         "operators_announcement": Rights.KEEP,
         "operators_announcementchat": Rights.KEEP,
         "operators_announcementroute": Rights.CHANGE,

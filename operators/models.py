@@ -1,6 +1,5 @@
 """Telegram (platform settings, routes, linked accounts, announcements), heartbeats, company
-accounts, and the nightly runs of `reconcile`. Imports are in operators/imports/models.py, and
-transfers of accounts in operators/account_transfers/models.py."""
+accounts, and the nightly runs of `reconcile`. Imports are in operators/imports/models.py."""
 
 from __future__ import annotations
 
@@ -15,9 +14,6 @@ from django.db.models.functions import Now
 
 from catalogue.models import Category
 from config.database.columns import ACTOR_LENGTH
-from operators.account_transfers.models import (
-    AccountTransfer as AccountTransfer,  # noqa: PLC0414  one of our models
-)
 from operators.imports.models import FileImport as FileImport  # noqa: PLC0414  one of our models
 from topups.models import Fulfilment, TopUpProduct
 

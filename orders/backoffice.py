@@ -168,8 +168,7 @@ CHECKS = [
                        -- request in its line of the purchase log.
                        + 2 * ((SELECT last_value FROM orders_order_id_seq)
                               - coalesce((SELECT max(id) FROM orders_order
-                                           WHERE coalesce(arrived_at, created_at)
-                                                 < key.sealing_since), 0)) AS values
+                                           WHERE created_at < key.sealing_since), 0)) AS values
                   FROM config_encryptionkey AS key
                   LEFT JOIN (SELECT get_byte(sealed, 0) AS key_id, count(*)
                                FROM catalogue_vouchercode GROUP BY 1) AS codes USING (key_id)
@@ -200,8 +199,7 @@ def first_order_since(moment: str) -> str:
     """SQL for the id of the first order at or after `moment`, which is an SQL expression.
 
     A binary search over ids: about thirty reads of the primary key. An index on `created_at` would
-    cost every purchase. An order that came from another cell counts from its arrival. Ids and times
-    may disagree by the length of a transaction.
+    cost every purchase. Ids and times may disagree by the length of a transaction.
     """
     return f"""
         (WITH RECURSIVE search (low, high) AS (
@@ -211,9 +209,9 @@ def first_order_since(moment: str) -> str:
                     CASE WHEN early THEN high ELSE middle END
                FROM (SELECT low, high, low + (high - low) / 2 AS middle
                        FROM search WHERE low < high) AS step
-               JOIN LATERAL (SELECT id, coalesce(arrived_at, created_at) AS since FROM orders_order
+               JOIN LATERAL (SELECT id, created_at FROM orders_order
                               WHERE id >= middle ORDER BY id LIMIT 1) AS found ON true
-               JOIN LATERAL (SELECT found.id < high AND found.since < {moment} AS early)
+               JOIN LATERAL (SELECT found.id < high AND found.created_at < {moment} AS early)
                     AS comparison ON true
          )
          SELECT max(low) FROM search)
@@ -226,7 +224,6 @@ GAUGES = [
             "voucher_shelf_days_left": "Days until the shelf is sold out, at the pace of the last"
             " seven days; for shelves on sale that sold something."
         },
-        # Daily sales: an order that came from another cell counts on the day of its purchase.
         # The pace of a service that is younger than a day counts as a day's.
         """
         WITH week AS (

@@ -1,7 +1,5 @@
-"""After a restore that lost purchases: holds their codes, blocks their keys, and voids again the
-codes that left for another cell."""
+"""After a restore that lost purchases: holds their codes and blocks their keys."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -11,13 +9,11 @@ from django.db import connection, transaction
 from accounts.models import ApiClient
 from catalogue.holds import hold_codes
 from catalogue.models import CodeHold
-from catalogue.transfers import void_sent_codes
 from config.database.functions import remove_statement_timeout
 from config.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
-from orders.purchase_log import LoggedPurchase, LoggedTransfer
-from wallets.models import Wallet
+from orders.purchase_log import LoggedPurchase
 
 BATCH = 1000
 
@@ -32,56 +28,38 @@ FIND_CODES = """
 
 
 def hold_lost_purchases(
-    lines: Iterable[LoggedPurchase | LoggedTransfer], *, reason: str, held_by: str
+    purchases: Iterable[LoggedPurchase], *, reason: str, held_by: str
 ) -> dict[str, Any]:
     """Holds the codes of each purchase that the database lacks, blocks its key, and records it.
-    Makes codes that left for another cell void again.
 
     All or nothing. A second run finds codes that came into stock after the first one, and otherwise
     nothing new. Returns the hold and the number of its codes, each newly found purchase with what
-    is unpaid, the number of keys that could not be blocked, the number of sent codes that were in
-    stock, and the orders that already sold a code again. A purchase of an account that has moved to
-    another cell is not to be paid in this one.
+    is unpaid, the number of keys that could not be blocked, and the orders that already sold a code
+    again.
     """
-    sent: dict[tuple[str, str], list[bytes]] = defaultdict(list)
-    missing = list(_not_an_order(_purchases(lines, sent)))
+    missing = list(_not_an_order(purchases))
     with transaction.atomic():
-        voided, sold_again = _void(sent, held_by)
-        digests, sold_too = _find_codes([code for each in missing for code in each.codes])
+        digests, sold_again = _find_codes([code for each in missing for code in each.codes])
         hold, held = hold_codes(digests=digests, reason=reason, held_by=held_by)
         lost = _not_recorded(missing)
         accounts = _record(lost, hold)
         not_blocked = sum(not _block(each) for each in lost if each.client_id in accounts)
-    moved = _moved(accounts)
     return {
         "hold": hold.pk if hold else None,
         "codes_held": held,
         "keys_not_blocked": not_blocked,
-        "sent_codes_voided": voided,
-        "sold_again_with": sorted(sold_again | sold_too),
+        "sold_again_with": sold_again,
         "purchases": [
             {
                 "reference": each.reference,
                 "account_id": accounts.get(each.client_id),
                 "codes": len(each.codes),
-                "unpaid": None if accounts.get(each.client_id) in moved else each.price,
+                "unpaid": each.price,
                 "currency": each.currency,
-                "account_moved": accounts.get(each.client_id) in moved,
             }
             for each in lost
         ],
     }
-
-
-def _purchases(
-    lines: Iterable[LoggedPurchase | LoggedTransfer], sent: dict[tuple[str, str], list[bytes]]
-) -> Iterator[LoggedPurchase]:
-    """The purchases. Adds the codes of each transfer to `sent`, by its reference and cell."""
-    for line in lines:
-        if isinstance(line, LoggedPurchase):
-            yield line
-        else:
-            sent[line.reference, line.cell].extend(line.codes)
 
 
 def _not_an_order(purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchase]:
@@ -104,29 +82,13 @@ def _not_recorded(missing: Sequence[LoggedPurchase]) -> list[LoggedPurchase]:
     return [each for each in missing if each.reference not in known]
 
 
-def _void(sent: dict[tuple[str, str], list[bytes]], held_by: str) -> tuple[int, set[str]]:
-    """Makes sent codes void again; returns how many were in stock, and the orders that have one."""
-    voided, sold_again = 0, set[str]()
-    for (reference, cell), codes in sent.items():
-        digests, orders = _find_codes(codes)
-        voided += void_sent_codes(reference=reference, cell=cell, digests=digests, held_by=held_by)
-        sold_again |= orders
-    return voided, sold_again
-
-
-def _find_codes(prefixes: Sequence[bytes]) -> tuple[list[bytes], set[str]]:
+def _find_codes(prefixes: Sequence[bytes]) -> tuple[list[bytes], list[str]]:
     """The digests with these prefixes, and the orders that have one of these codes now."""
     remove_statement_timeout()
     with connection.cursor() as cursor:
         cursor.execute(FIND_CODES, [list(prefixes), b"\xff" * 32])
         rows = cursor.fetchall()
-    return [bytes(digest) for digest, _ in rows], {order for _, order in rows if order}
-
-
-def _moved(accounts: dict[int, int | None]) -> set[int]:
-    """Those of the accounts that left for another cell."""
-    closed = Wallet.objects.filter(account__in=set(accounts.values()), closed_at__isnull=False)
-    return set(closed.values_list("account", flat=True))
+    return [bytes(digest) for digest, _ in rows], sorted({order for _, order in rows if order})
 
 
 def _record(lost: Sequence[LoggedPurchase], hold: CodeHold | None) -> dict[int, int | None]:

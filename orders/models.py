@@ -80,8 +80,6 @@ class Order(models.Model):
     currency = models.CharField(max_length=CURRENCY_LENGTH)
     codes_mac = models.BinaryField(null=True)
     created_at = models.DateTimeField(db_default=Now())
-    # When it came from another cell. Ids grow with this time, or with `created_at` without it.
-    arrived_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         constraints = [

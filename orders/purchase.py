@@ -15,7 +15,6 @@ from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
-from accounts.moving import moved_error
 from catalogue.codes import open_code
 from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
 from config.database.functions import call, refusals
@@ -44,9 +43,9 @@ def purchase_vouchers(
 
     Raises `validation_failed` for an unknown product, `variation_mismatch`,
     `product_reference_not_found`, `product_reference_ambiguous`, `order_refused` with a reason,
-    `request_in_progress` if another attempt has taken the key over, or `server_error` if the
-    account left for another cell. Raises DatabaseError if the shelf's next codes were sealed with
-    an encryption key that this process does not have. None of these changes anything.
+    or `request_in_progress` if another attempt has taken the key over. Raises DatabaseError if the
+    shelf's next codes were sealed with an encryption key that this process does not have. None of
+    these changes anything.
     """
     reference = str(ULID())
     with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
@@ -99,8 +98,8 @@ def purchase_topup(
     `fields` maps field ids to the values sent.
 
     Raises `validation_failed` for an unknown product or invalid field values, `order_refused` with
-    a reason, `request_in_progress` if another attempt has taken the key over, or `server_error` if
-    the account left for another cell. None of these changes anything.
+    a reason, or `request_in_progress` if another attempt has taken the key over. None of these
+    changes anything.
     """
     values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())
@@ -151,8 +150,6 @@ def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:
     match word:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
-        case "wallet_closed":
-            return moved_error()
         case "product_unknown":
             return ValidationFailed(
                 {"product_id": ["There is no product with this id; see `GET /products`."]}
@@ -174,8 +171,6 @@ def _topup_refusal(word: str) -> ApiError:
     match word:
         case "attempt_lost":
             return ApiError(ErrorCode.REQUEST_IN_PROGRESS)
-        case "wallet_closed":
-            return moved_error()
         case "product_unknown":
             return unknown_product()
         case "options_missing":  # the field lost its options after read_fields had checked it

@@ -1,6 +1,5 @@
 """The purchase log: one line per purchase. With it, a restore that loses purchases sells nothing
-twice (docs/operate/backup.md). Codes that left for another cell have lines of their own
-(catalogue/sent_codes.py).
+twice (docs/operate/backup.md).
 
 The line is written right after the commit, before the response is stored and sent, and again before
 a retry receives the reference of an abandoned order. So there is a line for every order whose
@@ -27,8 +26,6 @@ import orjson
 from django.conf import settings
 
 from accounts.models import ApiClient
-from catalogue import sent_codes
-from catalogue.codes import logged_code
 from config.database import sealing
 from config.database.sealing import Context
 from config.inputs import raise_problems
@@ -37,13 +34,14 @@ from config.logs import DirectLogger
 from orders.selectors import orders_of
 
 EVENT = "order_created"
+CODE_BYTES = 16  # of a digest
 SIGNED = ("reference", "client_id", "request", "price", "currency", "sold_at", "codes")
 
 
 @dataclass(frozen=True)
 class LoggedPurchase:
     """One line of the log. `price` is the total in units of `currency`; `codes` are the first
-    LOGGED_BYTES of each code's digest (catalogue/codes.py)."""
+    CODE_BYTES of each code's digest."""
 
     reference: str
     client_id: int
@@ -61,17 +59,6 @@ class LoggedPurchase:
         )
         key, fingerprint = orjson.loads(opened)
         return key, bytes.fromhex(fingerprint)
-
-
-@dataclass(frozen=True)
-class LoggedTransfer:
-    """One line about codes that left for another cell; a transfer may have several. `codes` are as
-    those of a purchase."""
-
-    reference: str
-    cell: str
-    sent_at: datetime
-    codes: tuple[bytes, ...]
 
 
 def log_purchase(
@@ -96,7 +83,7 @@ def log_purchase(
         "price": str(price),
         "currency": currency,
         "sold_at": sold_at.isoformat(),
-        "codes": [logged_code(digest) for digest in digests],
+        "codes": [_text(digest[:CODE_BYTES]) for digest in digests],
     }
     with suppress(OSError, ValueError):  # such as a full disk
         _log().info(EVENT, **values, mac=line_mac(EVENT, values))
@@ -126,29 +113,28 @@ def _log() -> Any:
     return DirectLogger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
 
 
-def read_log(
+def read_purchases(
     files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
-) -> Iterator[LoggedPurchase | LoggedTransfer]:
-    """The purchases and transfers of log files since a time, in the order of the lines.
+) -> Iterator[LoggedPurchase]:
+    """The purchases of log files since a time, in the order of the lines.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.
 
     Raises InputProblem for lines that are damaged or that another service wrote, unless they are
-    skipped, for a file without such a line,
-    which may be the wrong one, and for a file that cannot be read.
+    skipped, for a file without a purchase, which may be the wrong one, and for a file that cannot
+    be read.
     """
     damaged, found = [], dict.fromkeys(map(str, files), False)
-    for line in read_events(files, EVENT, sent_codes.EVENT):
+    for line in read_events(files, EVENT):
         try:
-            read = _read(line.values)
+            purchase = _read(line.values)
         except ValueError:
             damaged.append(f"{line.place}: this line is damaged, or not ours")
             continue
         found[line.file] = True
-        at = read.sold_at if isinstance(read, LoggedPurchase) else read.sent_at
-        if at >= since:
-            yield read
+        if purchase.sold_at >= since:
+            yield purchase
     if not skip_damaged:
         raise_problems(damaged)
     raise_problems(
@@ -158,29 +144,20 @@ def read_log(
     )
 
 
-def _read(values: dict[str, Any] | None) -> LoggedPurchase | LoggedTransfer:
-    """What a line says. Raises ValueError for a line that is damaged or not ours."""
+def _read(values: dict[str, Any] | None) -> LoggedPurchase:
+    """The purchase of a line. Raises ValueError for a line that is damaged or not ours."""
     if values is None:
         raise ValueError
     try:
-        is_transfer = values["event"] == sent_codes.EVENT
-        if not is_authentic(values, sent_codes.SIGNED if is_transfer else SIGNED):
+        if not is_authentic(values, SIGNED):
             raise ValueError
-        codes = tuple(base64.b64decode(code, validate=True) for code in values["codes"])
-        if is_transfer:
-            return LoggedTransfer(
-                reference=values["reference"],
-                cell=values["cell"],
-                sent_at=datetime.fromisoformat(values["sent_at"]),
-                codes=codes,
-            )
         return LoggedPurchase(
             reference=values["reference"],
             client_id=int(values["client_id"]),
             price=Decimal(values["price"]),
             currency=values["currency"],
             sold_at=datetime.fromisoformat(values["sold_at"]),
-            codes=codes,
+            codes=tuple(base64.b64decode(code, validate=True) for code in values["codes"]),
             sealed_request=base64.b64decode(values["request"], validate=True),
         )
     except (KeyError, TypeError, AttributeError, InvalidOperation) as error:

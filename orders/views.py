@@ -7,7 +7,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from accounts.moving import has_left, moved_error
 from accounts.throttling import count_codes
 from config.api.envelope import success
 from config.api.errors import ApiError, ErrorCode
@@ -174,13 +173,7 @@ class OrderViewSet(ApiViewSet):
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) for an unknown order and for one of another client."""
-        client = caller(request)
-        try:
-            order = selectors.get_order(client=client, reference=reference)
-        except ApiError:
-            if has_left(client.account_id):  # it may be in the new cell
-                raise moved_error() from None
-            raise
+        order = selectors.get_order(client=caller(request), reference=reference)
         return ok(order)
 
 

@@ -21,7 +21,6 @@ from config.database.key_ring import key_ring
 from embedded.environment import SERVICE
 from tests.answers import CheckedClient
 from tests.browsing import find_browser, open_browser
-from tests.cells.haproxy import find_haproxy
 from tests.database import create_test_database, remove_test_database
 from tests.deploy.engine import find_containers
 from tests.factories import Merchant, make_merchant
@@ -45,7 +44,6 @@ PROGRAMS = {
     "browser": find_browser(),
     "compiler": shutil.which("cc"),
     "containers": find_containers(),
-    "haproxy": find_haproxy(),
     "history": has_history() or None,
     "nginx": find_nginx(),
     "node": shutil.which("node"),
@@ -76,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # Folders whose files take longest. They start first, or one process would end with a long file
 # while the others have nothing left to do. Files that wait for servers and timers alternate with
 # files that compute, so that the cores are busy all the time.
-WAITING = ("failover", "cells", "tasks", "stress", "e2e", "telegram", "scaling")
+WAITING = ("failover", "tasks", "stress", "e2e", "telegram", "scaling")
 COMPUTING = ("performance", "proof", "operators", "merchants")
 
 

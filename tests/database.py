@@ -22,7 +22,6 @@ from config.database import key_ring
 from config.database.rights import grant_rights
 from embedded.binaries import postgres_binary
 from embedded.environment import SERVICE
-from tests.flushing import close_connections
 from tests.live import owner_url
 
 # One for all processes of a run. A run that was killed must not leave it to the next one.
@@ -73,24 +72,6 @@ def another_database(name: str) -> Iterator[None]:
     grant_on_copy(name)
     with django_uses(_url(name)):
         yield
-    with connect("postgres", autocommit=True) as server:
-        _drop(server, name)
-
-
-@contextmanager
-def backup_of(url: str, name: str) -> Iterator[str]:
-    """A copy of the database at this URL, to which nobody may be connected; yields its URL."""
-    connection.close()
-    close_connections()
-    original = urlsplit(url).path.removeprefix("/")
-    with connect("postgres", autocommit=True) as server:
-        _drop(server, name)
-        server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
-                sql.Identifier(name), sql.Identifier(original)
-            )
-        )
-    yield _url(name)
     with connect("postgres", autocommit=True) as server:
         _drop(server, name)
 

@@ -104,11 +104,6 @@ def quick_flush() -> Iterator[None]:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: flush())
         patch.setattr(flush_command.Command, "handle", lambda command, **options: flush())
         yield
-    close_connections()
-
-
-def close_connections() -> None:
-    """Closes the connections of `flush`, which opens them again."""
     while _connections:
         _connections.popitem()[1].close()
 

@@ -87,17 +87,6 @@ CHECKS = [
         """,
     ),
     Check(
-        "an account has left for another cell if its wallet is closed, and only then",
-        """
-        SELECT format('account %s %s, and its wallet is %s', account.id,
-                      CASE WHEN left_at IS NULL THEN 'did not leave' ELSE 'left' END,
-                      CASE WHEN closed_at IS NULL THEN 'open' ELSE 'closed' END)
-          FROM accounts_account AS account
-          LEFT JOIN wallets_wallet AS wallet ON wallet.account_id = account.id
-         WHERE (left_at IS NULL) <> (closed_at IS NULL)
-        """,
-    ),
-    Check(
         "the signed roots are numbered without gaps, and each leaf is an entry of its wallet",
         """
         SELECT format('root %s follows root %s', number, before)
@@ -165,7 +154,6 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "wallets_balance_moves_by_ledger",
-        "wallets_closed_wallet_stays",
         "wallets_earlier_entries_are_append_only",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",

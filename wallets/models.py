@@ -34,9 +34,6 @@ class Wallet(models.Model):
     )
     # The hash of the last entry. NULL before the first entry with a hash.
     chain = models.BinaryField(null=True)
-    # When the account left for another cell. The wallet never changes after that
-    # (wallets/sql/closed.sql).
-    closed_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         permissions = [("move_money", "Can book deposits, payouts, adjustments and credits")]

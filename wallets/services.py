@@ -10,7 +10,6 @@ caller that repeats a booking gets AlreadyBooked with the first entry. `actor` i
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
-from django.db.models.functions import Now
 
 from accounts.models import Account
 from config.api.errors import OrderRefused, order_refused
@@ -30,9 +29,6 @@ NOT_PAID_BACK = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
     "not_paid_by_wallet": "this wallet did not pay for this order",
 }
-MOVED = (
-    "the account has moved to another cell, with its orders and entries: look there before you book"
-)
 
 
 class BadBooking(ValueError):
@@ -50,16 +46,6 @@ class AlreadyBooked(Exception):
 def open_wallet(*, account: Account) -> Wallet:
     """Gives the account an empty wallet. Raises IntegrityError if it already has one."""
     return Wallet.objects.create(account=account)
-
-
-def close_wallet(*, account: Account) -> bool:
-    """Closes the account's wallet for ever: the database refuses every later entry. Returns whether
-    it was open.
-
-    Waits for purchases that have reached the wallet. They are in the ledger when this returns.
-    """
-    open_one = Wallet.objects.filter(account=account, closed_at=None)
-    return bool(open_one.update(closed_at=Now()))
 
 
 def deposit(
@@ -190,8 +176,6 @@ def _post(entry: LedgerEntry) -> LedgerEntry:
 def _refused(word: str) -> Exception:
     if word in NOT_PAID_BACK:
         return BadBooking(NOT_PAID_BACK[word])
-    if word == "wallet_closed":
-        return BadBooking(MOVED)
     return order_refused(word)
 
 

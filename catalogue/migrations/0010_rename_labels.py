@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("catalogue", "0009_sql_transfers"),
+        ("catalogue", "0007_index_prices"),
     ]
 
     operations = [

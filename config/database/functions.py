@@ -137,16 +137,6 @@ def snapshot() -> Iterator[None]:
         yield
 
 
-def commit_durably() -> None:
-    """Makes the open transaction wait for the disk at its commit, also where a role or the database
-    has synchronous_commit off."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('synchronous_commit', 'on', true)"
-            " WHERE current_setting('synchronous_commit') = 'off'"
-        )
-
-
 def database_now() -> datetime:
     """The present time at the database, in UTC.
 

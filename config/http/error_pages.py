@@ -4,7 +4,6 @@ The merchant site and the back office respond with pages in their own layout, ev
 JSON (`error_messages.py`). Each page names the request id and a way out.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -15,7 +14,6 @@ from django.urls import is_valid_path
 from structlog.contextvars import get_contextvars
 
 from config.http import error_messages
-from config.inputs import InputProblem
 
 
 @dataclass(frozen=True)
@@ -138,23 +136,6 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         return error_messages.not_found(request, exception)
     text = "The address is wrong, or what the page showed no longer exists."
     return _page(request, site, HTTPStatus.NOT_FOUND, "Page not found", text)
-
-
-class RefusalPageMiddleware:
-    """Responds with a page and a 409 to an InputProblem that a view did not catch. The page shows
-    the message of the service that refused."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
-
-    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        site = _site_of(request)
-        if site is None or not isinstance(error, InputProblem):
-            return None
-        return _page(request, site, HTTPStatus.CONFLICT, "This was not done", str(error))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

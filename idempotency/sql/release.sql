@@ -1,9 +1,6 @@
 -- Deletes the record of a refused purchase, so that the client can send the same request again. If
 -- a crash loses the delete, the key stays in progress, and a retry takes it over after five
 -- minutes.
---
--- Releases nothing if the account left for another cell: the purchase may have been made there, so
--- the refusal is not told (accounts/moving.py).
 CREATE OR REPLACE FUNCTION idempotency_release(
     p_record bigint, p_attempt integer, OUT released boolean
 ) LANGUAGE plpgsql AS $$
@@ -11,10 +8,7 @@ BEGIN
     -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
     PERFORM set_config('synchronous_commit', 'off', true),
             set_config('enable_seqscan', 'off', true);
-    DELETE FROM idempotency_idempotencyrecord AS record
-     WHERE id = p_record AND attempt = p_attempt AND order_reference IS NULL
-       AND NOT EXISTS (SELECT FROM accounts_apiclient AS client
-                         JOIN accounts_account AS account ON account.id = client.account_id
-                        WHERE client.id = record.client_id AND account.left_at IS NOT NULL);
+    DELETE FROM idempotency_idempotencyrecord
+     WHERE id = p_record AND attempt = p_attempt AND order_reference IS NULL;
     released := FOUND;
 END $$;

@@ -2,8 +2,6 @@
 
 Each change is one transaction with its audit entry and the emails to the owners. The transactions
 are durable, so a key is returned only after all of it is committed.
-Each change locks the account's row first, and raises AccountLeft if the account left for another
-cell.
 """
 
 from uuid import UUID
@@ -15,7 +13,6 @@ from django.utils import timezone
 
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
-from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from audit.services import Changes, record_action
 from config.database.columns import NAME_LENGTH
@@ -41,7 +38,8 @@ def requests_today(client: ApiClient) -> int:
 @transaction.atomic(durable=True)
 def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
     """Creates a client without a key. Raises InputProblem for a bad name, or at MAX_CLIENTS."""
-    lock_unless_left(account.pk)  # its lock keeps two requests from both adding the last client
+    # Locked, so that two requests cannot both add the last client.
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     name = clean_text(name, what="name", max_length=NAME_LENGTH)
     if ApiClient.objects.filter(account=account).count() >= MAX_CLIENTS:
         raise InputProblem(f"An account has at most {MAX_CLIENTS} clients.")
@@ -53,7 +51,6 @@ def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
 @transaction.atomic(durable=True)
 def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
     """Changes the client's name only. Raises InputProblem for a bad name."""
-    lock_unless_left(client.account_id)
     name = clean_text(name, what="name", max_length=NAME_LENGTH)
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
@@ -68,7 +65,6 @@ def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
 @transaction.atomic(durable=True)
 def switch_client(*, client: ApiClient, enabled: bool, actor: User) -> bool:
     """Switches the client on or off. Returns False if it already was."""
-    lock_unless_left(client.account_id)
     changed = ApiClient.objects.filter(pk=client.pk, enabled=not enabled).update(enabled=enabled)
     if changed:
         word = "on" if enabled else "off"
@@ -87,7 +83,6 @@ def change_allowlist(
 
     Returns False and changes nothing if the allowlist is no longer `before`.
     """
-    lock_unless_left(client.account_id)
     unchanged = ApiClient.objects.filter(pk=client.pk, allowed_networks=before)
     if not unchanged.update(allowed_networks=networks):
         return False
@@ -106,7 +101,6 @@ def issue_key(*, client: ApiClient, actor: User, form: UUID | None = None) -> st
     Raises AlreadyIssued if `form` has issued a key before, or InputProblem if the client has
     MAX_LIVE_KEYS keys that work.
     """
-    lock_unless_left(client.account_id)
     keys.refuse_repeated_form(form)
     _lock_and_check_live_keys(client)
     return keys.issue_key(client=client, actor=actor, form=form)
@@ -121,7 +115,6 @@ def rotate_key(
     Raises AlreadyIssued if `form` has issued a key before, or InputProblem for a bad overlap, or if
     the client has MAX_LIVE_KEYS and they stay live.
     """
-    lock_unless_left(client.account_id)
     keys.refuse_repeated_form(form)
     if overlap_hours:
         _lock_and_check_live_keys(client)

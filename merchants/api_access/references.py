@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from accounts.models import Account
-from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import ReferenceLink, Shelf
@@ -68,7 +67,7 @@ def set_reference(
     `move_from` is the id of a shelf that may lose the reference to this one. Raises InputProblem
     with the rules that `reference` breaks, and ReferenceTaken if any other shelf has it.
     """
-    lock_unless_left(account.pk)  # locks the account, as link_reference does
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # as link_reference does
     holder = shelf_of_reference(account, reference)
     if holder is not None and holder.pk not in (shelf.pk, move_from):
         raise ReferenceTaken(holder)

@@ -24,7 +24,6 @@ from unfold.widgets import (
 from accounts.form_fields import NetworksField, posted
 from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, RequestRecord
-from accounts.moving import lock_unless_left
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
 from operators.admin.account_hub import show_hub, show_prices
@@ -238,10 +237,6 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
 
     def get_inlines(self, request: HttpRequest, obj: ApiClient | None) -> Any:
         return self.inlines if obj else ()  # a new client has no keys yet
-
-    def save_model(self, request: HttpRequest, obj: ApiClient, form: Any, change: Any) -> None:
-        lock_unless_left(obj.account_id)
-        super().save_model(request, obj, form, change)
 
     def switch(self, obj: ApiClient, *, on: bool, request: HttpRequest, reason: str) -> None:
         change_client(client_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)

@@ -14,7 +14,6 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 
-from accounts.moving import lock_unless_left
 from audit.models import AuditAction
 from catalogue.models import (
     Category,
@@ -387,13 +386,3 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     @admin.display(description="merchant reference", ordering="reference")
     def merchant_reference(self, link: ReferenceLink) -> str:
         return link.reference
-
-    def save_model(self, request: HttpRequest, obj: ReferenceLink, form: Any, change: Any) -> None:
-        for account in sorted({obj.account_id, form.initial.get("account", obj.account_id)}):
-            lock_unless_left(account)
-        super().save_model(request, obj, form, change)
-
-    @transaction.atomic
-    def delete_model(self, request: HttpRequest, obj: ReferenceLink) -> None:
-        lock_unless_left(obj.account_id)
-        super().delete_model(request, obj)

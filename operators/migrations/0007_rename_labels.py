@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operators", "0006_sql_transfers"),
+        ("operators", "0004_add_announcement_age"),
     ]
 
     operations = [

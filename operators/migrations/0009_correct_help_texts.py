@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operators", "0008_add_was_enabled"),
+        ("operators", "0007_rename_labels"),
     ]
 
     operations = [

@@ -7,7 +7,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.utils import timezone
-from pytest_django import Settings
 
 from accounts.keys import (
     MAX_OVERLAP_HOURS,
@@ -29,25 +28,19 @@ pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.parametrize("cell", ["", "b", "eu1", "01234567"])
-def test_a_new_key_names_its_cell(cell: str, settings: Settings) -> None:
-    """The prefix is found in every cell: keys move along with their account."""
-    settings.CELL = cell
+def test_a_new_key_names_its_row() -> None:
     client = make_client()
     key = issue_key(client=client, actor=None)
-    start, prefix = ("vk_" + (f"{cell}_" if cell else "")), key.split("_")[-2]
+    prefix = client.keys.get().prefix
 
-    assert key.startswith(f"{start}{prefix}_")
-    assert prefix_of(key) == prefix == client.keys.get().prefix
-    settings.CELL = "other"
+    assert key.startswith(f"vk_{prefix}_")
+    assert prefix_of(key) == prefix
     assert find_client(key) == client
-    other = key.replace("vk_", "vk_x_", 1) if not cell else key.replace(f"_{cell}_", "_x_", 1)
-    assert prefix_of(other) == prefix
-    assert find_client(other) is None  # the digest is of the whole key
+    assert find_client(f"vk_{prefix}_{'0' * 64}") is None  # the digest is of the whole key
 
 
-@pytest.mark.parametrize("start", ["vk_B_", "vk__", "vk_012345678_", "vk_a_b_", "vk_é_"])
-def test_what_cannot_be_a_cell_is_no_key(start: str) -> None:
+@pytest.mark.parametrize("start", ["", "vk", "VK_", "vk__", "vk_b_", "vk_é_"])
+def test_what_begins_otherwise_is_no_key(start: str) -> None:
     assert prefix_of(f"{start}{'0' * 12}_{'0' * 64}") == ""
 
 

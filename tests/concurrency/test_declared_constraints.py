@@ -19,11 +19,10 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, SecondFactor
 from catalogue.holds import hold_codes
-from catalogue.models import Shelf, StockTransfer, VoucherCode
+from catalogue.models import Shelf, VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import BalanceAlert
 from operators.models import (
-    AccountTransfer,
     AnnouncementChat,
     AnnouncementRoute,
     CompanyIdentity,
@@ -136,12 +135,7 @@ def world() -> None:
     TelegramLinkCode.objects.create(user=person, digest="digest", expires_at=timezone.now())
     BalanceAlert.objects.create(account=make_account(), level=5)
     digest = bytes(VoucherCode.objects.filter(order_id=None).values_list("digest", flat=True)[0])
-    hold, _ = hold_codes(digests=[digest], reason="test", held_by="shell:anna")
-    shelf = own_shelf(make_product())
-    StockTransfer.objects.create(reference="R", cell="b", shelf=shelf, codes=1, hold=hold)
-    StockTransfer.objects.create(reference="R", cell="b", shelf=shelf, codes=1)
-    for sent in (True, False):
-        AccountTransfer.objects.create(reference="R", cell="b", account=make_account(), sent=sent)
+    hold_codes(digests=[digest], reason="test", held_by="shell:anna")
     LostPurchase.objects.create(
         reference="R", client=make_client(), total_price=1, currency="USD", sold_at=timezone.now()
     )

@@ -102,6 +102,5 @@ def test_api_middleware_keeps_its_order() -> None:
         "operators.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
         "config.http.outside_api.MessageMiddleware",
-        "config.http.error_pages.RefusalPageMiddleware",
         "axes.middleware.AxesMiddleware",
     }

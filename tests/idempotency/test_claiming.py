@@ -9,10 +9,9 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import ApiClient
-from accounts.moving import mark_left
 from idempotency.models import IdempotencyRecord
 from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
-from tests.factories import make_account, make_client
+from tests.factories import make_client
 
 FINGERPRINT = b"the same body"
 WINDOW = 300  # seconds during which a key is in progress
@@ -136,16 +135,3 @@ def test_a_response_is_stored_in_its_own_record_and_only_by_its_attempt() -> Non
     for record in (bought, other):
         record.refresh_from_db()
     assert (bytes(bought.response or b""), other.response) == (b"new", None)
-
-
-@pytest.mark.django_db
-def test_a_key_is_not_released_after_its_account_left() -> None:
-    """The purchase may have been made in the new cell."""
-    moved, stayed = make_client(make_account()), make_client(make_account())
-    of_moved, of_stayed = left_behind(moved, "k"), left_behind(stayed, "k")
-    assert moved.account
-    mark_left(moved.account)
-
-    assert release(of_moved.pk, 7) is False
-    assert release(of_stayed.pk, 7) is True
-    assert list(IdempotencyRecord.objects.filter(key="k")) == [of_moved]

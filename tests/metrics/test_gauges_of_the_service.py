@@ -165,32 +165,6 @@ def test_days_left_forget_what_is_older_than_a_week(merchant: Merchant) -> None:
     assert days == [pytest.approx(1)]  # twenty in the last day, as far as anybody knows
 
 
-def test_days_left_count_an_order_from_another_cell_on_its_day(merchant: Merchant) -> None:
-    """Its id is higher than those of later orders."""
-    product = make_product(codes=100, price="0.10")
-    merchant.buy(product_id=product.pk, quantity=20)
-    merchant.buy(product_id=product.pk, quantity=60)
-    last = Order.objects.latest("pk")
-    arrive(last.pk, days_old=30)
-    count_sales()
-
-    days = [v for (name, _), v in scrape_service().items() if name == "voucher_shelf_days_left"]
-
-    assert days == [pytest.approx(1)]  # twenty are left, and twenty were sold today
-
-
-def arrive(order: int, *, days_old: int) -> None:
-    """Makes the order one that has just come from another cell, and was bought some days ago."""
-    execute("SET LOCAL session_replication_role = replica")
-    execute(
-        "UPDATE orders_order SET arrived_at = now(), created_at = now() - %s * interval '1 day'"
-        " WHERE id = %s",
-        days_old,
-        order,
-    )
-    execute("SET LOCAL session_replication_role = origin")
-
-
 def test_emails_and_announcements(merchant: Merchant) -> None:
     Email.objects.create(kind=EmailKind.CHANGE, to="a@example.com")
     age("merchants_email", "created_at", 50)
@@ -276,8 +250,7 @@ def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:
     assert after == before + 3 + 2
 
 
-def test_orders_from_another_cell_hide_no_sealed_values(merchant: Merchant) -> None:
-    """They have the highest ids and early times. Their stored responses are sealed again."""
+def test_values_count_since_the_key_began_to_seal(merchant: Merchant) -> None:
     key = scalar("SELECT key_id::text FROM config_encryptionkey")
     product = make_product(codes=20, price="1.00")
     for _ in range(8):
@@ -291,10 +264,6 @@ def test_orders_from_another_cell_hide_no_sealed_values(merchant: Merchant) -> N
     codes = scalar("SELECT last_value FROM catalogue_vouchercode_id_seq")
     assert value(scrape_service(), "voucher_key_sealed_values", key_id=key) == codes + 2 * 6
 
-    for order in orders[5:]:
-        arrive(order, days_old=30)
-
-    assert value(scrape_service(), "voucher_key_sealed_values", key_id=key) == codes + 2 * 6
     (check,) = [one for one in CHECKS if "sealed too many values" in one.name]
     with connection.cursor() as cursor:
         cursor.execute(check.sql, {"limit": 11})

@@ -11,13 +11,8 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import Account
-from config.transfer_file import FileKind, Header, write_file
-from config.version import VERSION
-from operators.account_transfers.rows import as_row
 from operators.demo import CATALOGUE
 from operators.models import CompanyIdentity
 from tests.browsing import PASSWORD
@@ -76,26 +71,6 @@ def hold_all() -> int:
     return number
 
 
-def sent(folder: Path) -> list[Any]:
-    return ["--to", "b", "--reference", "x", "--file", folder / "sent"]
-
-
-def file_for_this_cell(folder: Path) -> Path:
-    product = make_product(codes=1)
-    shelf = product.shelves.get()
-    header = Header(FileKind.STOCK, "x", "b", "a", VERSION)
-    place = {"product": shelf.product_id, "variation": None}
-    write_file(folder / "file", header, [place, ["CODE-OF-B", "", ""]])
-    return folder / "file"
-
-
-def account_for_this_cell(folder: Path) -> Path:
-    account = as_row(Account(name="Of b", currency="USD", created_at=timezone.now()))
-    header = Header(FileKind.ACCOUNT, "x", "b", "a", VERSION)
-    write_file(folder / "file", header, [{"account": account, "balance": "0"}])
-    return folder / "file"
-
-
 def company_member() -> str:
     user = make_staff()
     CompanyIdentity.objects.create(user=user, issuer="https://id.example", subject="1")
@@ -121,9 +96,6 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "hold_codes": (lambda folder: [stocked("--all")], "audit"),
     "release_codes": (lambda folder: [hold_all()], "audit"),
     "void_codes": (lambda folder: [hold_all()], "audit"),
-    "send_stock": (lambda folder: [make_product(codes=1).pk, 1, *sent(folder)], "audit"),
-    "receive_account": (lambda folder: [account_for_this_cell(folder)], "audit"),
-    "receive_stock": (lambda folder: [file_for_this_cell(folder)], "audit"),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
@@ -139,7 +111,6 @@ OTHERS = {
     "cleanup_idempotency": "deletes expired records; Celery beat also runs it",
     "reconcile": "reads",
     "reseal": "changes the encryption of values, and no value",
-    "send_account": "needs a transaction of its own; tests/cells/test_account.py has its record",
     "migrate": "changes tables; Django records each migration",
     "run_metrics": "is a process that reads",
     "show_version": "reads",
@@ -162,7 +133,6 @@ def test_each_command_is_recorded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.VAR_DIR = tmp_path
-    settings.CELL, settings.CELL_TRANSFER_KEY = "a", bytes(64)
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
     monkeypatch.setattr("getpass.getpass", lambda prompt="": "quite another battery staple")
     arguments, kind = COMMANDS[name]

@@ -87,18 +87,6 @@ DAMAGE = {
     "each sold code has its order": (
         "UPDATE catalogue_vouchercode SET order_id = 999999 WHERE order_id IS NULL"
     ),
-    "a wallet is closed if its account left for another cell, and only then": (
-        "UPDATE wallets_wallet SET closed_at = now()"
-    ),
-    "an account has left for another cell if its wallet is closed, and only then": (
-        "UPDATE accounts_account SET left_at = now()"
-    ),
-    "the codes of a transfer to another cell are void": (
-        "INSERT INTO catalogue_codehold (reason, held_by, voided_at) VALUES ('x', 'x', now());"
-        " INSERT INTO catalogue_stocktransfer (reference, cell, shelf_id, codes, hold_id)"
-        " SELECT 'x', 'b', shelf.id, 1, hold.id"
-        " FROM catalogue_shelf AS shelf, catalogue_codehold AS hold LIMIT 1"
-    ),
     "each code is sealed with a key that is in use": (
         "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 0, 77)"
     ),

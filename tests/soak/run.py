@@ -22,7 +22,7 @@ from django.db import Error, connection
 from bench.machine import describe_machine
 from embedded.environment import PROJECT, SERVICE
 from embedded.processes import Process
-from orders.purchase_log import read_log
+from orders.purchase_log import read_purchases
 from tests.database import django_uses, load_schema
 from tests.soak.desk import Desk
 from tests.soak.faults import Faults
@@ -117,7 +117,9 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         told = Told(
             folder=folder,
             ended={reference: move for desk in desks for reference, move in desk.told.items()},
-            logged={each.reference for each in read_log(web_logs, since=since, skip_damaged=True)},
+            logged={
+                each.reference for each in read_purchases(web_logs, since=since, skip_damaged=True)
+            },
             full_disk=[
                 (each.began - 1, each.healed + AFTER_A_FULL_DISK)
                 for each in happened

@@ -11,7 +11,7 @@ from config.command_line import JSONCommand, shell_actor
 from config.database.columns import NOTE_LENGTH
 from config.inputs import InputProblem, clean_text
 from orders.lost_purchases import hold_lost_purchases
-from orders.purchase_log import read_log
+from orders.purchase_log import read_purchases
 
 DEFAULT_REASON = "Sold, and lost by a restore of the database"
 
@@ -19,8 +19,8 @@ DEFAULT_REASON = "Sold, and lost by a restore of the database"
 class Command(JSONCommand):
     help = (
         "Run it after a restore that lost purchases. With --log, it holds the codes of purchases"
-        " that the logs name and the database lacks, and their keys never buy again. Codes that"
-        " left for another cell become void again. With --all, it holds every code in stock."
+        " that the logs name and the database lacks, and their keys never buy again. With --all, it"
+        " holds every code in stock."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,7 +30,7 @@ class Command(JSONCommand):
             nargs="+",
             type=Path,
             metavar="FILE",
-            help="logs of all web processes and of send_stock; - reads standard input",
+            help="logs of all web processes; - reads standard input",
         )
         which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
         parser.add_argument(
@@ -53,10 +53,10 @@ class Command(JSONCommand):
             return {"hold": hold.pk if hold else None, "codes_held": held}
         if options["since"] is None:
             raise InputProblem("--log needs --since.")
-        lines = read_log(
+        purchases = read_purchases(
             options["log"], since=options["since"], skip_damaged=options["skip_damaged"]
         )
-        return hold_lost_purchases(lines, reason=reason, held_by=shell_actor())
+        return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
 
 
 def moment(text: str) -> datetime:
