@@ -11,15 +11,14 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system: images and their containers, upgrades, the benchmark, every process of an
-# installation at once, whatever kills or stops servers and processes, and samples of the long searches
-# (`make proof`, `make odd-requests`). They take minutes.
-SYSTEM_TESTS := tests/bench tests/canaries tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py \
-	tests/e2e/test_crash_cache.py tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py \
-	tests/e2e/test_hammered_sign_in.py tests/e2e/test_stopping_web.py tests/embedded tests/failover \
-	tests/metrics/test_prometheus.py tests/odd_requests tests/proof tests/recovery tests/scaling \
-	tests/soak tests/stress tests/tasks tests/telegram/test_a_bad_day.py \
-	tests/telegram/test_disorder.py tests/telemetry/test_no_secret_leaves.py tests/upgrade
+# Tests of the whole system: images and their containers, every process of an installation at once,
+# whatever kills or stops servers and processes, and a sample of each laboratory (labs/README.md).
+# They take minutes.
+SYSTEM_TESTS := labs tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py tests/e2e/test_crash_cache.py \
+	tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py tests/e2e/test_hammered_sign_in.py \
+	tests/e2e/test_stopping_web.py tests/embedded tests/metrics/test_prometheus.py tests/tasks \
+	tests/telegram/test_a_bad_day.py tests/telegram/test_disorder.py \
+	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
@@ -47,23 +46,23 @@ test: $(VENV)/dev.stamp $(VENV)/release.stamp ## run the tests on real servers [
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder \
 		$(addprefix --ignore=,$(SYSTEM_TESTS)) $(ARGS)
 
-system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, upgrades, kills
+system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
 proof: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
-	@exec $(EXEC) --fast -- $(RUN) -m tests.proof $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m labs.proof $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run an earlier version and this code side by side for 60 seconds of load
-	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q tests/upgrade $(ARGS)
+	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q labs/upgrade $(ARGS)
 
 mutants: $(VENV)/dev.stamp ## remove each guard once; a test must fail; goes on after a stop [ARGS="'^wallets'"]
-	@exec $(EXEC) --fast -- $(RUN) -m tests.mutants $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m labs.mutants $(ARGS)
 
 soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS=1000000 SOAK_TOPUPS=100000 SOAK_MINUTES=600]
-	@exec $(EXEC) --fast -- $(RUN) -m tests.soak --vouchers $(or $(SOAK_VOUCHERS),1000000) --topups $(or $(SOAK_TOPUPS),100000) --minutes $(or $(SOAK_MINUTES),600) --result soak.json $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m labs.soak --vouchers $(or $(SOAK_VOUCHERS),1000000) --topups $(or $(SOAK_TOPUPS),100000) --minutes $(or $(SOAK_MINUTES),600) --result soak.json $(ARGS)
 
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
-	@exec $(EXEC) --fast -- $(RUN) -m tests.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m labs.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support
@@ -81,7 +80,7 @@ fast: $(VENV)/dev.stamp
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -q -n 2 --dist loadfile $(FAST_TESTS)
 
 bench: $(VENV)/bench.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
-	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m bench $(or $(ARGS),--report docs/benchmarks.md)
+	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m labs.bench $(or $(ARGS),--report docs/benchmarks.md)
 
 lint: $(VENV)/dev.stamp ## check style, types and imports
 	$(RUN) -m ruff check .

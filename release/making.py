@@ -12,7 +12,7 @@ NUMBERS = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 VERSION_FILES = (Path("config/version.py"), Path("pyproject.toml"))
 VERSION_LINE = re.compile(r'^(version = )".*"$', re.MULTILINE | re.IGNORECASE)
 CHANGELOG = Path("CHANGELOG.md")
-UPGRADE_FROM = Path("tests/upgrade/upgrade_from.txt")
+UPGRADE_FROM = Path("tests/upgrade_from.txt")
 DIST = Path("dist")
 
 

@@ -52,7 +52,7 @@ def create_test_database() -> None:
 def remove_test_database(creator: int) -> None:
     """Removes it, and what it was copied from: a process that still needs that migrates again.
 
-    Only the process that created it does so, and not a fork of it (tests/mutants/forks.py).
+    Only the process that created it does so, and not a fork of it (labs/mutants/forks.py).
     """
     if os.getpid() != creator:
         return

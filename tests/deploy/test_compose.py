@@ -89,7 +89,7 @@ def test_a_container_can_change_nothing(stack: Stack) -> None:
 def test_the_image_has_no_compiler_no_installer_and_no_files_of_developers(stack: Stack) -> None:
     program = "for name in cc gcc g++ make pip pip3; do command -v $name || true; done"
     assert stack.inside("api", "sh", "-c", program) == ""
-    assert not {"tests", "embedded", "bench", "var", ".git", ".venv"} & set(
+    assert not {"tests", "labs", "embedded", "var", ".git", ".venv"} & set(
         stack.inside("api", "ls", "-A", "/app").split()
     )
 

@@ -51,6 +51,6 @@ def test_the_image_gets_the_service_and_nothing_else() -> None:
     let_in = {line[1:] for line in lines if line.startswith("!")}
     apps = {path.parent.name for path in PROJECT.glob("*/apps.py")}
     assert apps <= let_in
-    assert not let_in & {"var", "tests", "embedded", "bench", ".git", "docs", "deploy"}
+    assert not let_in & {"var", "tests", "labs", "embedded", ".git", "docs", "deploy"}
     for path in let_in:
         assert (PROJECT / path).exists(), path

@@ -88,7 +88,7 @@ def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
     now = {name: (clone / name).read_text() for name in files}
     assert versions(now) == {"7.8.10.dev0"}
     assert not list((clone / "changelog.d").glob("+*"))
-    assert (clone / "tests/upgrade/upgrade_from.txt").read_text().strip() == tagged
+    assert (clone / "tests/upgrade_from.txt").read_text().strip() == tagged
     assert git("status", "--porcelain", folder=clone) == ""
 
 

@@ -8,7 +8,7 @@ from embedded.environment import PROJECT
 
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "changelog.d/README.md")
+    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "labs/*.md", "changelog.d/README.md")
     for page in PROJECT.glob(pattern)
 )
 DECISIONS = PROJECT / "docs" / "decisions"

@@ -28,7 +28,7 @@ def recipe(target: str) -> list[str]:
 
 def test_the_two_targets_together_run_every_test() -> None:
     left_out = {word.removeprefix("--ignore=") for word in recipe("test") if "--ignore=" in word}
-    run = {word for word in recipe("system-test") if word.startswith("tests/")}
+    run = {word for word in recipe("system-test") if word.startswith(("labs", "tests/"))}
     assert left_out == run
     assert [path for path in run if not (PROJECT / path).exists()] == []
     assert not {"-k", "-m"} & set(recipe("test")[recipe("test").index("pytest") :])

@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from django_migration_linter import MigrationLinter
 
 from embedded.environment import PROJECT
-from tests.upgrade.old_version import has_history, old_migrations, old_text
+from tests.old_version import has_history, old_migrations, old_text
 
 pytestmark = pytest.mark.history
 

@@ -9,7 +9,7 @@ import pytest
 
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from tests.soak.clock import Clock, build_clock
+from tests.clock import Clock, build_clock
 from tests.tasks.running import Broker, Celery, wait_until
 
 HOUR = 3600

@@ -1,0 +1,1 @@
+"""Long searches, measurements and rehearsals of the whole service (labs/README.md)."""

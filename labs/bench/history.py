@@ -1,0 +1,225 @@
+r"""Measures a database with a long history: sizes, costs, vacuum and backups.
+
+    python -m embedded exec -- sh -c \
+        'python manage.py migrate && python -m labs.bench.history 10000000'
+
+The figures of
+docs/decisions/0045-retention.md come from here. SQL writes the history straight into the
+tables, with triggers off, and in the state that purchases would have left: `reconcile` finds
+nothing. 17 of 20 orders are of one code; three are top-ups, completed or paid back.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import django
+import psycopg
+
+from labs.bench.load import BenchError
+
+BATCH = 250_000
+CALLS = 300  # requests per measurement
+
+# Client c of 100 makes the orders c, c + 100, c + 200, … Every twentieth, and the two after it, is
+# a top-up. Times are spread over two years.
+FULFILMENTS = """
+    INSERT INTO topups_fulfilment
+        (id, order_reference, account_id, product_id, player_id, fields, amount, currency,
+         takes_stock, status, created_at, closed_at)
+    SELECT n, reference, client, 1 + n %% 50, 'player' || n,
+           '[{"id":1,"name":"server","label":"Server","value":"eu","value_label":"EU"}]', 0.07,
+           'USD', true, 'completed', bought, bought + interval '9 minutes'
+      FROM history(%(first)s, %(last)s) WHERE topup
+"""
+EVENTS = """
+    INSERT INTO topups_fulfilmentevent
+        (fulfilment_id, move, from_status, to_status, actor, channel, note, created_at)
+    SELECT n, move, before, after, actor, channel, '', bought
+      FROM history(%(first)s, %(last)s),
+           (VALUES ('open', NULL, 'pending', 'client:1', 'api'),
+                   ('claim', 'pending', 'processing', 'admin:anna', 'admin'),
+                   ('complete', 'processing', 'completed', 'admin:anna', 'admin'))
+           AS moves(move, before, after, actor, channel)
+     WHERE topup
+"""
+CODES = """
+    INSERT INTO catalogue_vouchercode (shelf_id, position, sealed, digest, order_id, imported_at)
+    SELECT 1 + n %% 50, n, decode(repeat('01', 75), 'hex'), sha256(n::text::bytea), n, bought
+      FROM history(%(first)s, %(last)s) WHERE NOT topup
+"""
+ORDERS = """
+    INSERT INTO orders_order
+        (id, reference, client_id, number, shelf_id, fulfilment_id, quantity, units_per_sale,
+         unit_price, total_price, currency, codes_mac, created_at)
+    SELECT n, reference, client, number, CASE WHEN NOT topup THEN 1 + n %% 50 END,
+           CASE WHEN topup THEN n END, 1, 1, 0.07, 0.07, 'USD',
+           CASE WHEN NOT topup THEN sha256(reference::bytea) END, bought
+      FROM history(%(first)s, %(last)s)
+"""
+ENTRIES = """
+    INSERT INTO wallets_ledgerentry
+        (id, wallet_id, kind, counterpart, amount, balance_after, order_reference, actor,
+         created_at)
+    SELECT n + 10000, client, 'purchase', 'sales', -0.07, 1000000000 - 0.07 * number, reference,
+           'client:' || client, bought
+      FROM history(%(first)s, %(last)s)
+"""
+# The orders n of first..last of the whole history, with what several tables repeat.
+HISTORY = """
+    CREATE OR REPLACE FUNCTION history(first bigint, last bigint) RETURNS TABLE
+        (n bigint, client bigint, number bigint, reference text, topup boolean, bought timestamptz)
+    LANGUAGE sql STABLE AS $$
+        SELECT n, 1 + (n - 1) %% 100, 1 + (n - 1) / 100,
+               '01HISTORY' || lpad(upper(to_hex(n)), 17, '0'), n %% 20 < 3,
+               now() - interval '730 days' * (1 - n::float8 / {total})
+          FROM generate_series(first, last) AS n
+    $$
+"""
+SUMS = """
+    INSERT INTO orders_clientcounter (client_id, orders)
+        SELECT client_id, count(*) FROM orders_order GROUP BY client_id
+        ON CONFLICT (client_id) DO UPDATE SET orders = EXCLUDED.orders;
+    -- As if all of it were from before entries had hashes.
+    UPDATE wallets_ledgerentry SET chain = NULL, salt = NULL WHERE chain IS NOT NULL;
+    UPDATE wallets_wallet SET balance = 1000000000 - 0.07 * orders, chain = NULL
+      FROM orders_clientcounter WHERE client_id = account_id;
+    SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order)),
+           setval('topups_fulfilment_id_seq', (SELECT max(id) FROM topups_fulfilment)),
+           setval('wallets_ledgerentry_id_seq', (SELECT max(id) FROM wallets_ledgerentry));
+"""
+SIZES = """
+    SELECT relname, reltuples::bigint, pg_relation_size(c.oid), pg_indexes_size(c.oid),
+           pg_total_relation_size(c.oid)
+      FROM pg_class c JOIN pg_namespace s ON s.oid = relnamespace
+     WHERE relkind = 'r' AND nspname = 'public' AND pg_total_relation_size(c.oid) > 8000000
+     ORDER BY 5 DESC
+"""
+INDEXES = """
+    SELECT relname, pg_relation_size(oid) FROM pg_class
+     WHERE relkind = 'i' AND pg_relation_size(oid) > 8000000 ORDER BY 2 DESC
+"""
+
+
+def main(orders: int) -> None:
+    """Fills the database of DATABASE_URL, which must be new, and prints what it measures."""
+    django.setup()
+    from labs.bench.data import COLLECTOR, load_codes, load_merchants_and_catalogue, register_keys  # noqa: PLC0415
+
+    url = os.environ["DATABASE_URL"]
+    register_keys(url)
+    keys = load_merchants_and_catalogue(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        run = connection.execute
+        # The history takes the ids from 1, and the measured purchases the ids after it.
+        for table in ("orders_order", "topups_fulfilment", "catalogue_vouchercode"):
+            run(f"SELECT setval('{table}_id_seq', %s)", [orders + 1_000_000])
+        load_codes(url, 100_000)
+        _measure("young", keys.by_client[COLLECTOR], page=1)
+        timed("history", lambda: _fill(connection, orders))
+        timed("vacuum analyze", lambda: run("VACUUM (ANALYZE)"))
+        timed("second vacuum", lambda: run("VACUUM"))
+        timed("checkpoint", lambda: run("CHECKPOINT"))
+        for row in run(SIZES):
+            say("table", name=row[0], rows=row[1], heap=row[2], indexes=row[3], total=row[4])
+        for name, size in run(INDEXES):
+            say("index", name=name, size=size)
+        for (size,) in run("SELECT pg_database_size(current_database())"):
+            say("database", size=size)
+        for (size,) in run(
+            "SELECT avg(length(sealed))::int FROM catalogue_vouchercode WHERE order_id IS NULL"
+        ):
+            say("sealed", bytes=size)
+    # Client 100 has bought only top-ups before: the codes of the history cannot be opened.
+    _measure("aged", keys.by_client[100], page=max(1, orders // 2500 // 2))
+    _back_up(url)
+
+
+def _fill(connection: "psycopg.Connection[Any]", orders: int) -> None:
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("SET synchronous_commit = off")
+    connection.execute(HISTORY.format(total=orders).replace("%%", "%"))
+    for first in range(1, orders + 1, BATCH):
+        batch = {"first": first, "last": min(first + BATCH - 1, orders)}
+        for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES):
+            connection.execute(statement, batch)
+    connection.execute(SUMS)
+    connection.execute("RESET session_replication_role")
+
+
+def _measure(label: str, key: str, *, page: int) -> None:
+    """Median times of requests to the service, without a web server."""
+    from django.test import Client  # noqa: PLC0415
+
+    http = Client(headers={"authorization": f"Bearer {key}"}, HTTP_HOST="localhost")
+
+    def buy(n: int, body: dict[str, Any]) -> None:
+        answer = http.post(
+            "/api/v1/orders",
+            json.dumps(body),
+            content_type="application/json",
+            headers={"Idempotency-Key": str(uuid.uuid4())},
+        )
+        if answer.status_code != 201:
+            raise BenchError(f"A purchase returned {answer.status_code}.")
+
+    def read(path: str) -> None:
+        answer = http.get(path)
+        if answer.status_code != 200:
+            raise BenchError(f"{path} returned {answer.status_code}.")
+
+    topup = {"delivery_type": "top_up", "player_id": "p1", "fields": {"1": "eu"}}
+    subjects: dict[str, Callable[[int], None]] = {
+        "voucher purchase": lambda n: buy(n, {"product_id": 1 + n % 50, "quantity": 1}),
+        "top-up purchase": lambda n: buy(n, {**topup, "system_product_id": 1 + n % 50}),
+        "newest page of orders": lambda n: read("/api/v1/orders"),
+        "old page of orders": lambda n: read(f"/api/v1/orders?page={page}"),
+    }
+    for name, call in subjects.items():
+        times = []
+        for n in range(CALLS):
+            start = time.perf_counter()
+            call(n)
+            times.append(time.perf_counter() - start)
+        say("request", when=label, name=name, median_ms=round(statistics.median(times) * 1000, 2))
+
+
+def _back_up(url: str) -> None:
+    from embedded.binaries import postgres_binary  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="voucher-history-") as folder:
+        for name, options in (
+            ("pg_dump", ["-Fc", "-f", f"{folder}/dump"]),
+            ("pg_basebackup", ["-c", "fast", "-D", f"{folder}/base"]),
+        ):
+            program = postgres_binary(name)
+            if not program.exists():
+                say("backup", name=name, missing=True)
+                continue
+            command = [str(program), "-d", url, *options]
+            timed(name, lambda command=command: subprocess.run(command, check=True))  # type: ignore[misc]
+            size = subprocess.check_output(["du", "-sb", folder], text=True).split()[0]
+            say("backup", name=name, bytes_so_far=int(size))
+
+
+def timed(name: str, action: Callable[[], Any]) -> None:
+    """Runs the action and prints its seconds."""
+    start = time.perf_counter()
+    action()
+    say("time", name=name, seconds=round(time.perf_counter() - start, 1))
+
+
+def say(kind: str, **facts: Any) -> None:
+    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    main(int(sys.argv[1]))

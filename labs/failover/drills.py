@@ -1,0 +1,243 @@
+"""Ways to lose the leader of the database while customers buy, and what must hold afterwards."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from django.db import connection
+
+from labs.failover.cluster import Cluster, Node
+from labs.failover.watch import watching
+from tests.answers import WrongAnswer
+from tests.commands import run
+from tests.e2e.bursts import WINDOW, Burst
+from tests.factories import Merchant
+from tests.live import LiveServer, as_service, live_server
+from tests.tasks.running import wait_until
+
+BUYERS = 4
+SALES = 30  # before and after each failure
+ORDERS = "SELECT count(*) FROM orders_order"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@dataclass
+class Drill:
+    """What one drill found."""
+
+    name: str
+    customers: "Customers"
+    former: str  # the leader before
+    leader: str = ""  # the leader after
+    pause: float = 0.0  # seconds between two sales
+    sold: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)  # how keys without a 201 ended
+    reads: Counter[int] = field(default_factory=Counter)  # of acknowledged orders, by status
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.former} to {self.leader}, no sale for {self.pause:.1f} s,"
+            f" {self.sold} sold, unknown {dict(self.unknown)}, reads {dict(self.reads)}"
+        )
+
+
+class Customers(Burst):
+    """Customers who buy, and read each order that they bought."""
+
+    def __init__(self, server: LiveServer) -> None:
+        super().__init__(server, codes=1500)
+        self.sold_at: list[float] = []  # when each purchase was acknowledged
+        self.reads: list[int] = []  # the status of each read of an acknowledged order
+
+    def _buy_until(self, over: threading.Event) -> None:
+        while not over.wait(0.05):
+            sent = self.new_purchase()
+            answer = sent.send()
+            if answer is None or answer.status_code != 201:
+                over.wait(0.2)  # the database is away
+                continue
+            self.sold_at.append(time.monotonic())
+            self.reads.append(self._read(sent.merchant, answer.json()["data"]["reference"]))
+
+    def _read(self, merchant: Merchant, reference: str) -> int:
+        try:
+            return int(merchant.get(f"/orders/{reference}").status_code)
+        except WrongAnswer as wrong:
+            if "server_error" not in str(wrong):  # which the contract lists for purchases only
+                raise
+            return 500
+
+    def wait_for_sales(self, more: int = SALES) -> None:
+        enough = len(self.sold_at) + more
+        wait_until(lambda: len(self.sold_at) >= enough, f"{more} more sales", 60)
+
+    @property
+    def longest_pause(self) -> float:
+        """Seconds between two sales."""
+        return max(later - sooner for sooner, later in pairwise(sorted(self.sold_at)))
+
+
+@contextmanager
+def running_service(cluster: Cluster) -> Iterator[LiveServer]:
+    """The web server, which reaches the database through HAProxy."""
+    environment = {
+        "DATABASE_URL": as_service(cluster.url),
+        "IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW),
+    }
+    with live_server(environment) as server:
+        yield server
+
+
+@contextmanager
+def drill(
+    cluster: Cluster, server: LiveServer, name: str, *, steps_down: bool = True
+) -> Iterator[Drill]:
+    """Customers buy before, during and after the block, in which the leader is lost.
+
+    Raises AssertionError if a purchase was lost or doubled, if the service read from a former
+    leader. Also if another host was promoted before the former leader stopped to be a primary,
+    unless `steps_down` is false.
+    """
+    wait_until(cluster.is_complete, "the cluster is complete", 90)
+    customers = Customers(server)
+    found = Drill(name, customers, former=cluster.leader.name)
+    with watching(cluster.nodes, cluster.password) as watch, customers.running(BUYERS):
+        customers.wait_for_sales()
+        yield found
+        customers.wait_for_sales()
+    connection.close()  # it led to the former leader
+    found.unknown = customers.settle(replays=False)
+    found.pause, found.sold = customers.longest_pause, len(customers.sold_at)
+    found.reads = Counter(customers.reads)
+    found.leader = cluster.leader.name
+    print(found, flush=True)  # noqa: T201
+
+    assert not (steps_down and watch.two_primaries())
+    assert set(found.reads) <= {200, 500}  # a 404 would come from a server without the order
+    assert run("reconcile")["findings"] == []
+    assert customers.orders() <= logged_orders(server), "an order has no line in the purchase log"
+
+
+def logged_orders(server: LiveServer) -> set[str]:
+    """The orders that the purchase log names."""
+    lines = (line for line in server.log.splitlines() if '"order_created"' in line)
+    return {json.loads(line)["reference"] for line in lines}
+
+
+def kill_leader(cluster: Cluster, server: LiveServer) -> Drill:
+    """kill -9 of Patroni and PostgreSQL. The former leader returns as a standby."""
+    with drill(cluster, server, "killed") as found:
+        former = cluster.leader
+        former.kill_database()
+        wait_for_new_leader(cluster, former)
+        former.start_patroni()
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+def cut_off_leader(cluster: Cluster, server: LiveServer) -> Drill:
+    """The leader's host loses the network, and nothing on it is killed. It returns as a standby."""
+    with drill(cluster, server, "cut off") as found:
+        former = cluster.leader
+        with former.host.cut_off():
+            wait_for_new_leader(cluster, former)
+            assert not former.is_primary
+            found.customers.wait_for_sales()
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+def switch_over(cluster: Cluster, server: LiveServer) -> Drill:
+    """The planned move of the lead to the synchronous standby."""
+    with drill(cluster, server, "switched over") as found:
+        former = cluster.leader
+        (candidate,) = (name for name, kind in former.streaming.items() if kind == "sync")
+        former.patronictl(
+            "switchover", "--master", former.name, "--candidate", candidate, "--force"
+        )
+        wait_for_new_leader(cluster, former)
+    assert found.leader == candidate
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+def freeze_standbys(cluster: Cluster, server: LiveServer) -> Drill:
+    """Without a standby that confirms it, a purchase waits, and nobody sees its order."""
+    with drill(cluster, server, "standbys frozen") as found, ExitStack() as frozen:
+        leader = cluster.leader
+        for standby in cluster.nodes:
+            if standby is not leader:
+                frozen.enter_context(standby.host.frozen("postgres"))
+        wait_until(lambda: leader.query(WAITING) not in (None, "0"), "a purchase waits", 30)
+        time.sleep(0.5)  # the last responses arrive
+        sold = len(found.customers.sold_at)
+        orders = leader.query(ORDERS, "voucher")
+        time.sleep(1)
+        assert len(found.customers.sold_at) == sold
+        assert leader.query(ORDERS, "voucher") == orders
+    assert found.leader == found.former
+    return found
+
+
+def kill_patroni(cluster: Cluster, server: LiveServer) -> Drill:
+    """kill -9 of Patroni alone. PostgreSQL goes on as a primary, but the service leaves it."""
+    with drill(cluster, server, "only Patroni killed", steps_down=False) as found:
+        former = cluster.leader
+        former.host.kill("patroni")
+        wait_for_new_leader(cluster, former)
+        assert former.is_primary
+    former.start_patroni()
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+def kill_standby(cluster: Cluster, server: LiveServer) -> Drill:
+    """kill -9 of the synchronous standby. The leader goes on with the other one."""
+    with drill(cluster, server, "standby killed") as found:
+        followers = cluster.leader.streaming
+        (standby,) = (node for node in cluster.nodes if followers.get(node.name) == "sync")
+        standby.kill_database()
+    standby.start_patroni()
+    assert found.leader == found.former
+    wait_until(cluster.is_complete, "the standby follows again", 90)
+    return found
+
+
+def kill_postgresql(cluster: Cluster, server: LiveServer) -> Drill:
+    """kill -9 of PostgreSQL alone. Patroni hands the lead to the standby."""
+    with drill(cluster, server, "only PostgreSQL killed") as found:
+        former = cluster.leader
+        former.host.kill("postgres")
+        wait_for_new_leader(cluster, former)
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+def freeze_leader(cluster: Cluster, server: LiveServer) -> Drill:
+    """The leader's host stands still, as a paused virtual machine does, and goes on later."""
+    with drill(cluster, server, "frozen", steps_down=False) as found:
+        former = cluster.leader
+        with former.host.frozen("postgres", "patroni", "etcd"):
+            found.customers.wait_for_sales()
+        wait_until(lambda: not former.is_primary, "the former leader steps down")
+    wait_until(cluster.is_complete, "the former leader follows the new one", 90)
+    return found
+
+
+QUICK_DRILLS: list[Callable[[Cluster, LiveServer], Drill]] = [
+    kill_leader,
+    cut_off_leader,
+    switch_over,
+    freeze_standbys,
+]
+DRILLS = [*QUICK_DRILLS, kill_patroni, kill_postgresql, kill_standby, freeze_leader]
+
+
+def wait_for_new_leader(cluster: Cluster, former: Node) -> None:
+    others = [node for node in cluster.nodes if node is not former]
+    wait_until(lambda: any(node.is_primary for node in others), "another host leads", 60)

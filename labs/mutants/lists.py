@@ -1,0 +1,33 @@
+"""The lists in `lists/`: mutants of Python, and of SQL where no rule makes them.
+
+    [["wallets/views.py"]]
+    name = "GET /balance answers with the first wallet"
+    old = 'Wallet.objects.filter(account=caller(request).account_id)'
+    new = 'Wallet.objects.order_by("pk")'
+
+The first place of `old` in the file becomes `new`. equivalent.toml names the mutants that no test
+can tell from the service, each with the reason.
+"""
+
+import tomllib
+
+from labs.mutants.mutant import FOLDER, PROJECT, Mutant, Stale
+
+
+def listed_mutants() -> list[Mutant]:
+    """Every mutant of the lists. Raises Stale if a file no longer has the old text."""
+    mutants = []
+    for path in sorted((FOLDER / "lists").glob("*.toml")):
+        for file, entries in tomllib.loads(path.read_text()).items():
+            text = (PROJECT / file).read_text()
+            for entry in entries:
+                if entry["old"] not in text:
+                    raise Stale(f"{path.name}: {file} no longer has the text of: {entry['name']}")
+                changed = text.replace(entry["old"], entry["new"], 1)
+                mutants.append(Mutant(f"{file}: {entry['name']}", file, changed, before=text))
+    return mutants
+
+
+def equivalents() -> dict[str, str]:
+    """The written reason for each mutant that survives, by the name of the mutant."""
+    return tomllib.loads((FOLDER / "equivalent.toml").read_text())

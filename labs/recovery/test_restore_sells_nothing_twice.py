@@ -1,0 +1,227 @@
+"""A restore that loses the last purchases sells none of their codes again (docs/operate/backup.md).
+
+Two ways to lose them: point-in-time recovery that ends too early, and the promotion of an
+asynchronous replica that had not received them.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.db import connection as django_connection
+
+from embedded.locks import FileLock
+from embedded.postgres import running_postgres
+from embedded.processes import free_port
+from labs.scaling.replica import base_backup, replica_of, wait_until_caught_up
+from tests.commands import run
+from tests.database import django_uses
+from tests.e2e.durable import DurablePostgres, durable_postgres
+from tests.factories import Merchant, make_merchant, make_product, make_topup_product
+from tests.live import API, as_service, live_server
+from tests.tasks.running import wait_until
+
+STOCK = 12
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    for each in (folder, folder.parent):
+        each.chmod(0o777)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def primary(archive: Path, django_db_blocker: Any) -> Iterator[DurablePostgres]:
+    with django_db_blocker.unblock(), durable_postgres() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET archive_mode = 'on'")
+            connection.execute(f"ALTER SYSTEM SET archive_command = 'cp %p {archive}/%f'")
+        django_connection.close()
+        server.stop()
+        server.start()
+        yield server
+
+
+class Purchases:
+    """What a merchant bought from the primary: before and after the moment of the restore."""
+
+    def __init__(self, folder: Path) -> None:
+        self.merchant = make_merchant(balance="100.00")
+        self.product = make_product(price="1.00", codes=STOCK)
+        self.topup = make_topup_product(price="2.00")
+        self.log = folder / "web.log"
+        self.kept: list[Any] = []
+        self.lost: list[tuple[str, dict[str, Any], Any]] = []
+
+    def happen(self, primary: DurablePostgres, *, then: Callable[[], None]) -> None:
+        """Sells, marks the moment of the restore with `then`, and sells more."""
+        with live_server({**API, "DATABASE_URL": as_service(primary.url)}) as server:
+            buyer = Merchant(self.merchant.client, http=server.http)
+            buyer.key = self.merchant.key
+            self.kept = [self._buy(buyer, "kept", self._codes(2))]
+            then()
+            for key, body in (
+                ("one", self._codes(1)),
+                ("three", self._codes(3)),
+                ("top-up", self._topup()),
+            ):
+                self.lost.append((key, body, self._buy(buyer, key, body)))
+            self.log.write_text(server.log)
+
+    def _codes(self, quantity: int) -> dict[str, Any]:
+        return {"product_id": self.product.pk, "quantity": quantity}
+
+    def _topup(self) -> dict[str, Any]:
+        return {
+            "delivery_type": "top_up",
+            "system_product_id": self.topup.pk,
+            "quantity": 1,
+            "player_id": "77",
+        }
+
+    @staticmethod
+    def _buy(buyer: Merchant, key: str, body: dict[str, Any]) -> Any:
+        answer = buyer.buy(key, **body)
+        assert answer.status_code == 201, answer.content
+        return answer.json()["data"]
+
+    @property
+    def codes_handed_over(self) -> set[str]:
+        orders = [*self.kept, *(order for _, _, order in self.lost)]
+        return {code["code"] for order in orders for code in order["codes"]}
+
+
+@contextmanager
+def recovered(
+    primary: DurablePostgres, archive: Path, purchases: Purchases, folder: Path
+) -> Iterator[str]:
+    """Restores a base backup and the archived log up to a moment before the last purchases."""
+    at, port, data = urlsplit(primary.url), free_port(), folder / "postgres"
+    base_backup(primary.url, data)
+    purchases.happen(
+        primary, then=lambda: execute(primary, "SELECT pg_create_restore_point('end')")
+    )
+    segment = execute(primary, "SELECT pg_walfile_name(pg_switch_wal())")[0]
+    wait_until(lambda: last_archived(primary) >= segment, "the log is archived")
+    with (data / "postgresql.auto.conf").open("a") as settings:
+        settings.write(
+            f"archive_mode = off\nrestore_command = 'cp {archive}/%f %p'\n"
+            "recovery_target_name = 'end'\nrecovery_target_action = 'promote'\n"
+            "recovery_target_timeline = 'current'\n"  # not that of the promoted replica
+        )
+    (data / "recovery.signal").touch()
+    with FileLock(folder / "servers.lock") as lock:
+        assert lock.acquire()
+        with running_postgres(data, port=port, password=at.password or "", lock=lock):
+            yield promoted(primary.url.replace(f":{at.port}/", f":{port}/"))
+
+
+@contextmanager
+def failed_over(
+    primary: DurablePostgres, archive: Path, purchases: Purchases, folder: Path
+) -> Iterator[str]:
+    """Promotes a replica that was cut off before the last purchases."""
+    with replica_of(primary.url, folder) as replica:
+
+        def cut_off() -> None:
+            wait_until_caught_up(primary.url, replica)
+            with psycopg.connect(replica, autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+                connection.execute("SELECT pg_reload_conf()")
+            wait_until(lambda: not replicas(primary), "the replica is cut off")
+
+        purchases.happen(primary, then=cut_off)
+        with psycopg.connect(replica, autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
+        yield promoted(replica)
+
+
+@pytest.fixture(params=[recovered, failed_over], ids=["point-in-time", "promoted-replica"])
+def restored(
+    request: pytest.FixtureRequest, primary: DurablePostgres, archive: Path, tmp_path: Path
+) -> Iterator[Purchases]:
+    """A restored server without the last purchases; Django uses it."""
+    tmp_path.chmod(0o755)
+    purchases = Purchases(tmp_path)
+    with request.param(primary, archive, purchases, tmp_path) as url, django_uses(url):
+        assert (
+            purchases.merchant.get(f"/orders/{purchases.kept[0]['reference']}").status_code == 200
+        )
+        for _, _, order in purchases.lost:
+            assert purchases.merchant.get(f"/orders/{order['reference']}").status_code == 404
+        yield purchases
+
+
+def test_no_code_is_sold_again(restored: Purchases) -> None:
+    purchases, since = restored, "2026-01-01T00:00Z"
+
+    # Control: without the hold, a code that a merchant has is sold again.
+    again = purchases.merchant.buy("control", product_id=purchases.product.pk, quantity=1)
+    assert again.json()["data"]["codes"][0]["code"] in purchases.codes_handed_over
+
+    held = run("hold_codes", "--log", purchases.log, "--since", since)
+
+    assert held["codes_held"] == 4 - 1
+    assert held["sold_again_with"] == [again.json()["data"]["reference"]]
+    assert [(each["reference"], each["unpaid"]) for each in held["purchases"]] == [
+        (order["reference"], order["total_price"]) for _, _, order in purchases.lost
+    ]
+    for key, body, order in purchases.lost:  # a retry never buys again
+        retried = purchases.merchant.buy(key, **body)
+        assert retried.status_code == 409
+        assert retried.json()["error"]["code"] == "request_abandoned"
+        assert retried.json()["error"]["reference"] == order["reference"]
+    sold = sell_out(purchases)
+    assert len(sold) == STOCK - 2 - 4
+    assert not sold & purchases.codes_handed_over
+    assert run("reconcile")["findings"] == []
+
+    repeated = run("hold_codes", "--log", purchases.log, "--since", since)
+    assert (repeated["hold"], repeated["codes_held"], repeated["purchases"]) == (None, 0, [])
+
+
+def sell_out(purchases: Purchases) -> set[str]:
+    """Buys every code in stock, one by one; returns them."""
+    codes: set[str] = set()
+    for number in range(STOCK + 1):
+        answer = purchases.merchant.buy(
+            f"rest-{number}", product_id=purchases.product.pk, quantity=1
+        )
+        if answer.status_code != 201:
+            assert answer.json()["error"]["reason"] == "insufficient_stock"
+            return codes
+        codes.add(answer.json()["data"]["codes"][0]["code"])
+    raise AssertionError("more codes than the shelf had")
+
+
+def execute(server: DurablePostgres, sql: str) -> Any:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        return connection.execute(sql).fetchone()
+
+
+def last_archived(server: DurablePostgres) -> str:
+    row = execute(server, "SELECT coalesce(last_archived_wal, '') FROM pg_stat_archiver")
+    return str(row[0])
+
+
+def replicas(server: DurablePostgres) -> int:
+    row = execute(server, "SELECT count(*) FROM pg_stat_replication")
+    return int(row[0])
+
+
+def promoted(url: str) -> str:
+    """The URL, once its server accepts writes."""
+
+    def writable() -> bool:
+        with psycopg.connect(url, autocommit=True) as connection:
+            row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+        return bool(row and not row[0])
+
+    wait_until(writable, "the server is promoted")
+    return url

@@ -1,0 +1,268 @@
+"""Each check of the long run finds what it is for. The data is small; the damage is planted."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from labs.soak.logs import LogReader
+from labs.soak.report import figures
+from labs.soak.verdict import Told, judge, tries
+from labs.soak.watch import Happened, Watch
+from tests.concurrency.racing import execute
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+    move_now,
+)
+from topups.refunds import sweep_refunds
+from topups.transitions import Move
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+
+@dataclass
+class Books:
+    """Two voucher orders, two ended top-ups and a refusal, and what was told of them."""
+
+    folder: Path
+    merchant: Merchant
+    lines: list[list[str]] = field(default_factory=list)
+    told: Told = field(init=False)
+
+    def line(self, kind: str, key: str, answer: dict[str, object] | None, outcome: str) -> None:
+        data: dict[str, object] = answer or {}
+        codes = ",".join(code["code"] for code in data.get("codes", ()))  # type: ignore[attr-defined]
+        words = [kind, self.merchant.client.pk, key, outcome, data.get("reference", "")]
+        words += [data.get("quantity", 1), data.get("total_price", ""), codes, time.time(), 2]
+        self.lines.append(list(map(str, words)))
+
+    def problems(self) -> set[str]:
+        text = "".join("\t".join(line) + "\n" for line in self.lines)
+        (self.folder / "given.tsv").write_text(text)
+        return set(judge(self.told))
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Iterator[Books]:
+    books = Books(tmp_path, make_merchant())
+    merchant, product = books.merchant, make_product(price="1.00", codes=9)
+    for key in ("one", "two"):
+        answer = merchant.buy(key, product_id=product.pk, quantity=2)
+        books.line("voucher", key, answer.json()["data"], "bought")
+    refused = merchant.buy("three", product_id=product.pk, quantity=99)
+    assert refused.status_code == 409
+    books.line("refused", "three", None, "refused")
+    topup, operator = make_topup_product(), make_operator()
+    ended = {}
+    for move in (Move.COMPLETE, Move.REJECT):
+        reference = buy_topup(merchant, topup)
+        order = merchant.get(f"/orders/{reference}").json()["data"]
+        books.line("top_up", f"key of {move}", order, "bought")
+        move_now(reference=reference, move=move, operator=operator)
+        ended[reference] = move
+    sweep_refunds()
+    (tmp_path / "wrong.txt").touch()
+    (tmp_path / "samples.jsonl").touch()
+    logged = {line[4] for line in books.lines if line[4]}
+    books.told = Told(folder=tmp_path, ended=ended, logged=logged, full_disk=[])
+    yield books
+    execute("ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record")
+
+
+def untriggered(statement: str) -> None:
+    """Runs a statement that the database would refuse."""
+    execute("SET session_replication_role = replica")
+    execute(statement)
+    execute("SET session_replication_role = origin")
+
+
+def forget_order(books: Books) -> None:
+    untriggered("DELETE FROM orders_order WHERE id = (SELECT min(id) FROM orders_order)")
+
+
+def change_price(books: Books) -> None:
+    books.lines[0][6] = "1.99"
+
+
+def swap_codes(books: Books) -> None:
+    books.lines[0][7], books.lines[1][7] = books.lines[1][7], books.lines[0][7]
+
+
+def keep_a_code_back(books: Books) -> None:
+    books.lines[0][7] = books.lines[0][7].partition(",")[0]
+
+
+def undo_a_move(books: Books) -> None:
+    untriggered("DELETE FROM topups_fulfilmentevent WHERE move = 'complete'")
+
+
+def log_another(books: Books) -> None:
+    books.told.logged.add("01" * 13)
+
+
+def give_a_code_twice(books: Books) -> None:
+    books.lines[1][7] = books.lines[0][7]
+
+
+def name_an_order_twice(books: Books) -> None:
+    books.lines.append([*books.lines[0][:2], "another key", *books.lines[0][3:]])
+
+
+def end_a_key_twice(books: Books) -> None:
+    books.lines.append([*books.lines[2][:2], "one", *books.lines[2][3:]])
+
+
+def end_a_topup_twice(books: Books) -> None:
+    untriggered(
+        "INSERT INTO topups_fulfilmentevent (fulfilment_id, move, from_status, to_status, actor,"
+        " channel, note, created_at) SELECT fulfilment_id, 'reject', 'pending', 'failed', actor,"
+        " channel, note, created_at FROM topups_fulfilmentevent WHERE move = 'complete'"
+    )
+
+
+def refund_a_delivered_topup(books: Books) -> None:
+    untriggered(
+        "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
+        " actor, order_reference) SELECT account_id, 'refund', 'sales', amount, 0, 'x',"
+        " order_reference FROM topups_fulfilment WHERE status = 'completed'"
+    )
+
+
+def lose_a_refund(books: Books) -> None:
+    untriggered("DELETE FROM wallets_ledgerentry WHERE kind = 'refund'")
+
+
+def hide_an_order(books: Books) -> None:
+    del books.lines[0]
+
+
+def leave_a_key_open(books: Books) -> None:
+    books.lines[2][3] = "unknown"
+
+
+def refuse_a_bought_key(books: Books) -> None:
+    books.lines[0][3] = "refused"
+
+
+def lose_a_log_line(books: Books) -> None:
+    books.told.logged.remove(books.lines[0][4])
+
+
+def lose_money(books: Books) -> None:
+    untriggered("UPDATE wallets_wallet SET balance = balance + 1")
+
+
+def switch_a_guard_off(books: Books) -> None:
+    execute("ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record")
+
+
+def damage_a_sealed_code(books: Books) -> None:
+    untriggered("UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 20, 7)")
+
+
+def allow_no_answer(books: Books) -> None:
+    (books.folder / "wrong.txt").write_text("voucher key: 502\n")
+
+
+def answer_in_another_shape(books: Books) -> None:
+    head = "http/1.1 200 ok\r\ncontent-type: application/json\r\nx-request-id: " + "a" * 36
+    sample = ["GET", "/api/v1/balance", 200, head, '{"success": true, "data": {}}']
+    (books.folder / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+
+
+DAMAGE = [
+    (forget_order, "lost: an order that"),
+    (change_price, "lost: an order has another"),
+    (swap_codes, "lost: a code that"),
+    (keep_a_code_back, "lost: an order has more"),
+    (undo_a_move, "lost: a move"),
+    (log_another, "lost: the log"),
+    (give_a_code_twice, "doubled: a code"),
+    (name_an_order_twice, "doubled: two keys"),
+    (end_a_key_twice, "doubled: a key"),
+    (end_a_topup_twice, "doubled: a top-up"),
+    (refund_a_delivered_topup, "doubled: a rejected"),
+    (lose_a_refund, "doubled: a rejected"),
+    (hide_an_order, "unreported: no merchant"),
+    (leave_a_key_open, "unreported: a merchant"),
+    (refuse_a_bought_key, "unreported: a key"),
+    (lose_a_log_line, "unlogged"),
+    (lose_money, "books: a balance is not the sum"),
+    (switch_a_guard_off, "reconcile"),
+    (damage_a_sealed_code, "reconcile"),
+    (allow_no_answer, "an answer that the contract"),
+    (answer_in_another_shape, "an answer of another shape"),
+]
+
+
+def test_nothing_is_found_where_all_is_well(books: Books) -> None:
+    assert books.problems() == set()
+    assert tries(books.folder) == {2: 5}
+
+
+@pytest.mark.parametrize(("damage", "problem"), DAMAGE)
+def test_each_damage_is_found(books: Books, damage: Callable[[Books], None], problem: str) -> None:
+    damage(books)
+    found = books.problems()
+    assert any(each.startswith(problem) for each in found), found
+
+
+def test_a_line_may_be_lost_on_a_full_disk(books: Books) -> None:
+    lose_a_log_line(books)
+    books.told = replace(books.told, full_disk=[(time.time() - 60, time.time() + 60)])
+    assert books.problems() == set()
+
+
+def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
+    reader = LogReader([tmp_path], {"a code": "CANARY12", "a key": "0abc"})
+    log = tmp_path / "web.log"
+    log.write_text('{"event": "fine", "level": "info"}\n{"event": "CANA')
+    reader.read()
+    assert not reader.leaks
+    with log.open("a") as file:  # a line that arrives in two parts
+        file.write('RY12", "level": "error"}\n')
+    reader.read()
+    assert reader.leaks == {"a code in web.log"}
+    assert reader.errors == {"CANARY12": 1}
+
+
+def watch_of(*, p50: float, memory: float) -> Watch:
+    """A run of 120 seconds whose latency and memory grow evenly to these multiples."""
+    watch = Watch()
+    for second in range(120):
+        share = second / 120
+        bucket = str(round(16 + 8 * share * (p50 - 1)))
+        report = {"time": second, "milliseconds": {bucket: 10}, "requests": {"201": 10}}
+        watch.report({**report, "bought": {"voucher": 10 * second}})
+        size = 100 * (1 + share * (memory - 1))
+        watch.samples.append(
+            {"time": second, "memory": {"witness web": size}, "spent": {"web": 0.02 * second}}
+        )
+    return watch
+
+
+@pytest.mark.parametrize(("p50", "memory"), [(1, 1), (3, 1), (1, 1.5)])
+def test_growth_is_found(p50: float, memory: float) -> None:
+    fault = Happened("kill the bot", 30, 32)
+    flat = figures(watch_of(p50=p50, memory=memory), [fault])["flat"]
+    assert flat["p50"]["flat"] is (p50 == 1)
+    assert flat["memory of witness web"]["flat"] is (memory == 1)
+    assert flat["processor ms per purchase"]["ratio"] == 1.0
+
+
+def test_seconds_with_a_fault_are_not_judged() -> None:
+    watch = watch_of(p50=1, memory=1)
+    for report in watch.reports[50:55]:
+        report["milliseconds"] = {"100": 1000}
+    slow = figures(watch, [Happened("kill the bot", 0, 1)])["slices"]
+    judged = figures(watch, [Happened("kill PostgreSQL", 49, 55)])["slices"]
+    assert max(each["p99"] for each in slow) > 1000
+    assert max(each["p99"] for each in judged) < 10
