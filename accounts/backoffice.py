@@ -1,10 +1,10 @@
-"""What `accounts` declares for the back office (config/backoffice.py)."""
+"""What `accounts` declares for the back office (config/backoffice/)."""
 
 from django.core.cache import cache
 
 from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
 from accounts.search import FINDERS
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Component,
     Expiring,
@@ -13,10 +13,10 @@ from config.backoffice import (
     Rights,
     Sealed,
     Section,
-    StaffRole,
     Unit,
 )
 from config.database.sealing import Context
+from config.staff_roles import StaffRole
 from config.trails import ids_of
 
 

@@ -1,11 +1,11 @@
-"""What `catalogue` declares for the back office (config/backoffice.py)."""
+"""What `catalogue` declares for the back office (config/backoffice/)."""
 
 from audit.models import AuditAction
 from catalogue.codes import open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
 from catalogue.search import FINDERS
 from catalogue.trail import TRAIL, parts_of_account, parts_of_product
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Check,
     Gauges,
@@ -13,10 +13,10 @@ from config.backoffice import (
     Rights,
     Sealed,
     Section,
-    StaffRole,
     full_access,
 )
 from config.database.sealing import Context
+from config.staff_roles import StaffRole
 
 CHECKS = [
     Check(

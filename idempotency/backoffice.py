@@ -1,8 +1,8 @@
-"""What `idempotency` declares for the back office (config/backoffice.py)."""
+"""What `idempotency` declares for the back office (config/backoffice/)."""
 
 from django.conf import settings
 
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Component,
     Gauges,

@@ -1,7 +1,7 @@
-"""What `merchants` declares for the back office (config/backoffice.py)."""
+"""What `merchants` declares for the back office (config/backoffice/)."""
 
 from audit.models import AuditAction
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Component,
     Expiring,
@@ -9,9 +9,9 @@ from config.backoffice import (
     MenuEntry,
     Rights,
     Section,
-    StaffRole,
     Unit,
 )
+from config.staff_roles import StaffRole
 from config.trails import ids_of
 from merchants.models import Email, Invitation, Membership
 from merchants.search import FINDERS

@@ -1,8 +1,8 @@
-"""What `operators` declares for the back office (config/backoffice.py)."""
+"""What `operators` declares for the back office (config/backoffice/)."""
 
 from django.contrib.auth.models import Group, User
 
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -12,11 +12,11 @@ from config.backoffice import (
     Rights,
     Sealed,
     Section,
-    StaffRole,
     Unit,
     full_access,
 )
 from config.database.sealing import Context
+from config.staff_roles import StaffRole
 from operators.gauge_reads import read_heartbeats, read_waiting_announcements
 from operators.imports.models import open_file, row_of_import
 from operators.models import (

@@ -1,4 +1,4 @@
-"""Reads the gauges that the apps declare (`Gauges` in config/backoffice.py)."""
+"""Reads the gauges that the apps declare (`Gauges` in config/backoffice/declarations.py)."""
 
 import threading
 import time
@@ -9,16 +9,16 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, connection
 
-from config.backoffice import Gauges
+from config.backoffice.declarations import Gauges
+from config.backoffice.registry import back_offices
 from config.database.functions import StatementTimeout, statement_timeout
-from operators.declarations import BACK_OFFICES
 
 logger = structlog.get_logger(__name__)
 
 TIMEOUT_SECONDS = 2  # of each statement
 BUDGET_SECONDS = 5  # of one reading; no other declaration is begun after it
 LATE_SECONDS = 60  # a reading that was not renewed in time is shown for so much longer
-GAUGES = [gauges for app in BACK_OFFICES for gauges in app.gauges]
+GAUGES = [gauges for app in back_offices() for gauges in app.gauges]
 
 
 @dataclass(frozen=True)

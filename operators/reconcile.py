@@ -12,16 +12,16 @@ from django.apps import apps
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from config.backoffice import Check, Proof, Sealed
+from config.backoffice.declarations import Check, Proof, Sealed
+from config.backoffice.registry import back_offices, declared_rights, sealed_columns
 from config.database import rights
 from config.database.functions import snapshot
 from config.database.key_ring import key_ring
 from config.database.sealing import CannotOpen
-from operators.declarations import BACK_OFFICES, RIGHTS, SEALED
 
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
-TRIGGERS = sorted(trigger for app in BACK_OFFICES for trigger in app.triggers)
-CONSTRAINTS = [constraint for app in BACK_OFFICES for constraint in app.constraints]
+TRIGGERS = sorted(trigger for app in back_offices() for trigger in app.triggers)
+CONSTRAINTS = [constraint for app in back_offices() for constraint in app.constraints]
 
 
 def _guards() -> dict[str, Any]:
@@ -81,18 +81,18 @@ GUARDS = Check(
 RIGHTS_HELD = Check(
     "the service's database role may do what the code needs",
     rights.MISSING,
-    lambda: rights.parameters(RIGHTS),
+    lambda: rights.parameters(declared_rights()),
 )
 RIGHTS_EXCEEDED = Check(
     "the service's database role may do nothing else",
     rights.EXCESSIVE,
-    lambda: rights.parameters(RIGHTS),
+    lambda: rights.parameters(declared_rights()),
 )
 
-CHECKS = [*(check for app in BACK_OFFICES for check in app.checks), GUARDS, RIGHTS_HELD]
-WARNINGS = [*(check for app in BACK_OFFICES for check in app.warnings), RIGHTS_EXCEEDED]
-PROOFS = [proof for app in BACK_OFFICES for proof in app.proofs]
-COUNTED = {name: table for app in BACK_OFFICES for name, table in app.counted.items()}
+CHECKS = [*(check for app in back_offices() for check in app.checks), GUARDS, RIGHTS_HELD]
+WARNINGS = [*(check for app in back_offices() for check in app.warnings), RIGHTS_EXCEEDED]
+PROOFS = [proof for app in back_offices() for proof in app.proofs]
+COUNTED = {name: table for app in back_offices() for name, table in app.counted.items()}
 
 
 def _silent(name: str) -> None:
@@ -115,7 +115,7 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
             report(check.name)
             findings += _run(cursor, check)
         if decrypt:
-            for sealed in SEALED:
+            for sealed in sealed_columns():
                 report(sealed.check)
                 findings += _shown(sealed.check, _unopenable(sealed))
             for proof in PROOFS:

@@ -6,11 +6,11 @@ from django.db import connection, transaction
 from tqdm import tqdm
 
 from catalogue.code_import import wait_for_import
-from config.backoffice import Sealed
+from config.backoffice.declarations import Sealed
+from config.backoffice.registry import sealed_columns
 from config.database import sealing
 from config.database.functions import remove_statement_timeout
 from config.database.key_ring import check_keys, forget_keys
-from operators.declarations import SEALED
 
 BATCH = 1000
 
@@ -25,7 +25,7 @@ def reseal_all() -> dict[str, int]:
     check_keys()
     with transaction.atomic():
         wait_for_import()
-    return {sealed.kind: _reseal(sealed) for sealed in SEALED}
+    return {sealed.kind: _reseal(sealed) for sealed in sealed_columns()}
 
 
 def retire_keys() -> list[int]:
@@ -36,7 +36,7 @@ def retire_keys() -> list[int]:
     in_use = {sealing.sealing_key_id()}
     with transaction.atomic(), connection.cursor() as cursor:
         wait_for_import()
-        for sealed in SEALED:
+        for sealed in sealed_columns():
             cursor.execute(
                 f"SELECT DISTINCT get_byte({sealed.column}, 0) FROM {sealed.table}"  # noqa: S608  names of ours
                 f" WHERE {sealed.column} IS NOT NULL"

@@ -17,15 +17,15 @@ from django.db import connection
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from config.backoffice import Expiring
+from config.backoffice.declarations import Expiring
+from config.backoffice.registry import back_offices, declared_rights
 from config.database.columns import NOTE_LENGTH
 from config.database.functions import database_now
 from config.inputs import InputProblem
-from operators.declarations import BACK_OFFICES, RIGHTS
 
 WINDOW = 5000  # rows looked at in one transaction
 REPORT_EVERY = 2.0  # seconds
-EXPIRING = [expiring for app in BACK_OFFICES for expiring in app.expiring]
+EXPIRING = [expiring for app in back_offices() for expiring in app.expiring]
 KINDS = [expiring.kind for expiring in EXPIRING]
 
 Report = Callable[[str, int], None]
@@ -81,7 +81,7 @@ class _Cut:
         self._table, self._key = expiring.table, expiring.key
         found = f"{expiring.key} > %(first)s AND {expiring.key} <= %(last)s AND ({expiring.old})"
         # A lock needs the right to update, which the service lacks where nothing is ever updated.
-        lock = " FOR UPDATE SKIP LOCKED" if "UPDATE" in RIGHTS[expiring.table] else ""
+        lock = " FOR UPDATE SKIP LOCKED" if "UPDATE" in declared_rights()[expiring.table] else ""
         # The names are declared in the code.
         locked = (
             f"{expiring.key} = ANY (ARRAY(SELECT {expiring.key} FROM {expiring.table}"  # noqa: S608

@@ -10,13 +10,13 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
-from config.backoffice import StaffRole
-from operators.declarations import BACK_OFFICES
+from config.backoffice.registry import back_offices
+from config.staff_roles import StaffRole
 
-ROLES: dict[StaffRole, list[str]] = {
-    role: [name for app in BACK_OFFICES for name in app.permissions.get(role, ())]
-    for role in StaffRole
-}
+
+def permissions_of(role: StaffRole) -> list[str]:
+    """The permissions that the apps declare for a role, as `app.codename`."""
+    return [name for app in back_offices() for name in app.permissions.get(role, ())]
 
 
 def make_roles(**kwargs: Any) -> None:
@@ -24,9 +24,9 @@ def make_roles(**kwargs: Any) -> None:
 
     A receiver of post_migrate: it runs after Django has created the permissions.
     """
-    for role, permissions in ROLES.items():
+    for role in StaffRole:
         group, _ = Group.objects.get_or_create(name=role.value)
-        group.permissions.add(*_find(permissions))
+        group.permissions.add(*_find(permissions_of(role)))
 
 
 def _find(names: Sequence[str]) -> list[Permission]:

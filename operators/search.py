@@ -9,8 +9,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
+from config.backoffice.registry import back_offices
 from config.finders import MAX_FOUND, SHORTEST_NAME, Finder
-from operators.declarations import BACK_OFFICES
 from orders.models import Order
 from topups.models import Fulfilment
 
@@ -36,7 +36,7 @@ def _staff(text: str) -> QuerySet[User]:
 
 STAFF = Finder("Staff", User, _staff, lambda user: (user.get_username(), user.email))
 # From the highest layer down: an order comes before its requests.
-FINDERS = [*(finder for app in reversed(BACK_OFFICES) for finder in app.finders), STAFF]
+FINDERS = [*(finder for app in reversed(back_offices()) for finder in app.finders), STAFF]
 
 
 def find(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hit]:

@@ -10,13 +10,13 @@ from enum import IntEnum
 
 from django.contrib.auth.models import User
 
-from config.backoffice import Component, Unit
-from operators.declarations import BACK_OFFICES
+from config.backoffice.declarations import Component, Unit
+from config.backoffice.registry import back_offices
 from operators.desk_summary import age_in_words
 from operators.gauges import Reading
 
 LABELS = {"key_id": "key ID"}  # of gauges, in words
-COMPONENTS = [component for app in BACK_OFFICES for component in app.components]
+COMPONENTS = [component for app in back_offices() for component in app.components]
 
 
 class Health(IntEnum):

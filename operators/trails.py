@@ -19,11 +19,11 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
+from config.backoffice.registry import back_offices
 from config.finders import is_id
 from config.trails import Line, Objects, Person, Trail
-from operators.declarations import BACK_OFFICES
 
-TRAILS: list[Trail] = [trail for app in BACK_OFFICES for trail in app.trails]
+TRAILS: list[Trail] = [trail for app in back_offices() for trail in app.trails]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 OF_ONE_FORM = timedelta(seconds=5)  # between the price that a form saves, and its audit entry
@@ -113,7 +113,7 @@ def with_parts(label: str, pk: str) -> Objects:
     """A row with the rows whose history belongs to its history, such as the clients of an
     account."""
     objects: dict[str, list[str]] = {label: [pk]}
-    for app in BACK_OFFICES:
+    for app in back_offices():
         parts = app.parts.get(label)
         for part, pks in (parts(int(pk)) if parts else {}).items():
             objects.setdefault(part, []).extend(pks)
@@ -124,7 +124,7 @@ def hidden_kinds(sees: Sees) -> list[str]:
     """The actions whose audit entries a timeline hides from this reader, whatever they are about:
     they need another permission (BackOffice.seen_with)."""
     return [
-        kind for app in BACK_OFFICES for kind, model in app.seen_with.items() if not sees(model)
+        kind for app in back_offices() for kind, model in app.seen_with.items() if not sees(model)
     ]
 
 

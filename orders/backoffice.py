@@ -1,7 +1,7 @@
-"""What `orders` declares for the back office (config/backoffice.py)."""
+"""What `orders` declares for the back office (config/backoffice/)."""
 
 from catalogue.models import Shelf, VoucherCode
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -10,10 +10,10 @@ from config.backoffice import (
     Proof,
     Rights,
     Section,
-    StaffRole,
     Unit,
 )
 from config.database import sealing
+from config.staff_roles import StaffRole
 from orders.codes import has_codes
 from orders.models import Order
 from orders.search import FINDERS

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from config.backoffice import declared_rights
+from config.backoffice.registry import declared_rights
 from config.database import key_ring
 from config.database.rights import grant_rights
 from embedded.binaries import postgres_binary

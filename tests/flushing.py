@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
 
-from config.backoffice import StaffRole
+from config.staff_roles import StaffRole
 from tests.live import owner_url
 
 MAX_FLUSHES = 5

@@ -1,8 +1,8 @@
-"""What `topups` declares for the back office (config/backoffice.py)."""
+"""What `topups` declares for the back office (config/backoffice/)."""
 
 from django.conf import settings
 
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -11,10 +11,10 @@ from config.backoffice import (
     MenuEntry,
     Rights,
     Section,
-    StaffRole,
     Unit,
     full_access,
 )
+from config.staff_roles import StaffRole
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.search import FINDERS
 from topups.trail import TRAILS

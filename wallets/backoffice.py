@@ -1,6 +1,6 @@
-"""What `wallets` declares for the back office (config/backoffice.py)."""
+"""What `wallets` declares for the back office (config/backoffice/)."""
 
-from config.backoffice import (
+from config.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -9,9 +9,9 @@ from config.backoffice import (
     Proof,
     Rights,
     Section,
-    StaffRole,
     Unit,
 )
+from config.staff_roles import StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import row_is_signed
 from wallets.search import FINDERS

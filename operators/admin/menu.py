@@ -12,13 +12,13 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
-from config.backoffice import MenuEntry, Section
+from config.backoffice.declarations import MenuEntry, Section
+from config.backoffice.registry import back_offices
 from config.version import VERSION
 from operators.admin.base import list_url, staff_of
 from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import SEES_FIGURES, may_open
-from operators.declarations import BACK_OFFICES
 from operators.desk_summary import summarise_desk
 from operators.models import Announcement, ReconcileRun
 from operators.nightly_reconcile import describe_problem
@@ -27,7 +27,7 @@ from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
 SECTIONS: dict[Section, list[MenuEntry]] = {
-    section: [entry for app in BACK_OFFICES for entry in app.menu if entry.section == section]
+    section: [entry for app in back_offices() for entry in app.menu if entry.section == section]
     for section in Section
 }
 

@@ -21,9 +21,9 @@ from audit.actor import acting_as
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
-from config.backoffice import StaffRole
 from config.company_sign_in import CompanySignIn
 from config.database.columns import NOTE_LENGTH
+from config.staff_roles import StaffRole
 from config.trails import who_and_where
 from merchants.models import Membership
 from operators.models import CompanyIdentity

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from config.backoffice import MenuEntry
-from operators.declarations import BACK_OFFICES
+from config.backoffice.declarations import MenuEntry
+from config.backoffice.registry import back_offices
 from operators.models import PlatformSettings
 
 register = template.Library()
@@ -48,6 +48,6 @@ def _entries() -> dict[str, MenuEntry]:
         reverse(
             f"admin:{entry.model._meta.app_label}_{entry.model._meta.model_name}_changelist"
         ): entry
-        for app in BACK_OFFICES
+        for app in back_offices()
         for entry in app.menu
     }

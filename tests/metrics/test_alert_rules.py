@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from config.backoffice import Component
+from config.backoffice.declarations import Component
 from config.metrics import METRICS
 from embedded.environment import PROJECT
 from operators.system_health import COMPONENTS

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from config.backoffice import Gauges
+from config.backoffice.declarations import Gauges
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, EmailKind
 from operators import gauges

@@ -8,11 +8,11 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from config.backoffice import StaffRole
+from config.staff_roles import StaffRole
 from operators import gauges
 from operators.admin import system_page
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.roles import ROLES
+from operators.roles import permissions_of
 from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age
@@ -83,8 +83,8 @@ def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> 
 
 
 def test_people_see_the_lines_of_what_they_may_view(healthy: None) -> None:
-    operator = shown(signed_in(make_staff(*ROLES[StaffRole.OPERATOR])))
-    manager = shown(signed_in(make_staff(*ROLES[StaffRole.PLATFORM_MANAGER])))
+    operator = shown(signed_in(make_staff(*permissions_of(StaffRole.OPERATOR))))
+    manager = shown(signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER))))
     nobody = signed_in(make_staff("audit.view_auditentry"))
 
     assert "nobody has claimed" in operator

@@ -6,14 +6,14 @@ from pathlib import Path
 from django.apps import apps
 from django.conf import settings
 
-from operators.declarations import BACK_OFFICES
+from config.backoffice.registry import back_offices
 from operators.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
 
 OURS = [app.name for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR]
 
 
 def test_the_back_office_collects_every_app() -> None:
-    assert [import_module(f"{app}.backoffice").BACK_OFFICE for app in OURS] == BACK_OFFICES
+    assert [import_module(f"{app}.backoffice").BACK_OFFICE for app in OURS] == back_offices()
 
 
 def test_no_name_is_declared_twice() -> None:
@@ -21,4 +21,4 @@ def test_no_name_is_declared_twice() -> None:
 
     assert len(names) == len(set(names))
     assert len(TRIGGERS) == len(set(TRIGGERS))
-    assert len(COUNTED) == sum(len(app.counted) for app in BACK_OFFICES)
+    assert len(COUNTED) == sum(len(app.counted) for app in back_offices())

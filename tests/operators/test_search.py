@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.keys import prefix_of
-from config.backoffice import StaffRole
+from config.staff_roles import StaffRole
 from operators.search import find
 from orders import search as order_search
 from orders.models import Order

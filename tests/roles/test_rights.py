@@ -11,10 +11,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from config.backoffice import declared_rights
+from config.backoffice.registry import declared_rights
 from config.database.rights import ALL_ON_TABLES, grant_rights, parameters
 from embedded.environment import PROJECT, SERVICE
-from operators.declarations import RIGHTS
 from operators.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
 from tests.concurrency.racing import execute, rows
 from tests.database import django_uses
@@ -34,7 +33,7 @@ def findings() -> list[str]:
     with connection.cursor() as cursor:
         found = []
         for check in (RIGHTS_HELD, RIGHTS_EXCEEDED):
-            cursor.execute(check.sql, parameters(RIGHTS))
+            cursor.execute(check.sql, parameters(declared_rights()))
             found += [finding for (finding,) in cursor]
     return found
 
@@ -48,12 +47,8 @@ def test_each_table_has_declared_rights_and_no_others_are_granted() -> None:
         for name in tables
     }
 
-    assert set(RIGHTS) - sequences == tables
-    assert held == {name: set(RIGHTS[name].split(", ")) for name in tables}
-
-
-def test_every_declaration_is_found() -> None:
-    assert declared_rights() == RIGHTS
+    assert set(declared_rights()) - sequences == tables
+    assert held == {name: set(declared_rights()[name].split(", ")) for name in tables}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -109,7 +104,7 @@ def test_migrate_corrects_what_was_granted_by_hand() -> None:
     execute(f"GRANT UPDATE, TRUNCATE ON wallets_ledgerentry TO {SERVICE}")
     execute(f"REVOKE INSERT ON orders_order FROM {SERVICE}")
     with connection.cursor() as cursor:
-        grant_rights(cursor, SERVICE, RIGHTS)
+        grant_rights(cursor, SERVICE, declared_rights())
     execute(f"SET ROLE {SERVICE}")
 
     assert findings() == []

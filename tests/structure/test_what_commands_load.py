@@ -1,7 +1,10 @@
-"""A command loads no package that it does not use (docs/decisions/0035-what-a-command-loads.md)."""
+"""A process loads nothing that it does not use (docs/decisions/0035-what-a-command-loads.md)."""
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 from embedded.environment import PROJECT
 
@@ -9,10 +12,31 @@ from embedded.environment import PROJECT
 NOT_LOADED = {"celery", "redis", "requests", "rest_framework.serializers", "telegram"}
 
 
+def modules_after(program: str, settings: str) -> set[str]:
+    """The modules that a new process has loaded."""
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import django, sys; django.setup(); {program}print(*sys.modules)"],
+        cwd=PROJECT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": settings},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(ran.stdout.split())
+
+
 def test_a_command_starts_without_what_it_does_not_use() -> None:
-    program = "import django, sys; django.setup(); print(*sys.modules)"
-    command = [sys.executable, "-c", program]
-    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
-    loaded = set(ran.stdout.split())
+    loaded = modules_after("", "config.settings")
     assert "operators.apps" in loaded
     assert loaded & NOT_LOADED == set()
+
+
+@pytest.mark.parametrize(
+    ("program", "settings"),
+    [("", "config.settings"), ("import config.urls_api; ", "config.settings_api")],
+)
+def test_only_a_reader_loads_what_the_apps_declare(program: str, settings: str) -> None:
+    loaded = modules_after(program, settings)
+    assert "orders.models" in loaded
+    declarations = {name for name in loaded if name.endswith(".backoffice")}
+    assert declarations <= {"config.backoffice"}  # the types, which `operators.roles` imports

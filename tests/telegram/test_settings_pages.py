@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from config.backoffice import StaffRole
+from config.staff_roles import StaffRole
 from operators.models import AnnouncementRoute, PlatformSettings
-from operators.roles import ROLES
+from operators.roles import permissions_of
 from operators.telegram.platform_settings import Target, platform_settings, read_platform
 from tests.factories import make_category, make_topup_product
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
@@ -106,7 +106,7 @@ def test_settings_need_the_permission(permissions: list[str]) -> None:
 
 
 def test_platform_manager_edits_settings_and_routes() -> None:
-    browser = signed_in(make_staff(*ROLES[StaffRole.PLATFORM_MANAGER]))
+    browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
 
     assert save(browser, announcing="on").status_code == 302
     for page in (list_url(AnnouncementRoute), reverse("admin:operators_announcementroute_add")):
@@ -138,7 +138,7 @@ def test_route_needs_either_a_product_or_a_category() -> None:
 
 @pytest.mark.parametrize("field", ["product", "category"])
 def test_platform_manager_can_search_products_and_categories(field: str) -> None:
-    browser = signed_in(make_staff(*ROLES[StaffRole.PLATFORM_MANAGER]))
+    browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
     asked = {"app_label": "operators", "model_name": "announcementroute", "field_name": field}
 
     assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

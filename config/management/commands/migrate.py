@@ -20,7 +20,7 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
-from config.backoffice import declared_rights
+from config.backoffice.registry import declared_rights
 from config.database.connections import database_settings
 from config.database.rights import NoSuchRole, grant_rights
 

@@ -1,22 +1,19 @@
-"""How each app declares its part of the back office.
+"""The types of what each app declares for the back office, as `BACK_OFFICE` in its `backoffice.py`.
 
-An app has a module `backoffice` with one `BACK_OFFICE`. operators/declarations.py collects them, so
-the back office itself names no table, permission or page of another app.
+`registry` collects them, so the back office itself names no table, permission or page of another
+app.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
 from typing import Any
 
-from django.apps import apps
 from django.db.models import Model
-from django.utils.module_loading import module_has_submodule
 
 from config.database.sealing import Context
 from config.finders import Finder
-from config.staff_roles import StaffRole as StaffRole  # noqa: PLC0414  others import it from here
+from config.staff_roles import StaffRole
 from config.trails import Objects, Trail
 
 
@@ -233,26 +230,3 @@ def full_access(*models: type[Model]) -> list[str]:
         for model in models
         for verb in ("view", "add", "change", "delete")
     ]
-
-
-# The tables of Django itself, and those of this app. `migrate` fills the first three.
-BACK_OFFICE = BackOffice(
-    rights={
-        "auth_permission": Rights.READ,
-        "django_content_type": Rights.READ,
-        "django_migrations": Rights.READ,
-        "config_encryptionkey": Rights.CHANGE,
-        "django_admin_log": Rights.READ,
-    }
-)
-
-
-def declared_rights() -> dict[str, str]:
-    """The rights of the service's role that the installed apps declare, by table or sequence."""
-    rights: dict[str, str] = {}
-    for app in apps.get_app_configs():
-        if app.module and module_has_submodule(app.module, "backoffice"):
-            declared = getattr(import_module(f"{app.name}.backoffice"), "BACK_OFFICE", None)
-            if isinstance(declared, BackOffice):
-                rights |= declared.rights
-    return rights
