@@ -1,13 +1,15 @@
-"""What the search field finds in `accounts`: accounts, clients, keys and requests."""
+"""What the search fields find in `accounts`: accounts, clients, keys, requests and staff."""
 
 from collections.abc import Iterable
 
-from django.db.models import QuerySet
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
 
 from accounts.keys import PREFIX_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
-from config.finders import MAX_FOUND, Finder, named, newest_first
+from config.backoffice.declarations import Finder
+from config.search import MAX_HITS, SHORTEST_NAME, named, newest_first
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:
@@ -27,9 +29,21 @@ def _clients(text: str) -> Iterable[ApiClient]:
     return named(ApiClient.objects.select_related("account"), text)
 
 
-def _requests(text: str) -> Iterable[RequestRecord]:
-    found = find_records(RequestRecord.objects.select_related("client"), text)
-    return found.order_by(newest_first())[:MAX_FOUND]
+def _requests(
+    text: str, *, account: Account | None = None, limit: int = MAX_HITS
+) -> QuerySet[RequestRecord]:
+    """The newest requests that match, of all accounts or of one."""
+    records = RequestRecord.objects.select_related("client")
+    if account is not None:
+        records = records.filter(account=account)
+    return find_records(records, text).order_by(newest_first())[:limit]
+
+
+def _staff(text: str) -> QuerySet[User]:
+    if len(text) < SHORTEST_NAME:
+        return User.objects.none()
+    called = Q(username__icontains=text) | Q(email__icontains=text)
+    return User.objects.filter(called, is_staff=True).order_by("username")[:MAX_HITS]
 
 
 def _describe_client(client: ApiClient) -> tuple[str, str]:
@@ -47,5 +61,6 @@ FINDERS = [
     Finder("Client", ApiClient, _of_key, _describe_client, secret=True),
     Finder("Account", Account, lambda text: named(Account.objects.all(), text)),
     Finder("Client", ApiClient, _clients, _describe_client),
-    Finder("Request", RequestRecord, _requests, _describe_request),
+    Finder("Request", RequestRecord, _requests, _describe_request, of_account=_requests),
+    Finder("Staff", User, _staff, lambda user: (user.get_username(), user.email)),
 ]

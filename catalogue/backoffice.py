@@ -1,13 +1,15 @@
 """What `catalogue` declares for the back office (config/backoffice/)."""
 
+from collections.abc import Iterable
+
 from audit.models import AuditAction
-from catalogue.codes import open_code
+from catalogue.codes import code_digester, open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
-from catalogue.search import FINDERS
 from catalogue.trail import TRAIL, parts_of_account, parts_of_product
 from config.backoffice.declarations import (
     BackOffice,
     Check,
+    Finder,
     Gauges,
     MenuEntry,
     Rights,
@@ -15,7 +17,8 @@ from config.backoffice.declarations import (
     Section,
     full_access,
 )
-from config.database.sealing import Context
+from config.database.sealing import CannotOpen, Context
+from config.search import named
 from config.staff_roles import StaffRole
 
 CHECKS = [
@@ -60,6 +63,28 @@ GAUGES = [
         labels=["shelf", "product"],
         seconds=30,
     )
+]
+
+
+def _of_code(code: str) -> Iterable[VoucherCode]:
+    """The row of a code, found by its digest alone: the code itself is in no statement."""
+    try:
+        digest = code_digester()(code)
+    except CannotOpen:
+        return []
+    codes = VoucherCode.objects.filter(digest=digest).defer("sealed", "digest")
+    return codes.select_related("shelf__product", "shelf__variation__product")
+
+
+FINDERS = [
+    Finder(
+        "Voucher code",
+        VoucherCode,
+        _of_code,
+        lambda code: (f"Code {code.pk}", str(code.shelf)),
+        secret=True,
+    ),
+    Finder("Product", Product, lambda text: named(Product.objects.all(), text)),
 ]
 
 BACK_OFFICE = BackOffice(

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 SHOWN_PROBLEMS = 20
+ID_DIGITS = 18  # every number of 18 digits fits into a bigint
 
 # Categories of characters that show nothing: control, format, and the kinds of white space.
 INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
@@ -49,6 +50,11 @@ def find_row(rows: QuerySet[Row], pk: int) -> Row:
     if row is None:
         raise InputProblem(f"There is no {rows.model._meta.verbose_name} {pk}.")
     return row
+
+
+def is_id(text: str) -> bool:
+    """Whether the text can be the id of a row."""
+    return text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS
 
 
 def is_blank(text: str) -> bool:

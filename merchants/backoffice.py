@@ -1,20 +1,23 @@
 """What `merchants` declares for the back office (config/backoffice/)."""
 
+from collections.abc import Iterable
+
 from audit.models import AuditAction
 from config.backoffice.declarations import (
     BackOffice,
     Component,
     Expiring,
+    Finder,
     Gauges,
     MenuEntry,
     Rights,
     Section,
     Unit,
 )
+from config.search import MAX_HITS
 from config.staff_roles import StaffRole
 from config.trails import ids_of
 from merchants.models import Email, Invitation, Membership
-from merchants.search import FINDERS
 from wallets.models import Wallet
 
 GAUGES = [
@@ -41,6 +44,37 @@ COMPONENTS = [
         alert="VoucherEmailsLate",
         model=Email,
     )
+]
+
+
+def _members(text: str) -> Iterable[Membership]:
+    if "@" not in text:
+        return []
+    people = Membership.objects.select_related("user", "account")
+    return people.filter(user__email__icontains=text).order_by("user__email", "pk")[:MAX_HITS]
+
+
+def _invitations(text: str) -> Iterable[Invitation]:
+    if "@" not in text:
+        return []
+    waiting = Invitation.objects.filter(accepted_at=None, withdrawn_at=None)
+    rows = waiting.filter(email__icontains=text).select_related("account")
+    return rows.order_by("email", "pk")[:MAX_HITS]
+
+
+FINDERS = [
+    Finder(
+        "Member",
+        Membership,
+        _members,
+        lambda member: (member.user.email, f"{member.get_role_display()}, {member.account}"),
+    ),
+    Finder(
+        "Invitation",
+        Invitation,
+        _invitations,
+        lambda invitation: (invitation.email, str(invitation.account)),
+    ),
 ]
 
 BACK_OFFICE = BackOffice(

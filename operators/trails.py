@@ -20,7 +20,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
 from config.backoffice.registry import back_offices
-from config.finders import is_id
+from config.inputs import is_id
 from config.trails import Line, Objects, Person, Trail
 
 TRAILS: list[Trail] = [trail for app in back_offices() for trail in app.trails]

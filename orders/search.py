@@ -1,4 +1,4 @@
-"""What the search field finds in `orders`, for staff and for members of an account.
+"""What the search fields find in `orders`, for staff and for members of an account.
 
 An order is found by its reference or a part of it, its idempotency key, or its player id. Nothing
 here costs a purchase an index: docs/decisions/0056-search.md says what each look-up reads.
@@ -12,8 +12,9 @@ from django.db.models import Max, Q, QuerySet
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
+from config.backoffice.declarations import Finder
 from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.finders import MAX_FOUND, Finder, newest_first
+from config.search import MAX_HITS, newest_first
 from idempotency.models import IdempotencyRecord
 from orders.models import ClientCounter, Order
 from topups.models import Fulfilment
@@ -30,9 +31,7 @@ NEWEST_OF_ACCOUNT = 10_000
 TIME_LENGTH = 8
 
 
-def find_orders(
-    text: str, *, account: Account | None = None, limit: int = MAX_FOUND
-) -> list[Order]:
+def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_HITS) -> list[Order]:
     """The newest orders that match, of all accounts or of one."""
     orders = Order.objects.select_related(
         "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
@@ -43,7 +42,7 @@ def find_orders(
         *_bought_with_key(text, account, limit),
         *_for_player(text, account, limit),
     }
-    found = {order.pk: order for order in orders.filter(reference__in=by_value)}
+    matches = {order.pk: order for order in orders.filter(reference__in=by_value)}
     part = text.upper()
     if PART.fullmatch(part):
         by_reference: list[Order] = []
@@ -53,8 +52,8 @@ def find_orders(
             recent = _newest() if account is None else _newest_of(account)
             containing = orders.filter(recent, reference__contains=part)
             by_reference = list(containing.order_by(newest_first())[:limit])
-        found |= {order.pk: order for order in by_reference}
-    return sorted(found.values(), key=lambda order: order.pk, reverse=True)[:limit]
+        matches |= {order.pk: order for order in by_reference}
+    return sorted(matches.values(), key=lambda order: order.pk, reverse=True)[:limit]
 
 
 def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
@@ -94,8 +93,8 @@ def _bought_with_key(key: str, account: Account | None, limit: int) -> Iterable[
         clients, requests = clients.filter(account=account), requests.filter(account=account)
     # A record is unique by client and key: one look-up for each client.
     records = IdempotencyRecord.objects.filter(client__in=clients, key=key)
-    kept = find_records(requests, key).order_by(newest_first())
-    for rows in (records.exclude(order_reference=None), kept):
+    attempts = find_records(requests, key).order_by(newest_first())
+    for rows in (records.exclude(order_reference=None), attempts):
         yield from filter(None, rows.values_list("order_reference", flat=True)[:limit])
 
 
@@ -114,4 +113,7 @@ def _describe(order: Order) -> tuple[str, str]:
     return order.reference, f"{sold}, {owner}, {order.status}"
 
 
-FINDERS = [Finder("Order", Order, find_orders, _describe)]
+FINDERS = [
+    # Staff who may view an order need no second link to its top-up at the desk.
+    Finder("Order", Order, find_orders, _describe, of_account=find_orders, replaces=Fulfilment)
+]

@@ -1,11 +1,12 @@
-"""What the search field finds in `topups`: orders at the desk, and top-up products."""
+"""What the search fields find in `topups`: orders at the desk, and top-up products."""
 
 from typing import TypeVar
 
 from django.db.models import Q, QuerySet
 
+from config.backoffice.declarations import Finder
 from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.finders import MAX_FOUND, Finder, named, newest_first
+from config.search import MAX_HITS, named, newest_first
 from topups.models import Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")
@@ -20,10 +21,10 @@ def with_player(rows: QuerySet[Fulfilment, Row], player_id: str) -> QuerySet[Ful
 
 def _at_the_desk(text: str) -> list[Fulfilment]:
     rows = Fulfilment.objects.select_related("product", "account")
-    found = list(with_player(rows, text).order_by(newest_first())[:MAX_FOUND])
+    matches = list(with_player(rows, text).order_by(newest_first())[:MAX_HITS])
     if len(text) == ORDER_REFERENCE_LENGTH:
-        found += rows.filter(Q(order_reference=text.upper()))
-    return found
+        matches += rows.filter(Q(order_reference=text.upper()))
+    return matches
 
 
 def _describe(fulfilment: Fulfilment) -> tuple[str, str]:

@@ -1,9 +1,12 @@
 """What `wallets` declares for the back office (config/backoffice/)."""
 
+from django.db.models import QuerySet
+
 from config.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
+    Finder,
     Gauges,
     MenuEntry,
     Proof,
@@ -14,7 +17,6 @@ from config.backoffice.declarations import (
 from config.staff_roles import StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import row_is_signed
-from wallets.search import FINDERS
 from wallets.trail import TRAIL
 
 CHECKS = [
@@ -147,6 +149,18 @@ COMPONENTS = [
     ),
 ]
 
+
+def _booked(reference: str) -> QuerySet[LedgerEntry]:
+    rows = LedgerEntry.objects.select_related("wallet__account")
+    return rows.filter(booking_reference=reference)
+
+
+def _describe(entry: LedgerEntry) -> tuple[str, str]:
+    account = entry.wallet.account
+    name = f"{entry.get_kind_display()} {entry.booking_reference}"
+    return name, f"{entry.amount:+,.2f} {account.currency}, {account}"
+
+
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
@@ -178,7 +192,7 @@ BACK_OFFICE = BackOffice(
         ],
     },
     trails=[TRAIL],
-    finders=FINDERS,
+    finders=[Finder("Booking", LedgerEntry, _booked, _describe)],
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),

@@ -7,12 +7,11 @@ app.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from django.db.models import Model
 
 from config.database.sealing import Context
-from config.finders import Finder
 from config.staff_roles import StaffRole
 from config.trails import Objects, Trail
 
@@ -164,6 +163,36 @@ class Expiring:
     emptied: str = ""
 
 
+class FindOfAccount(Protocol):
+    """Finds at most `limit` rows of an account, newest first."""
+
+    def __call__(self, text: str, *, account: Any, limit: int) -> Iterable[Any]: ...
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds rows by a text that staff or a member typed (config/search.py).
+
+    kind: what the rows are, for people.
+    model: the rows. Staff who may view it find them.
+    find: the rows that match, at most a few. Each read uses an index, or a table that does not grow
+        with the number of orders. The text has no white space around it and is never empty.
+    describe: a name for a row, and what distinguishes it from others.
+    of_account: the same for members, who find only rows of their account; None if they do not
+        search these rows.
+    secret: the text is a secret if this finder knows it. No other finder then gets the text.
+    replaces: a model whose rows staff do not find as well if they may view this one.
+    """
+
+    kind: str
+    model: type[Model]
+    find: Callable[[str], Iterable[Any]]
+    describe: Callable[[Any], tuple[str, str]] = lambda row: (str(row), "")
+    of_account: FindOfAccount | None = None
+    secret: bool = False
+    replaces: type[Model] | None = None
+
+
 class Rights(StrEnum):
     """What the service's database role may do with the rows of a table.
 
@@ -197,7 +226,7 @@ class BackOffice:
     gauges: what the exporter of metrics reads from the database.
     components: the lines of the System page.
     trails: the tables that the audit trail and the timelines read.
-    finders: what the search field finds, in the order in which it is shown.
+    finders: what the search fields find, in the order of the results.
     parts: the rows whose history belongs to the history of a row of another model, by that model's
         label, such as the clients of an account.
     seen_with: audit entries of these actions are on a timeline only for staff who may view this

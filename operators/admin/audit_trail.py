@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from audit.models import AuditEntry
 from audit.trail import TRAIL
 from config.csv_cells import Echo, harmless
-from config.finders import ID_DIGITS
+from config.inputs import ID_DIGITS
 from config.trails import Line, Trail
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm

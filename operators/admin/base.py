@@ -28,7 +28,7 @@ from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from config.database.functions import name_actor
-from config.finders import is_id
+from config.inputs import is_id
 from operators.admin.auditing import AuditedAdmin, read_stored
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")

@@ -16,7 +16,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from accounts.models import Account, ApiClient
-from config.finders import is_id
+from config.inputs import is_id
 from config.trails import who_and_where
 from operators.admin.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
 from operators.admin.booking import MOVE_MONEY, book

@@ -1,4 +1,4 @@
-"""The search field of every page: its results, while somebody types, and as a page of their own.
+"""The search field of every page: its results, during typing and as a page of their own.
 
 The text comes in the body of a POST, because it may be a voucher code or a key: no address, log or
 cache holds a complete one (docs/decisions/0056-search.md).
@@ -12,11 +12,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
-from config.finders import SHORTEST_NAME
+from config.search import SHORTEST_NAME, find_for_staff
 from operators.admin.base import site_page, url_of
 from operators.admin.menu import navigation
 from operators.admin.trail_lines import may_view
-from operators.search import Hit, find
 
 FIELD = "text"
 
@@ -32,21 +31,24 @@ class Result(NamedTuple):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def search(request: HttpRequest) -> HttpResponse:
-    """Shows what was found. A form that finds exactly one thing leads to its page.
+    """Shows the results. A form with exactly one result leads to its page.
 
     The palette (unfold/helpers/command.html) asks with HTMX and gets only the list.
     """
     text = request.POST.get(FIELD, "")
-    hits = find(text, sees=lambda model: may_view(request, model))
-    found = [*_pages(request, text), *(Result(*_words(hit), url_of(hit.row)) for hit in hits)]
-    results = {"hits": hits, "found": found, "asked": bool(text.strip())}
+    hits = find_for_staff(text, sees=lambda model: may_view(request, model))
+    results = [
+        *_pages(request, text),
+        *(Result(hit.kind, hit.name, hit.about, url_of(hit.row)) for hit in hits),
+    ]
+    context = {"hits": hits, "results": results, "is_search": bool(text.strip())}
     if request.headers.get("HX-Request"):
-        answer = TemplateResponse(request, "admin/search_results.html", results)
+        answer = TemplateResponse(request, "admin/search_results.html", context)
         answer["Cache-Control"] = "no-store"
         return answer
-    if len(found) == 1:
-        return HttpResponseRedirect(found[0].url)
-    return site_page(request, "admin/search.html", title="Search", **results)
+    if len(results) == 1:
+        return HttpResponseRedirect(results[0].url)
+    return site_page(request, "admin/search.html", title="Search", **context)
 
 
 def _pages(request: HttpRequest, text: str) -> list[Result]:
@@ -58,7 +60,3 @@ def _pages(request: HttpRequest, text: str) -> list[Result]:
         for item in section["items"]
         if len(wanted) >= SHORTEST_NAME and wanted in item["title"].lower()
     ]
-
-
-def _words(hit: Hit) -> tuple[str, str, str]:
-    return hit.kind, hit.name, hit.about

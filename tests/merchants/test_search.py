@@ -3,7 +3,10 @@
 import pytest
 from django.test import Client
 
+from accounts.models import RequestRecord
+from config.search import find_for_member
 from merchants.models import Role
+from orders.models import Order
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_record
 from tests.merchants.people import browser_of, make_member
 
@@ -33,6 +36,23 @@ def test_orders_and_requests_are_found_by_what_names_them() -> None:
     assert found(viewer, "shop-4712") == [str(refused.request_id)]
     for text in ("p-77", reference, "shop-4712", str(refused.request_id)):
         assert found(stranger, text) == []
+
+
+def test_each_finder_keeps_to_the_account() -> None:
+    """Both accounts have the same player and the same idempotency key."""
+    rows = []
+    for client in (make_client(make_account()), make_client(make_account())):
+        reference = buy_topup(Merchant(client), player_id="p-77")
+        record = make_record(client, order_reference=reference, idempotency_key="shop-4712")
+        rows.append((client.account, Order.objects.get(reference=reference), record))
+
+    for account, order, record in rows:
+        for text in ("p-77", "shop-4712", *(order.reference for _, order, _ in rows)):
+            mine = text in ("p-77", "shop-4712", order.reference)
+            assert find_for_member(text, account=account, limit=50) == {
+                Order: [order] if mine else [],
+                RequestRecord: [record] if mine and text != "p-77" else [],
+            }
 
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])
