@@ -212,11 +212,6 @@ TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
 TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
 # Messages to one chat. Telegram accepts about 20 messages a minute in a group.
 TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
-# With this URL, Telegram posts updates to it and the bot listens on host and port. Without it, the
-# bot polls.
-TELEGRAM_WEBHOOK_URL = env.str("TELEGRAM_WEBHOOK_URL", "")
-TELEGRAM_WEBHOOK_HOST = env.str("TELEGRAM_WEBHOOK_HOST", "127.0.0.1")
-TELEGRAM_WEBHOOK_PORT = env.int("TELEGRAM_WEBHOOK_PORT", 8443)
 
 # Email to merchants. Without EMAIL_URL, emails are written to files in var/mail. PUBLIC_URL is the
 # public address of the service; links in emails and in the merchants' documentation begin with it.

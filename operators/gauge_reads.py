@@ -7,7 +7,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from operators.models import AnnouncementState, Heartbeat, HeartbeatKind
-from operators.telegram.bot_health import read_health
+from operators.telegram.bot_health import seconds_since_beat
 from operators.telegram.platform_settings import read_platform
 from topups.models import Fulfilment, FulfilmentStatus
 
@@ -52,7 +52,7 @@ def read_waiting_announcements() -> list[tuple[int, float]]:
 
 def _age_of_bot() -> float:
     try:
-        health = read_health()
+        seconds_ago = seconds_since_beat()
     except Exception:  # the cache is lost; its own gauge says so
-        health = None
-    return health["seconds_ago"] if health else inf
+        seconds_ago = None
+    return inf if seconds_ago is None else seconds_ago

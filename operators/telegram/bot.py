@@ -13,9 +13,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable
 from datetime import timedelta
-from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
@@ -31,7 +29,6 @@ from operators.telegram.bot_api import base_url, describe
 from operators.telegram.chat_commands import MENU
 from operators.telegram.handlers import Handlers, in_database
 from operators.telegram.updates import UpdatesRequest
-from operators.telegram.webhook import Webhook, secret_token
 
 logger = structlog.get_logger(__name__)
 
@@ -40,7 +37,6 @@ Result = TypeVar("Result")
 
 KINDS = [Update.MESSAGE, Update.CALLBACK_QUERY]
 POLL = timedelta(seconds=10)
-HEARTBEAT = 15.0  # seconds between heartbeats with a webhook
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 CONNECTIONS = 32
 ANSWERING = 4.0  # seconds for one answer; leaves time for another try
@@ -54,7 +50,7 @@ class Rejected(Exception):
 def run_bot() -> None:
     """Runs until SIGTERM or SIGINT, and finishes the updates and answers in progress first.
 
-    Raises Rejected, or OSError if it cannot listen on the webhook's port.
+    Raises Rejected.
     """
     asyncio.run(_run())
 
@@ -67,8 +63,7 @@ async def _run() -> None:
     bot = build_bot(answers)
     try:
         if await _connect(bot, stop):
-            serve = _serve_webhook if settings.TELEGRAM_WEBHOOK_URL else _poll
-            await serve(bot, stop)
+            await _poll(bot, stop)
     finally:
         await answers.finish(FINISHING)
         await bot.shutdown()
@@ -119,12 +114,6 @@ async def _connect(bot: Bot, stop: asyncio.Event) -> bool:
 
 async def _introduce(bot: Bot) -> None:
     await bot.initialize()
-    if settings.TELEGRAM_WEBHOOK_URL:
-        await bot.bot.set_webhook(
-            settings.TELEGRAM_WEBHOOK_URL, allowed_updates=KINDS, secret_token=secret_token()
-        )
-    else:
-        await bot.bot.delete_webhook()
     await bot.bot.set_my_commands([BotCommand(name, text) for name, text in MENU.items()])
     logger.info("telegram_bot_started", username=bot.bot.username)
 
@@ -141,7 +130,7 @@ async def _poll(bot: Bot, stop: asyncio.Event) -> None:
             pause = await _rest(stop, error, pause)
             continue
         pause = SHORTEST_PAUSE
-        await _beat("polling")
+        await _beat()
         if updates:
             await asyncio.gather(*(_handle(bot, update) for update in updates))
             offset = updates[-1].update_id + 1
@@ -157,37 +146,16 @@ async def _confirm(bot: Bot, offset: int) -> None:
         logger.warning("telegram_not_confirmed", cause=describe(error))
 
 
-async def _serve_webhook(bot: Bot, stop: asyncio.Event) -> None:
-    webhook = Webhook(bot.bot, partial(_handle, bot))
-    webhook.start(
-        host=settings.TELEGRAM_WEBHOOK_HOST,
-        port=settings.TELEGRAM_WEBHOOK_PORT,
-        path=urlsplit(settings.TELEGRAM_WEBHOOK_URL).path or "/",
-    )
-    pause = SHORTEST_PAUSE
-    while not stop.is_set():
-        try:
-            info = await _unless(stop, bot.bot.get_webhook_info())
-        except TelegramError as error:
-            pause = await _rest(stop, error, pause)
-            continue
-        pause = SHORTEST_PAUSE
-        if info is not None and info.url == settings.TELEGRAM_WEBHOOK_URL:
-            await _beat("webhook")
-        await _wait(stop, HEARTBEAT)
-    await webhook.stop()
-
-
 async def _handle(bot: Bot, update: Update) -> None:
     """Decides on one update. Its errors go to the error handler, which logs them."""
     structlog.contextvars.bind_contextvars(request_id=f"telegram-{update.update_id}")
     await bot.process_update(update)
 
 
-async def _beat(mode: str) -> None:
+async def _beat() -> None:
     try:
         # On the thread that handles updates: a heartbeat proves that this thread works, too.
-        await in_database(partial(bot_health.beat, mode))
+        await in_database(bot_health.beat)
     except Exception as error:  # a lost cache must not stop the bot
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 

@@ -4,7 +4,6 @@ Reading it does not load python-telegram-bot. `manage.py` loads this module for 
 """
 
 import time
-from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
@@ -17,14 +16,12 @@ def key() -> str:
     return f"telegram-bot-{settings.TELEGRAM_BOT_TOKEN.partition(':')[0]}"
 
 
-def beat(mode: str) -> None:
-    """Records that the bot has just reached Telegram; `mode` is `polling` or `webhook`."""
-    cache.set(key(), {"mode": mode, "at": time.time()}, SECONDS)
+def beat() -> None:
+    """Records that the bot has just reached Telegram."""
+    cache.set(key(), time.time(), SECONDS)
 
 
-def read_health() -> dict[str, Any] | None:
-    """How the bot receives updates, and seconds since it reached Telegram; None if it expired."""
-    sign = cache.get(key())
-    if sign is None:
-        return None
-    return {"mode": sign["mode"], "seconds_ago": max(0, round(time.time() - sign["at"]))}
+def seconds_since_beat() -> int | None:
+    """Seconds since the bot reached Telegram; None if the heartbeat has expired."""
+    at = cache.get(key())
+    return None if at is None else max(0, round(time.time() - at))

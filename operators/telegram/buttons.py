@@ -15,7 +15,6 @@ from enum import IntEnum, unique
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from operators.telegram.secret_keys import accepted_secret_keys
 from topups.fulfilments import RejectReason
 from topups.transitions import ENDING, Move
 
@@ -104,9 +103,8 @@ def decode(data: str | None) -> Press:
     except (UnicodeEncodeError, binascii.Error, ValueError):
         raise Forged from None
     content, signature = signed[: CONTENT.size], signed[CONTENT.size :]
-    if not any(
-        constant_time_compare(signature, _sign(content, key)) for key in accepted_secret_keys()
-    ):
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    if not any(constant_time_compare(signature, _sign(content, key)) for key in keys):
         raise Forged
     action, sure, fulfilment_id, version = CONTENT.unpack(content)
     return Press(Action(action), fulfilment_id, version, bool(sure))

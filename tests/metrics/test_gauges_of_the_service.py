@@ -212,7 +212,7 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
         Heartbeat.objects.create(
             kind=HeartbeatKind.WORKER, host=host, beat_at=now - timedelta(seconds=seconds)
         )
-    bot_health.beat("polling")
+    bot_health.beat()
     ReconcileRun.objects.create(
         state=RunState.FINDINGS,
         started_at=now - timedelta(hours=2),

@@ -190,10 +190,6 @@ def test_new_poll_ends_the_older_one(api: BotApi) -> None:
 
     with pytest.raises(Conflict):
         talk(api, say)
-    talk(api, lambda bot: bot.set_webhook("https://example.com/x", secret_token="s"))
-    with pytest.raises(Conflict, match=r"(?i)webhook"):
-        talk(api, lambda bot: bot.get_updates(timeout=0))
-    assert talk(api, lambda bot: bot.get_webhook_info()).url == "https://example.com/x"
 
 
 def test_faults_apply_to_the_next_calls(api: BotApi) -> None:

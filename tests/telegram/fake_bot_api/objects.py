@@ -132,9 +132,3 @@ class Call:
     params: dict[str, Any]
     status: int  # 0: the connection was dropped
     at: float
-
-
-@dataclass(frozen=True)
-class Webhook:
-    url: str
-    secret: str

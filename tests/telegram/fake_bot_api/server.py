@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -136,12 +136,8 @@ def running_bot_api() -> Iterator[BotApi]:
     handler = type("Handler", (_Handler,), {"api": api})
     with _Server(("127.0.0.1", 0), handler) as server:
         api.url = f"http://127.0.0.1:{server.server_address[1]}"
-        threads: Sequence[threading.Thread] = [
-            threading.Thread(target=server.serve_forever, args=[0.05], daemon=True),
-            threading.Thread(target=api.deliver, daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
+        thread = threading.Thread(target=server.serve_forever, args=[0.05], daemon=True)
+        thread.start()
         try:
             yield api
         finally:
@@ -149,5 +145,4 @@ def running_bot_api() -> Iterator[BotApi]:
             with api.changed:
                 api.changed.notify_all()
             server.shutdown()
-            for thread in threads:
-                thread.join(PATIENCE)
+            thread.join(PATIENCE)

@@ -1,21 +1,17 @@
-"""Updates: what people do becomes one, and the bot fetches it or has it posted to its webhook."""
+"""Updates: what people do becomes one, and the bot fetches it."""
 
-import http.client
 import itertools
-import json
 import secrets
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 from tests.telegram.fake_bot_api.chats import Chats
 from tests.telegram.fake_bot_api.faults import Disorder
 from tests.telegram.fake_bot_api.markup import units
-from tests.telegram.fake_bot_api.objects import PATIENCE, Chat, Message, Person, Press, Webhook
-from tests.telegram.fake_bot_api.parameters import Params, Refusal, read_flag, read_structure
+from tests.telegram.fake_bot_api.objects import PATIENCE, Chat, Message, Person, Press
+from tests.telegram.fake_bot_api.parameters import Params, Refusal, read_structure
 
 NOT_BY_DEFAULT = {"chat_member", "message_reaction", "message_reaction_count"}
-RETRY_WEBHOOK = 0.2  # seconds
 
 
 class Updates(Chats):
@@ -27,8 +23,6 @@ class Updates(Chats):
         self.disorder = Disorder()
         self.confirmed = 0  # every update up to this one
         self.polls = 0
-        self.webhook: Webhook | None = None
-        self.webhook_answers: list[int] = []
         self._update_ids = itertools.count(800_000_001)
         self._updates: list[dict[str, Any]] = []  # every update so far, by its id
         self._late: list[tuple[int, dict[str, Any]]] = []
@@ -146,13 +140,8 @@ class Updates(Chats):
         limit = min(max(int(params.get("limit", 100)), 1), 100)
         deadline = time.monotonic() + float(params.get("timeout", 0))
         with self.changed:
-            if self.webhook:
-                raise Refusal(
-                    409,
-                    "Conflict: can't use getUpdates method while webhook is active;"
-                    " use deleteWebhook to delete the webhook first",
-                )
-            self._allow(params)
+            if "allowed_updates" in params:
+                self._allowed = read_structure(params, "allowed_updates") or None
             self.polls += 1
             mine = self.polls
             self.changed.notify_all()
@@ -174,76 +163,8 @@ class Updates(Chats):
                     return waiting[:limit]
                 self.changed.wait(left)
 
-    def _allow(self, params: Params) -> None:
-        if "allowed_updates" in params:
-            self._allowed = read_structure(params, "allowed_updates") or None
-
     def _is_allowed(self, update: dict[str, Any]) -> bool:
         kinds = update.keys() - {"update_id"}
         if self._allowed is None:
             return not kinds <= NOT_BY_DEFAULT
         return bool(kinds & set(self._allowed))
-
-    # The bot has them posted.
-
-    def do_setwebhook(self, params: Params) -> bool:
-        url, secret = str(params.get("url", "")), str(params.get("secret_token", ""))
-        # Telegram wants HTTPS; a Bot API server of one's own also takes HTTP.
-        if url and urlsplit(url).scheme not in ("http", "https"):
-            raise Refusal(
-                400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
-            )
-        with self.changed:
-            self._allow(params)
-            self.webhook = Webhook(url, secret) if url else None
-            if read_flag(params, "drop_pending_updates"):
-                self.confirmed = max([self.confirmed, *(o["update_id"] for o in self._updates)])
-            self.polls += 1
-            self.changed.notify_all()
-        return True
-
-    def do_deletewebhook(self, params: Params) -> bool:
-        return self.do_setwebhook({**params, "url": ""})
-
-    def do_getwebhookinfo(self, params: Params) -> dict[str, Any]:
-        with self.changed:
-            return {
-                "url": self.webhook.url if self.webhook else "",
-                "has_custom_certificate": False,
-                "pending_update_count": len(self.pending()),
-            }
-
-    def deliver(self) -> None:
-        """Posts updates to the webhook, in order, each until it is accepted."""
-        while not self.stopped.is_set():
-            with self.changed:
-                update = next(iter(self.pending()), None)
-                hook = self.webhook
-                if hook is None or update is None:
-                    self.changed.wait(0.5)
-                    continue
-            status = post_update(hook.url, update, secret=hook.secret)
-            with self.changed:
-                self.webhook_answers.append(status)
-                if 200 <= status < 300:
-                    self.confirmed = max(self.confirmed, update["update_id"])
-                self.changed.notify_all()
-            if not 200 <= status < 300:
-                self.stopped.wait(RETRY_WEBHOOK)
-
-
-def post_update(url: str, update: dict[str, Any] | bytes, *, secret: str | None) -> int:
-    """Delivers one update as Telegram does; returns the status, or 0 if there was no answer."""
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE)
-    body = update if isinstance(update, bytes) else json.dumps(update).encode()
-    headers = {"Content-Type": "application/json"}
-    if secret:
-        headers["X-Telegram-Bot-Api-Secret-Token"] = secret
-    try:
-        connection.request("POST", address.path, body=body, headers=headers)
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return 0
-    finally:
-        connection.close()
