@@ -9,12 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions import middleware
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-
-from config.http import outside_api
 
 IDLE = "idle_minutes"  # the key in the session
 WRITTEN_EVERY = timedelta(minutes=1)
@@ -62,15 +61,14 @@ def limit_session(sender: object, request: HttpRequest, user: User, **kwargs: An
     request.session[IDLE] = idle
 
 
-class SessionMiddleware(outside_api.SessionMiddleware):
-    """Django's, which also prolongs the session of somebody who uses it."""
+class SessionMiddleware(middleware.SessionMiddleware):
+    """Django's, which also prolongs a session in use. A request that does not load its session,
+    such as one to the API, gets no cookie."""
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> Any:
         session: Any = request.session  # a SessionStore
-        if (
-            session.accessed  # /healthz and files do not load the session
-            and session.session_key
-            and RELOAD_HEADER not in request.headers
-        ):
+        if not session.accessed:
+            return response
+        if session.session_key and RELOAD_HEADER not in request.headers:
             session.note_use()
         return super().process_response(request, response)

@@ -84,17 +84,17 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.http.middleware.PageHeadersMiddleware",
-    "config.http.outside_api.WhiteNoiseMiddleware",
-    "config.http.outside_api.GZipMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.http.middleware.PageGZipMiddleware",
     "accounts.sessions.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "config.http.outside_api.AuthenticationMiddleware",
-    "config.http.outside_api.OTPMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "accounts.middleware.ActorMiddleware",
     "operators.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
-    "config.http.outside_api.MessageMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 

@@ -92,15 +92,15 @@ def test_api_middleware_keeps_its_order() -> None:
     shared = [name for name in all_settings.MIDDLEWARE if name in expanded]
     assert shared == expanded
     assert set(all_settings.MIDDLEWARE) - set(shared) == {
-        "config.http.outside_api.WhiteNoiseMiddleware",
-        "config.http.outside_api.GZipMiddleware",
+        "whitenoise.middleware.WhiteNoiseMiddleware",
+        "config.http.middleware.PageGZipMiddleware",
         "accounts.sessions.SessionMiddleware",
         "django.middleware.csrf.CsrfViewMiddleware",
-        "config.http.outside_api.AuthenticationMiddleware",
-        "config.http.outside_api.OTPMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django_otp.middleware.OTPMiddleware",
         "accounts.middleware.ActorMiddleware",
         "operators.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
-        "config.http.outside_api.MessageMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
         "axes.middleware.AxesMiddleware",
     }
