@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.cache import cache, caches
 from playwright.sync_api import Browser
 
-from config.database.key_ring import key_ring
+from core.database.key_ring import key_ring
 from embedded.environment import SERVICE
 from labs.bench.load import find_wrk
 from labs.failover.cluster import find_patroni

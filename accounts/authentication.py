@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from accounts.addresses import client_address, is_within
 from accounts.keys import find_client, prefix_of
 from accounts.models import ApiClient
-from config.api.errors import ApiError, ErrorCode
-from config.api.outcome import outcome_of
+from core.api.errors import ApiError, ErrorCode
+from core.api.outcome import outcome_of
 
 NO_BEARER = "Write `Bearer` and a space before the key: `Authorization: Bearer <API_KEY>`."
 ACCOUNT_OFF = "This account is disabled."

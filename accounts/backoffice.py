@@ -1,10 +1,10 @@
-"""What `accounts` declares for the back office (config/backoffice/)."""
+"""What `accounts` declares for the back office (core/backoffice/)."""
 
 from django.core.cache import cache
 
 from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
 from accounts.search import FINDERS
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Component,
     Expiring,
@@ -15,9 +15,9 @@ from config.backoffice.declarations import (
     Section,
     Unit,
 )
-from config.database.sealing import Context
-from config.staff_roles import StaffRole
-from config.trails import ids_of
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
+from core.trails import ids_of
 
 
 def _cache_answers() -> list[tuple[int]]:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.cache import cache as local_cache
 from redis.exceptions import ConnectionError as ConnectionLost
 
-from config import cache as config_cache
+from core import cache as config_cache
 
 
 class Counters(Protocol):

@@ -27,8 +27,8 @@ from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
 from accounts.signals import key_changed
 from audit.models import AuditAction
 from audit.services import record_action
-from config.database.functions import query
-from config.inputs import InputProblem
+from core.database.functions import query
+from core.inputs import InputProblem
 
 MAX_OVERLAP_HOURS = 24 * 90
 SECRET_LENGTH = 64  # hexadecimal digits

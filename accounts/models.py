@@ -20,13 +20,13 @@ from django_otp.models import Device, ThrottlingMixin
 from django_otp.oath import TOTP
 
 from accounts.addresses import validate_network
-from config.database.columns import (
+from core.database.columns import (
     CURRENCY_CODE,
     CURRENCY_LENGTH,
     NAME_LENGTH,
     validate_currency,
 )
-from config.database.sealing import Context, open_sealed, seal
+from core.database.sealing import Context, open_sealed, seal
 
 NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its prefix length
 KEY_PREFIX_LENGTH = 12  # hexadecimal digits

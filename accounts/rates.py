@@ -7,7 +7,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from accounts.counters import counters
-from config.cache import CacheLost
+from core.cache import CacheLost
 
 logger = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> i
     window, passed = divmod(int(time.time()) + crc32(name.encode()), WINDOW)
     try:
         count = counters().add(f"{name}:{window}", times, seconds=WINDOW)
-    except CacheLost:  # logged once, by config/cache.py
+    except CacheLost:  # logged once, by core/cache.py
         return 0
     except RedisError as error:
         logger.error("rate_limit_not_counted", cause=type(error).__name__)

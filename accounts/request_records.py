@@ -23,8 +23,8 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from accounts.models import IDEMPOTENCY_KEY_LENGTH, METHOD_LENGTH, PATH_LENGTH, RequestRecord
-from config.api.errors import ErrorCode
-from config.api.outcome import Outcome
+from core.api.errors import ErrorCode
+from core.api.outcome import Outcome
 
 logger = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from django.db.models import Q, QuerySet
 from accounts.keys import PREFIX_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
-from config.backoffice.declarations import Finder
-from config.search import MAX_HITS, SHORTEST_NAME, named, newest_first
+from core.backoffice.declarations import Finder
+from core.search import MAX_HITS, SHORTEST_NAME, named, newest_first
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:

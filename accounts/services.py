@@ -15,8 +15,8 @@ from accounts.keys import issue_key
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
-from config.database.columns import NAME_LENGTH
-from config.inputs import clean_text, find_row
+from core.database.columns import NAME_LENGTH
+from core.inputs import clean_text, find_row
 
 
 @transaction.atomic

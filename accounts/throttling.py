@@ -10,7 +10,7 @@ from rest_framework.throttling import BaseThrottle
 from accounts.authentication import caller
 from accounts.rates import seconds_to_wait
 from accounts.usage import note_use
-from config.api.errors import ApiError, ErrorCode
+from core.api.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:  # rest_framework.views imports this module: its settings name the class
     from rest_framework.views import APIView

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from accounts.authentication import caller
 from accounts.examples import PING
 from accounts.schemas import PingSerializer
-from config.api.openapi import documented, example
-from config.api.views import ApiViewSet, ok
+from core.api.openapi import documented, example
+from core.api.views import ApiViewSet, ok
 
 
 class PingViewSet(ApiViewSet):

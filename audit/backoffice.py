@@ -1,8 +1,8 @@
-"""What `audit` declares for the back office (config/backoffice/)."""
+"""What `audit` declares for the back office (core/backoffice/)."""
 
 from audit.models import AuditEntry
 from audit.trail import TRAIL
-from config.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section
+from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section
 
 BACK_OFFICE = BackOffice(
     triggers=["audit_entry_is_append_only", "audit_entry_is_kept"],

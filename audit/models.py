@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from config.database.columns import ACTOR_LENGTH, NOTE_LENGTH
+from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 
 REFERENCE_LENGTH = 64
 

@@ -20,8 +20,8 @@ from django.db.models.signals import m2m_changed, post_save, pre_save
 from audit.actor import acting_name, current_actor
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
-from config.command_line import acting_from_shell
-from config.database.columns import NOTE_LENGTH
+from core.command_line import acting_from_shell
+from core.database.columns import NOTE_LENGTH
 
 SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
 WATCHED = {*SHOWN, "password"}

@@ -1,11 +1,11 @@
-"""Audit entries as lines of the audit trail (config/trails.py)."""
+"""Audit entries as lines of the audit trail (core/trails.py)."""
 
 from collections.abc import Sequence
 
 from django.db.models import Q
 
 from audit.models import AuditAction, AuditEntry
-from config.trails import SERVICE, Line, Objects, Person, Trail, who_and_where
+from core.trails import SERVICE, Line, Objects, Person, Trail, who_and_where
 
 
 def _line(entry: AuditEntry) -> Line:

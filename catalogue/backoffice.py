@@ -1,4 +1,4 @@
-"""What `catalogue` declares for the back office (config/backoffice/)."""
+"""What `catalogue` declares for the back office (core/backoffice/)."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from audit.models import AuditAction
 from catalogue.codes import code_digester, open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
 from catalogue.trail import TRAIL, parts_of_account, parts_of_product
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Check,
     Finder,
@@ -17,9 +17,9 @@ from config.backoffice.declarations import (
     Section,
     full_access,
 )
-from config.database.sealing import CannotOpen, Context
-from config.search import named
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import CannotOpen, Context
+from core.search import named
 
 CHECKS = [
     Check(
@@ -41,7 +41,7 @@ CHECKS = [
                       count(*), get_byte(sealed, 0))
           FROM catalogue_vouchercode
          GROUP BY get_byte(sealed, 0)
-        HAVING get_byte(sealed, 0) NOT IN (SELECT key_id FROM config_encryptionkey)
+        HAVING get_byte(sealed, 0) NOT IN (SELECT key_id FROM core_encryptionkey)
         """,
     ),
 ]

@@ -24,9 +24,9 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
-from config.api.serializer_fields import StrictIntegerField, StrictSerializer, StrictStringField
-from config.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
-from config.inputs import raise_problems
+from core.api.serializer_fields import StrictIntegerField, StrictSerializer, StrictStringField
+from core.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
+from core.inputs import raise_problems
 
 MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows created elsewhere
 BATCH = 1000  # rows per statement

@@ -27,9 +27,9 @@ from audit.services import record_action
 from catalogue.codes import Code, code_digester, code_sealer, normal_form
 from catalogue.models import Shelf
 from catalogue.selectors import find_shelf
-from config.database.functions import remove_statement_timeout
-from config.database.key_ring import check_keys
-from config.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
+from core.database.functions import remove_statement_timeout
+from core.database.key_ring import check_keys
+from core.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
 
 COLUMNS = ("code", "serial_number", "pin_code")
 MAX_PART_LENGTH = 500

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from config.database import sealing
-from config.database.key_ring import key_ring
-from config.database.sealing import Context
+from core.database import sealing
+from core.database.key_ring import key_ring
+from core.database.sealing import Context
 
 # White space and dashes: every character with the Unicode property Dash that is left after NFKC.
 SEPARATORS = re.compile(

@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import CodeHold, Shelf, VoucherCode
-from config.database.functions import remove_statement_timeout
-from config.inputs import InputProblem, find_row
+from core.database.functions import remove_statement_timeout
+from core.inputs import InputProblem, find_row
 
 
 def hold_codes(

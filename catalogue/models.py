@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
-from config.database.columns import (
+from core.database.columns import (
     ACTOR_LENGTH,
     CURRENCY_CODE,
     CURRENCY_LENGTH,

@@ -11,7 +11,7 @@ from audit.services import record_action
 from catalogue.models import ReferenceLink
 from catalogue.reference_format import validate_reference
 from catalogue.selectors import find_shelf, shelves_on_sale
-from config.inputs import find_row, raise_problems
+from core.inputs import find_row, raise_problems
 
 
 def link_reference(

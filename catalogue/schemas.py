@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from catalogue.models import ProductType
 from catalogue.reference_format import MAX_REFERENCE_LENGTH
-from config.api.serializer_fields import MoneyField
+from core.api.serializer_fields import MoneyField
 
 PRICE = "The price of one sellable unit, paid from the wallet. Null when no sale price is on file."
 STEP = (

@@ -9,11 +9,11 @@ from django.db.models import BooleanField, Exists, F, Func, Model, OuterRef, Que
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
-from config.api.errors import ApiError, ErrorCode
-from config.api.pagination import Page
-from config.api.serializer_fields import MAX_ID
-from config.database.columns import NAME_LENGTH
-from config.inputs import InputProblem
+from core.api.errors import ApiError, ErrorCode
+from core.api.pagination import Page
+from core.api.serializer_fields import MAX_ID
+from core.database.columns import NAME_LENGTH
+from core.inputs import InputProblem
 
 Named = TypeVar("Named", bound=Model)
 

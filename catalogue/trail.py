@@ -1,7 +1,7 @@
-"""Price changes of shelves as lines of the audit trail (config/trails.py)."""
+"""Price changes of shelves as lines of the audit trail (core/trails.py)."""
 
 from catalogue.models import PriceChange, ReferenceLink, Shelf, Variation
-from config.trails import Objects, ids_of, price_trail
+from core.trails import Objects, ids_of, price_trail
 
 
 def parts_of_product(pk: int) -> Objects:

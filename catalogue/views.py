@@ -8,8 +8,8 @@ from accounts.authentication import caller
 from catalogue import selectors
 from catalogue.examples import PRODUCT
 from catalogue.schemas import ProductSerializer
-from config.api.errors import ErrorCode
-from config.api.openapi import (
+from core.api.errors import ErrorCode
+from core.api.openapi import (
     PRODUCT_ID,
     documented,
     example,
@@ -17,8 +17,8 @@ from config.api.openapi import (
     page_parameters,
     page_schema,
 )
-from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
-from config.api.views import ApiViewSet, ok
+from core.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
+from core.api.views import ApiViewSet, ok
 
 
 class ProductViewSet(ApiViewSet):

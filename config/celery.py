@@ -19,9 +19,9 @@ from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel, Transport
 from redis.exceptions import ConnectionError
 
-from config.checks import refuse_unsafe_start, refuse_wrong_keys
-from config.metrics import TASK_SECONDS, keep_in_files
-from config.version import log_start
+from core.checks import refuse_unsafe_start, refuse_wrong_keys
+from core.telemetry.metrics import TASK_SECONDS, keep_in_files
+from core.version import log_start
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -97,7 +97,7 @@ def count_task(task: Any, state: str | None = None, **kwargs: object) -> None:
 
 @setup_logging.connect
 def keep_our_logs(**kwargs: object) -> None:
-    """Keeps the handlers of config/logs.py.
+    """Keeps the handlers of core/telemetry/logs.py.
 
     Celery adds its own handlers, whose lines are not JSON, unless this signal has a receiver.
     """

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from config.env import StrictEnv, stop_start
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
+from core.env import StrictEnv, stop_start
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 

@@ -1,6 +1,6 @@
 """How long old data is kept, in days (docs/operate/retention.md)."""
 
-from config.env import StrictEnv, stop_start
+from core.env import StrictEnv, stop_start
 
 
 def retention_days(env: StrictEnv) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from config.env import StrictEnv
+from core.env import StrictEnv
 
 # After an outage, workers drop periodic tasks that were queued more than five minutes ago.
 _EXPIRES = {"expires": 300}

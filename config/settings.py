@@ -12,16 +12,16 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.api.openapi_settings import OPENAPI_SETTINGS
 from config.company_sign_in import company_sign_in
-from config.database.connections import database_settings
-from config.env import StrictEnv
-from config.error_reports import error_reporter
-from config.logs import logging_config
 from config.retention import retention_days
 from config.schedule import beat_schedule
 from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
-from config.version import VERSION
+from core.api.openapi_settings import OPENAPI_SETTINGS
+from core.database.connections import database_settings
+from core.env import StrictEnv
+from core.telemetry.error_reports import error_reporter
+from core.telemetry.logs import logging_config
+from core.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -30,7 +30,7 @@ env = StrictEnv()
 if "DATABASE_URL" not in env:
     env.read_env(VAR_DIR / "embedded.env")
 
-# Secrets. The system checks refuse to start with an empty one (config/checks.py).
+# Secrets. The system checks refuse to start with an empty one (core/checks.py).
 SECRET_KEY = env.str("DJANGO_SECRET_KEY", "")
 # Other keys whose signatures are accepted (docs/operate/rotate-keys.md).
 SECRET_KEY_FALLBACKS = env.list("DJANGO_SECRET_KEY_FALLBACKS", default=[])
@@ -61,7 +61,7 @@ INSTALLED_APPS = [
     "axes",
     "django_otp",
     "django_otp_webauthn",
-    "config.apps.ConfigConfig",
+    "core.apps.CoreConfig",
     "audit",
     "accounts",
     "catalogue",
@@ -75,17 +75,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.http.request_metrics.RequestMetricsMiddleware",
+    "core.http.request_metrics.RequestMetricsMiddleware",
     "accounts.request_records.RequestRecordMiddleware",
-    "config.http.request_log.RequestLogMiddleware",
+    "core.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
-    "config.http.middleware.ApiOverHttpsMiddleware",
-    "config.http.body_limits.BodyLimitMiddleware",  # before the CSRF check, which reads the body
+    "core.http.middleware.ApiOverHttpsMiddleware",
+    "core.http.body_limits.BodyLimitMiddleware",  # before the CSRF check, which reads the body
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.http.middleware.PageHeadersMiddleware",
+    "core.http.middleware.PageHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "config.http.middleware.PageGZipMiddleware",
+    "core.http.middleware.PageGZipMiddleware",
     "accounts.sessions.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -131,17 +131,17 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Cache: holds the rate-limit counters and nothing that money depends on.
 REDIS_URL = env.redis("REDIS_URL")
 # In seconds. A failing cache delays one request of a process by one timeout. The process then skips
-# the cache for some seconds (config/cache.py).
+# the cache for some seconds (core/cache.py).
 CACHE_TIMEOUTS = {"socket_connect_timeout": 0.25, "socket_timeout": 0.25}
 if REDIS_URL:
     CACHES = {
         "default": {
-            "BACKEND": "config.cache.ImpatientRedisCache",
+            "BACKEND": "core.cache.ImpatientRedisCache",
             "LOCATION": REDIS_URL,
             "OPTIONS": {
                 **CACHE_TIMEOUTS,
-                "pool_class": "config.cache.ImpatientPool",
-                "serializer": "config.cache.JSONSerializer",
+                "pool_class": "core.cache.ImpatientPool",
+                "serializer": "core.cache.JSONSerializer",
             },
         }
     }
@@ -242,11 +242,11 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_THROTTLE_CLASSES": ["accounts.throttling.ClientRateThrottle"],
-    "DEFAULT_RENDERER_CLASSES": ["config.api.json.ExactJSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["config.api.json.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.json.JSONOnly",
+    "DEFAULT_RENDERER_CLASSES": ["core.api.json.ExactJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["core.api.json.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "core.api.json.JSONOnly",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "config.api.exceptions.handle_exception",
+    "EXCEPTION_HANDLER": "core.api.exceptions.handle_exception",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": False,
 }
@@ -303,8 +303,8 @@ AXES_SENSITIVE_PARAMETERS = [
     *("old_password", "new_password1", "new_password2"),
 ]
 AXES_HTTP_RESPONSE_CODE = 429
-AXES_LOCKOUT_CALLABLE = "config.http.error_pages.locked_out"
-CSRF_FAILURE_VIEW = "config.http.error_pages.csrf_failure"
+AXES_LOCKOUT_CALLABLE = "core.http.error_pages.locked_out"
+CSRF_FAILURE_VIEW = "core.http.error_pages.csrf_failure"
 AXES_CLIENT_IP_CALLABLE = "accounts.addresses.counted_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -353,7 +353,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": _static_storage},
 }
 
-# Logs: one JSON object per line (config/logs.py).
+# Logs: one JSON object per line (core/telemetry/logs.py).
 LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
 LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 # Traces and error reports leave the process only where these name a receiver.
@@ -364,7 +364,7 @@ LOGGING = logging_config(
     secrets=LOG_SECRETS,
     report=error_reporter(SENTRY_DSN, release=f"voucher@{VERSION}"),
 )
-LOGGING_CONFIG = "config.logs.configure"
+LOGGING_CONFIG = "core.telemetry.logs.configure"
 
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"

@@ -10,7 +10,7 @@ from config.settings import *  # noqa: F403
 INSTALLED_APPS = [
     "django.contrib.auth",  # other models refer to its users
     "django.contrib.contenttypes",
-    "config.apps.ConfigConfig",
+    "core.apps.CoreConfig",
     "audit",
     "accounts",
     "catalogue",
@@ -22,13 +22,13 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.http.request_metrics.RequestMetricsMiddleware",
+    "core.http.request_metrics.RequestMetricsMiddleware",
     "accounts.request_records.RequestRecordMiddleware",
-    "config.http.request_log.RequestLogMiddleware",
+    "core.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
-    "config.http.middleware.ApiOverHttpsMiddleware",
-    "config.http.body_limits.BodyLimitMiddleware",
-    "config.http.api_headers.ApiHeadersMiddleware",
+    "core.http.middleware.ApiOverHttpsMiddleware",
+    "core.http.body_limits.BodyLimitMiddleware",
+    "core.http.api_headers.ApiHeadersMiddleware",
     "django.middleware.common.CommonMiddleware",
 ]
 # ApiHeadersMiddleware sets the headers of the middleware that W001 and W002 miss. The CSRF

@@ -4,10 +4,10 @@ from django.urls import include, path
 
 from accounts.views import PingViewSet
 from catalogue.views import ProductViewSet
-from config.api.openapi import openapi_json
-from config.api.paths import API_BASE
-from config.http import error_messages
-from config.http.health import healthz, readyz
+from core.api.openapi import openapi_json
+from core.api.paths import API_BASE
+from core.http import error_messages
+from core.http.health import healthz, readyz
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet

@@ -4,10 +4,10 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
-from config.api.docs_page import docs
-from config.http import error_pages
-from config.http.health import healthz, readyz
-from config.http.landing import landing
+from core.api.docs_page import docs
+from core.http import error_pages
+from core.http.health import healthz, readyz
+from core.http.landing import landing
 from merchants.views.docs import ledger_key, verify_statement
 from operators.admin import passkeys, second_factor
 from operators.admin.audit_trail import export_trail, show_trail

@@ -3,7 +3,7 @@
 import gc
 import os
 
-from config.http.stopping import close_while_draining, stop_on_signals
+from core.http.stopping import close_while_draining, stop_on_signals
 
 stop_on_signals()
 
@@ -12,7 +12,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from config.checks import (
+from core.checks import (
     refuse_start_without_static_files,
     refuse_unsafe_start,
     refuse_wrong_keys,
@@ -31,11 +31,11 @@ from django.urls import get_resolver
 
 import config.celery  # noqa: F401
 from accounts import request_records, usage
-from config.background import repeat
-from config.http.body_limits import lazy_chunked_bodies
-from config.http.receivers import drop_idle_receivers
-from config.metrics import keep_in_files
-from config.version import log_start
+from core.background import repeat
+from core.http.body_limits import lazy_chunked_bodies
+from core.http.receivers import drop_idle_receivers
+from core.telemetry.metrics import keep_in_files
+from core.version import log_start
 
 drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))

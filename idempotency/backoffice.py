@@ -1,8 +1,8 @@
-"""What `idempotency` declares for the back office (config/backoffice/)."""
+"""What `idempotency` declares for the back office (core/backoffice/)."""
 
 from django.conf import settings
 
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Component,
     Gauges,
@@ -12,7 +12,7 @@ from config.backoffice.declarations import (
     Section,
     Unit,
 )
-from config.database.sealing import Context
+from core.database.sealing import Context
 from idempotency.models import IdempotencyRecord
 from idempotency.services import open_response, response_row
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import ApiClient
-from config.database.columns import ORDER_REFERENCE_LENGTH
+from core.database.columns import ORDER_REFERENCE_LENGTH
 
 MAX_KEY_BYTES = 128
 

@@ -17,11 +17,11 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from accounts.models import ApiClient
-from config.api.errors import ApiError, ErrorCode, ValidationFailed
-from config.database import sealing
-from config.database.functions import call
-from config.database.key_ring import key_ring
-from config.database.sealing import Context
+from core.api.errors import ApiError, ErrorCode, ValidationFailed
+from core.database import sealing
+from core.database.functions import call
+from core.database.key_ring import key_ring
+from core.database.sealing import Context
 from idempotency.models import MAX_KEY_BYTES
 
 logger = structlog.get_logger(__name__)

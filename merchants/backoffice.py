@@ -1,9 +1,9 @@
-"""What `merchants` declares for the back office (config/backoffice/)."""
+"""What `merchants` declares for the back office (core/backoffice/)."""
 
 from collections.abc import Iterable
 
 from audit.models import AuditAction
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Component,
     Expiring,
@@ -14,9 +14,9 @@ from config.backoffice.declarations import (
     Section,
     Unit,
 )
-from config.search import MAX_HITS
-from config.staff_roles import StaffRole
-from config.trails import ids_of
+from core.backoffice.staff_roles import StaffRole
+from core.search import MAX_HITS
+from core.trails import ids_of
 from merchants.models import Email, Invitation, Membership
 from wallets.models import Wallet
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts.models import Account
-from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 
 
 class Role(models.TextChoices):

@@ -1,8 +1,8 @@
-"""What `operators` declares for the back office (config/backoffice/)."""
+"""What `operators` declares for the back office (core/backoffice/)."""
 
 from django.contrib.auth.models import Group, User
 
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -15,8 +15,8 @@ from config.backoffice.declarations import (
     Unit,
     full_access,
 )
-from config.database.sealing import Context
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
 from operators.gauge_reads import read_heartbeats, read_waiting_announcements
 from operators.imports.models import open_file, row_of_import
 from operators.models import (

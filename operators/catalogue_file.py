@@ -28,8 +28,8 @@ from catalogue.catalogue_import import (
 )
 from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
-from config.database.functions import name_actor
-from config.inputs import InputProblem, raise_problems
+from core.database.functions import name_actor
+from core.inputs import InputProblem, raise_problems
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
 from topups.topup_product_import import TopUpProductRow, save_topup_products

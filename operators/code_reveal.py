@@ -10,7 +10,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.codes import Code, open_code
 from catalogue.models import VoucherCode
-from config.database.sealing import CannotOpen
+from core.database.sealing import CannotOpen
 from orders.codes import has_codes
 from orders.models import Order
 

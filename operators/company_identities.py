@@ -5,7 +5,7 @@ from django.db import transaction
 
 from audit.models import AuditAction
 from audit.people import record_on_user
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.models import CompanyIdentity
 from operators.telegram.staff_links import unlink_user
 

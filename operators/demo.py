@@ -19,9 +19,9 @@ from accounts.services import create_client
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Product, Shelf
-from config.api.paths import API_BASE
-from config.command_line import shell_actor
-from config.inputs import InputProblem
+from core.api.paths import API_BASE
+from core.command_line import shell_actor
+from core.inputs import InputProblem
 from merchants.models import Membership, Role
 from operators.catalogue_file import import_rows
 from topups.models import TopUpProduct

@@ -1,4 +1,4 @@
-"""Reads the gauges that the apps declare (`Gauges` in config/backoffice/declarations.py)."""
+"""Reads the gauges that the apps declare (`Gauges` in core/backoffice/declarations.py)."""
 
 import threading
 import time
@@ -9,9 +9,9 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, connection
 
-from config.backoffice.declarations import Gauges
-from config.backoffice.registry import back_offices
-from config.database.functions import StatementTimeout, statement_timeout
+from core.backoffice.declarations import Gauges
+from core.backoffice.registry import back_offices
+from core.database.functions import StatementTimeout, statement_timeout
 
 logger = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from catalogue.models import Category
-from config.database.columns import ACTOR_LENGTH
+from core.database.columns import ACTOR_LENGTH
 from operators.imports.models import FileImport as FileImport  # noqa: PLC0414  one of our models
 from topups.models import Fulfilment, TopUpProduct
 

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.html import escape
 
-from config.database.functions import database_now
+from core.database.functions import database_now
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
 from operators.models import ReconcileRun, RunState

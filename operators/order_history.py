@@ -13,7 +13,7 @@ from accounts.models import RequestRecord
 from accounts.request_records import find_records
 from audit.trail import TRAIL as ACTIONS
 from catalogue.models import VoucherCode
-from config.trails import Line
+from core.trails import Line
 from idempotency.models import IdempotencyRecord
 from operators.models import Announcement
 from operators.trails import Sees, Wanted, hidden_kinds, is_seen, read_trail

@@ -12,12 +12,12 @@ from django.apps import apps
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from config.backoffice.declarations import Check, Proof, Sealed
-from config.backoffice.registry import back_offices, declared_rights, sealed_columns
-from config.database import rights
-from config.database.functions import snapshot
-from config.database.key_ring import key_ring
-from config.database.sealing import CannotOpen
+from core.backoffice.declarations import Check, Proof, Sealed
+from core.backoffice.registry import back_offices, declared_rights, sealed_columns
+from core.database import rights
+from core.database.functions import snapshot
+from core.database.key_ring import key_ring
+from core.database.sealing import CannotOpen
 
 FINDINGS_SHOWN = 100  # of one check; the rest are counted
 TRIGGERS = sorted(trigger for app in back_offices() for trigger in app.triggers)

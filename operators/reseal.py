@@ -6,11 +6,11 @@ from django.db import connection, transaction
 from tqdm import tqdm
 
 from catalogue.code_import import wait_for_import
-from config.backoffice.declarations import Sealed
-from config.backoffice.registry import sealed_columns
-from config.database import sealing
-from config.database.functions import remove_statement_timeout
-from config.database.key_ring import check_keys, forget_keys
+from core.backoffice.declarations import Sealed
+from core.backoffice.registry import sealed_columns
+from core.database import sealing
+from core.database.functions import remove_statement_timeout
+from core.database.key_ring import check_keys, forget_keys
 
 BATCH = 1000
 

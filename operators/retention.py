@@ -17,11 +17,11 @@ from django.db import connection
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from config.backoffice.declarations import Expiring
-from config.backoffice.registry import back_offices, declared_rights
-from config.database.columns import NOTE_LENGTH
-from config.database.functions import database_now
-from config.inputs import InputProblem
+from core.backoffice.declarations import Expiring
+from core.backoffice.registry import back_offices, declared_rights
+from core.database.columns import NOTE_LENGTH
+from core.database.functions import database_now
+from core.inputs import InputProblem
 
 WINDOW = 5000  # rows looked at in one transaction
 REPORT_EVERY = 2.0  # seconds

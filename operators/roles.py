@@ -10,8 +10,8 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
-from config.backoffice.registry import back_offices
-from config.staff_roles import StaffRole
+from core.backoffice.registry import back_offices
+from core.backoffice.staff_roles import StaffRole
 
 
 def permissions_of(role: StaffRole) -> list[str]:

@@ -10,8 +10,8 @@ from enum import IntEnum
 
 from django.contrib.auth.models import User
 
-from config.backoffice.declarations import Component, Unit
-from config.backoffice.registry import back_offices
+from core.backoffice.declarations import Component, Unit
+from core.backoffice.registry import back_offices
 from operators.desk_summary import age_in_words
 from operators.gauges import Reading
 

@@ -19,9 +19,9 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.db.models import Model, Q, QuerySet
 
-from config.backoffice.registry import back_offices
-from config.inputs import is_id
-from config.trails import Line, Objects, Person, Trail
+from core.backoffice.registry import back_offices
+from core.inputs import is_id
+from core.trails import Line, Objects, Person, Trail
 
 TRAILS: list[Trail] = [trail for app in back_offices() for trail in app.trails]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

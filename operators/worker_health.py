@@ -9,8 +9,8 @@ from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from config.api.envelope import json_response
-from config.api.views import get_only
+from core.api.envelope import json_response
+from core.api.views import get_only
 from operators.models import Heartbeat, HeartbeatKind
 from operators.nightly_reconcile import is_overdue
 

@@ -19,7 +19,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from config.database.functions import query, statement_timeout
+from core.database.functions import query, statement_timeout
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus

@@ -1,7 +1,7 @@
-"""What `orders` declares for the back office (config/backoffice/)."""
+"""What `orders` declares for the back office (core/backoffice/)."""
 
 from catalogue.models import Shelf, VoucherCode
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -12,8 +12,8 @@ from config.backoffice.declarations import (
     Section,
     Unit,
 )
-from config.database import sealing
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
+from core.database import sealing
 from orders.codes import has_codes
 from orders.models import Order
 from orders.search import FINDERS
@@ -169,7 +169,7 @@ CHECKS = [
                        + 2 * ((SELECT last_value FROM orders_order_id_seq)
                               - coalesce((SELECT max(id) FROM orders_order
                                            WHERE created_at < key.sealing_since), 0)) AS values
-                  FROM config_encryptionkey AS key
+                  FROM core_encryptionkey AS key
                   LEFT JOIN (SELECT get_byte(sealed, 0) AS key_id, count(*)
                                FROM catalogue_vouchercode GROUP BY 1) AS codes USING (key_id)
                  WHERE key.sealing_since IS NOT NULL) AS sealed
@@ -261,7 +261,7 @@ GAUGES = [
                coalesce(pg_sequence_last_value('catalogue_vouchercode_id_seq'), 0)
                + 2 * coalesce(pg_sequence_last_value('orders_order_id_seq') + 1
                               - {first_order_since("key.sealing_since")}, 0)
-          FROM config_encryptionkey AS key
+          FROM core_encryptionkey AS key
          WHERE sealing_since IS NOT NULL
         """,  # noqa: S608  expressions of ours
         labels=["key_id"],

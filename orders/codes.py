@@ -11,8 +11,8 @@ import hmac
 from collections.abc import Sequence
 
 from catalogue.codes import Code, open_code
-from config.database.key_ring import key_ring
-from config.database.sealing import CannotOpen
+from core.database.key_ring import key_ring
+from core.database.sealing import CannotOpen
 
 
 def order_secret(*, client_id: int, reference: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from drf_spectacular.utils import OpenApiExample
 
-from config.api.openapi import example
+from core.api.openapi import example
 
 # Digits below 8, so that PyYAML quotes the number: readers of YAML 1.1 would take it for an octal
 # number without quotes, and readers of YAML 1.2 for a decimal one.

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from accounts.models import ApiClient
 from catalogue.holds import hold_codes
 from catalogue.models import CodeHold
-from config.database.functions import remove_statement_timeout
-from config.database.sealing import CannotOpen
+from core.database.functions import remove_statement_timeout
+from core.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
 from orders.purchase_log import LoggedPurchase

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from config.api.exceptions import BEFORE_THE_API, as_api_error
-from config.metrics import Count
+from core.api.exceptions import BEFORE_THE_API, as_api_error
+from core.telemetry.metrics import Count
 
 PURCHASES = Count(
     "voucher_purchases",

@@ -9,7 +9,7 @@ from django.db.models.lookups import Exact
 
 from accounts.models import Account, ApiClient
 from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
-from config.database.columns import (
+from core.database.columns import (
     CURRENCY_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,

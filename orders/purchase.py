@@ -16,9 +16,9 @@ from ulid import ULID
 
 from accounts.models import ApiClient
 from catalogue.codes import open_code
-from config.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
-from config.database.functions import call, refusals
-from config.database.key_ring import key_ring
+from core.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
+from core.database.functions import call, refusals
+from core.database.key_ring import key_ring
 from idempotency.services import Claim
 from orders.codes import order_secret
 from orders.models import OrderStatus

@@ -6,7 +6,7 @@ a retry receives the reference of an abandoned order. So there is a line for eve
 reference a merchant may have. The line names each code by half of its digest, which is keyed and so
 gives nothing away. The request, by which a retry is recognised, is sealed: the merchant chose the
 idempotency key, and the log shows nothing that merchants sent. `mac` shows that the line is ours
-(config/log_files.py).
+(core/log_files.py).
 
 The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
 mix their lines.
@@ -26,11 +26,11 @@ import orjson
 from django.conf import settings
 
 from accounts.models import ApiClient
-from config.database import sealing
-from config.database.sealing import Context
-from config.inputs import raise_problems
-from config.log_files import is_authentic, line_mac, read_events
-from config.logs import DirectLogger
+from core.database import sealing
+from core.database.sealing import Context
+from core.inputs import raise_problems
+from core.log_files import is_authentic, line_mac, read_events
+from core.telemetry.logs import DirectLogger
 from orders.selectors import orders_of
 
 EVENT = "order_created"

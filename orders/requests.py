@@ -6,8 +6,8 @@ from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
 from catalogue.reference_format import ASCII_PATTERN, MAX_REFERENCE_LENGTH, validate_reference
-from config.api.errors import ApiError, ErrorCode
-from config.api.serializer_fields import (
+from core.api.errors import ApiError, ErrorCode
+from core.api.serializer_fields import (
     MAX_ID,
     OneOfSerializer,
     StrictIntegerField,

@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
 from catalogue.schemas import reference_field
-from config.api.serializer_fields import (
+from core.api.serializer_fields import (
     ConstantField,
     DescribedSerializer,
     MoneyField,

@@ -12,9 +12,9 @@ from django.db.models import Max, Q, QuerySet
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
-from config.backoffice.declarations import Finder
-from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.search import MAX_HITS, newest_first
+from core.backoffice.declarations import Finder
+from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.search import MAX_HITS, newest_first
 from idempotency.models import IdempotencyRecord
 from orders.models import ClientCounter, Order
 from topups.models import Fulfilment

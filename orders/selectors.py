@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from accounts.models import ApiClient
-from config.api.errors import ApiError, ErrorCode
-from config.api.pagination import Page
-from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.database.functions import query
+from core.api.errors import ApiError, ErrorCode
+from core.api.pagination import Page
+from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.database.functions import query
 from orders.codes import open_codes
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 

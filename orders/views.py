@@ -8,20 +8,20 @@ from rest_framework.request import Request
 
 from accounts.authentication import caller
 from accounts.throttling import count_codes
-from config.api.envelope import success
-from config.api.errors import ApiError, ErrorCode
-from config.api.json import JSON_MEDIA_TYPE
-from config.api.openapi import (
+from core.api.envelope import success
+from core.api.errors import ApiError, ErrorCode
+from core.api.json import JSON_MEDIA_TYPE
+from core.api.openapi import (
     REPLAY_HEADER,
     documented,
     page_example,
     page_parameters,
     page_schema,
 )
-from config.api.outcome import outcome_of
-from config.api.pagination import page_data, read_page
-from config.api.views import ApiViewSet, ok
-from config.json_output import dumps
+from core.api.outcome import outcome_of
+from core.api.pagination import page_data, read_page
+from core.api.views import ApiViewSet, ok
+from core.json_output import dumps
 from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import (
     KEY_HEADER,

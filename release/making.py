@@ -9,7 +9,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 NUMBERS = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 # The files that contain the version, in one line each.
-VERSION_FILES = (Path("config/version.py"), Path("pyproject.toml"))
+VERSION_FILES = (Path("core/version.py"), Path("pyproject.toml"))
 VERSION_LINE = re.compile(r'^(version = )".*"$', re.MULTILINE | re.IGNORECASE)
 CHANGELOG = Path("CHANGELOG.md")
 UPGRADE_FROM = Path("tests/upgrade_from.txt")

@@ -17,9 +17,9 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from config.backoffice.registry import declared_rights
-from config.database import key_ring
-from config.database.rights import grant_rights
+from core.backoffice.registry import declared_rights
+from core.database import key_ring
+from core.database.rights import grant_rights
 from embedded.binaries import postgres_binary
 from embedded.environment import SERVICE
 from tests.live import owner_url

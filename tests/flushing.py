@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
 
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from tests.live import owner_url
 
 MAX_FLUSHES = 5
@@ -84,7 +84,7 @@ BEGIN
     SET LOCAL session_replication_role = replica;
     -- Running servers remember the encryption keys.
     FOR name IN
-        SELECT content.name FROM kept.content WHERE content.name <> 'config_encryptionkey'
+        SELECT content.name FROM kept.content WHERE content.name <> 'core_encryptionkey'
     LOOP
         EXECUTE format('DELETE FROM %I', name);
     END LOOP;

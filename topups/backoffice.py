@@ -1,8 +1,8 @@
-"""What `topups` declares for the back office (config/backoffice/)."""
+"""What `topups` declares for the back office (core/backoffice/)."""
 
 from django.conf import settings
 
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -14,7 +14,7 @@ from config.backoffice.declarations import (
     Unit,
     full_access,
 )
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.search import FINDERS
 from topups.trail import TRAILS

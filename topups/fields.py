@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from config.api.errors import OrderRefused, RefusalReason, ValidationFailed
-from config.api.serializer_fields import MAX_SHOWN_NAME_LENGTH
-from config.database.functions import query
-from config.inputs import is_blank
+from core.api.errors import OrderRefused, RefusalReason, ValidationFailed
+from core.api.serializer_fields import MAX_SHOWN_NAME_LENGTH
+from core.database.functions import query
+from core.inputs import is_blank
 from topups.models import FieldType
 
 NO_OPTIONS = "No value is valid, so this product cannot be bought: contact support."

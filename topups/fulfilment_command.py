@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from topups.fulfilments import AlreadyDone, MoveRefused, Operator, RejectReason, move_fulfilment
 from topups.models import Channel, Fulfilment
 from topups.transitions import OPEN, Move

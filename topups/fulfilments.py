@@ -10,8 +10,8 @@ from django.db import models, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from config.database.columns import NOTE_LENGTH
-from config.queue import enqueue
+from core.database.columns import NOTE_LENGTH
+from core.queue import enqueue
 from topups.models import (
     Channel,
     FailureReason,

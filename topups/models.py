@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.models import PRICE_LIMIT, Category
-from config.database.columns import (
+from core.database.columns import (
     ACTOR_LENGTH,
     CURRENCY_CODE,
     CURRENCY_LENGTH,
@@ -25,7 +25,7 @@ from config.database.columns import (
     ORDER_REFERENCE_LENGTH,
     validate_currency,
 )
-from config.inputs import validate_not_blank
+from core.inputs import validate_not_blank
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64

@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.serializer_fields import ConstantField, DescribedSerializer, MoneyField
+from core.api.serializer_fields import ConstantField, DescribedSerializer, MoneyField
 from topups.models import MAX_FIELDS, FieldType
 
 

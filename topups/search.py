@@ -4,9 +4,9 @@ from typing import TypeVar
 
 from django.db.models import Q, QuerySet
 
-from config.backoffice.declarations import Finder
-from config.database.columns import ORDER_REFERENCE_LENGTH
-from config.search import MAX_HITS, named, newest_first
+from core.backoffice.declarations import Finder
+from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.search import MAX_HITS, named, newest_first
 from topups.models import Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")

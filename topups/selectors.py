@@ -6,9 +6,9 @@ from django.db.models import BigIntegerField, BooleanField, CharField, Func, Que
 
 from accounts.models import Account
 from catalogue.selectors import named_like
-from config.api.errors import ApiError, ErrorCode
-from config.api.pagination import Page
-from config.api.serializer_fields import MAX_ID
+from core.api.errors import ApiError, ErrorCode
+from core.api.pagination import Page
+from core.api.serializer_fields import MAX_ID
 from topups.models import TopUpField, TopUpProduct
 
 

@@ -20,8 +20,8 @@ from catalogue.catalogue_import import (
     save_rows,
 )
 from catalogue.models import Category
-from config.api.serializer_fields import StrictIntegerField, StrictStringField
-from config.inputs import raise_problems, validate_not_blank
+from core.api.serializer_fields import StrictIntegerField, StrictStringField
+from core.inputs import raise_problems, validate_not_blank
 from topups.models import (
     FIELD_LABEL_LENGTH,
     FIELD_NAME_LENGTH,

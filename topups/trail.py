@@ -1,10 +1,10 @@
-"""Moves of fulfilments and price changes as lines of the audit trail (config/trails.py)."""
+"""Moves of fulfilments and price changes as lines of the audit trail (core/trails.py)."""
 
 from collections.abc import Sequence
 
 from django.db.models import Q
 
-from config.trails import Line, Trail, about_object, by_name, price_trail, who_and_where
+from core.trails import Line, Trail, about_object, by_name, price_trail, who_and_where
 from topups.fulfilments import RejectReason
 from topups.models import (
     Channel,

@@ -5,8 +5,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from config.api.errors import ErrorCode
-from config.api.openapi import (
+from core.api.errors import ErrorCode
+from core.api.openapi import (
     PRODUCT_ID,
     documented,
     example,
@@ -14,8 +14,8 @@ from config.api.openapi import (
     page_parameters,
     page_schema,
 )
-from config.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
-from config.api.views import ApiViewSet, ok
+from core.api.pagination import DEFAULT_PER_PAGE, page_data, read_page
+from core.api.views import ApiViewSet, ok
 from topups import selectors
 from topups.examples import TOP_UP_PRODUCT
 from topups.schemas import TopUpProductSerializer

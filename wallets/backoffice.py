@@ -1,8 +1,8 @@
-"""What `wallets` declares for the back office (config/backoffice/)."""
+"""What `wallets` declares for the back office (core/backoffice/)."""
 
 from django.db.models import QuerySet
 
-from config.backoffice.declarations import (
+from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
@@ -14,7 +14,7 @@ from config.backoffice.declarations import (
     Section,
     Unit,
 )
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import row_is_signed
 from wallets.trail import TRAIL

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.models import Account
-from config.api.errors import OrderRefused, RefusalReason
-from config.database.columns import MONEY_DECIMALS, NOTE_LENGTH
-from config.inputs import InputProblem, clean_text, find_row
+from core.api.errors import OrderRefused, RefusalReason
+from core.database.columns import MONEY_DECIMALS, NOTE_LENGTH
+from core.inputs import InputProblem, clean_text, find_row
 from wallets.models import LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
 

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from config.database.columns import (
+from core.database.columns import (
     ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,

@@ -8,9 +8,9 @@ from django.db import transaction
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
-from config.database.columns import NAME_LENGTH
-from config.inputs import InputProblem, clean_text
-from config.json_output import money_text
+from core.database.columns import NAME_LENGTH
+from core.inputs import InputProblem, clean_text
+from core.json_output import money_text
 from wallets.booking_commands import book_deposit, refuse_unbookable
 from wallets.models import LedgerEntry, Wallet
 from wallets.services import open_wallet

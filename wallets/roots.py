@@ -5,7 +5,7 @@ the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares the le
 roots (wallets/verification.py). Each root contains the hash of the one before.
 
 The signing key is derived from the root secret, which the database holds only sealed
-(config/database/key_ring.py).
+(core/database/key_ring.py).
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
-from config.database.functions import database_now, remove_statement_timeout
-from config.database.key_ring import key_ring
-from config.logs import DirectLogger
+from core.database.functions import database_now, remove_statement_timeout
+from core.database.key_ring import key_ring
+from core.telemetry.logs import DirectLogger
 from wallets.chain import Entry, Leaf, merkle_root, time_text
 from wallets.models import EarlierEntries, LedgerEntry, SignedRoot
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from config.api.serializer_fields import MoneyField
+from core.api.serializer_fields import MoneyField
 
 
 class BalanceSerializer(serializers.Serializer[Any]):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Case, F, QuerySet, Sum, Value, When
 
 from accounts.models import Account
-from config.database.functions import query
+from core.database.functions import query
 from wallets.models import EntryKind, LedgerEntry
 
 # Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.

@@ -12,16 +12,16 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from accounts.models import Account
-from config.api.errors import OrderRefused, order_refused
-from config.database.columns import (
+from core.api.errors import OrderRefused, order_refused
+from core.database.columns import (
     BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
     NOTE_LENGTH,
 )
-from config.database.functions import refusals
-from config.inputs import InputProblem, clean_text
-from config.json_output import money_text
+from core.database.functions import refusals
+from core.inputs import InputProblem, clean_text
+from core.json_output import money_text
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
 
 # What the ledger says about a refund or credit that it refuses (wallets/sql/paid_back.sql).

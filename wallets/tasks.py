@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from config.database.functions import database_now
+from core.database.functions import database_now
 from wallets import roots
 
 LONGEST_SECONDS = 3600

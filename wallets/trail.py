@@ -1,10 +1,10 @@
-"""Ledger entries as lines of the audit trail (config/trails.py): all kinds but purchases."""
+"""Ledger entries as lines of the audit trail (core/trails.py): all kinds but purchases."""
 
 from collections.abc import Sequence
 
 from django.db.models import Q
 
-from config.trails import Line, Objects, Trail, by_name, who_and_where
+from core.trails import Line, Objects, Trail, by_name, who_and_where
 from wallets.models import EntryKind, LedgerEntry
 
 # The condition of the partial indexes, which cost a purchase no entry.

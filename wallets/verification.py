@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from config.database.functions import snapshot
-from config.inputs import InputProblem
-from config.log_files import read_events
+from core.database.functions import snapshot
+from core.inputs import InputProblem
+from core.log_files import read_events
 from wallets.chain import Leaf, merkle_root
 from wallets.models import EarlierEntries, RootLeaf, SignedRoot
 from wallets.roots import EVENT, FIRST, Root, read_entries, stored_root

@@ -5,9 +5,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from config.api.errors import ApiError, ErrorCode
-from config.api.openapi import documented, example
-from config.api.views import ApiViewSet, ok
+from core.api.errors import ApiError, ErrorCode
+from core.api.openapi import documented, example
+from core.api.views import ApiViewSet, ok
 from wallets.examples import BALANCE
 from wallets.models import Wallet
 from wallets.schemas import BalanceSerializer

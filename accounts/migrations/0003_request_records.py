@@ -5,7 +5,7 @@ from pathlib import Path
 import django.db.models.deletion
 from django.db import migrations, models
 
-from config.database.migrations import install_sql
+from core.database.migrations import install_sql
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from django.db import migrations
 
-from config.database.migrations import install_sql
+from core.database.migrations import install_sql
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from config.database.migrations import AddIndexConcurrently
+from core.database.migrations import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

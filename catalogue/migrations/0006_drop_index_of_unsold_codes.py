@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from config.database.migrations import RemoveIndexConcurrently
+from core.database.migrations import RemoveIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -1,5 +1,5 @@
 -- Records every change of a shelf's price, whether from the back office, an import or SQL.
--- changed_by is the actor that the transaction named (name_actor in config/database/functions.py),
+-- changed_by is the actor that the transaction named (name_actor in core/database/functions.py),
 -- or else the database user.
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

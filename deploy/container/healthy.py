@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-from config.env import StrictEnv
+from core.env import StrictEnv
 
 PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start
 SECONDS = 5.0

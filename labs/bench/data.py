@@ -16,7 +16,7 @@ import psycopg
 from django.db import connection as django_connection
 
 from catalogue.codes import Code, code_digester, code_sealer
-from config.database.key_ring import key_ring
+from core.database.key_ring import key_ring
 from orders.codes import order_secret
 
 MERCHANTS = 100

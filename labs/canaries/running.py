@@ -14,7 +14,7 @@ from aiosmtpd.controller import Controller
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from config import queue
+from core import queue
 from embedded.binaries import postgres_binary
 from embedded.processes import free_port
 from labs.canaries.canaries import Canaries

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from django.core.wsgi import get_wsgi_application
 
-from config.http.body_limits import lazy_chunked_bodies
+from core.http.body_limits import lazy_chunked_bodies
 from labs.odd_requests.making import MAX_BODY, Odd
 from tests.api.raw import Wire, chunked
 from tests.live import LiveServer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accounts.views import PingViewSet
-from config.api.views import ok
+from core.api.views import ok
 from labs.odd_requests.rules import well_formed
 from labs.odd_requests.run import send_all
 from labs.odd_requests.world import make_world

@@ -19,8 +19,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
-from config.database import functions
-from config.database.libpq import call_function
+from core.database import functions
+from core.database.libpq import call_function
 from labs.proof.pauses import NOTICE
 from topups import refunds
 

@@ -15,8 +15,8 @@ from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
 from audit.models import AuditAction
 from audit.services import Changes, record_action
-from config.database.columns import NAME_LENGTH
-from config.inputs import InputProblem, clean_text
+from core.database.columns import NAME_LENGTH
+from core.inputs import InputProblem, clean_text
 from merchants.email.outbox import email_owners
 
 MAX_CLIENTS = 50

@@ -16,9 +16,9 @@ from catalogue.models import ReferenceLink, Shelf
 from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
-from config.api.serializer_fields import MAX_ID
-from config.csv_cells import harmless
-from config.inputs import InputProblem, raise_problems
+from core.api.serializer_fields import MAX_ID
+from core.csv_cells import harmless
+from core.inputs import InputProblem, raise_problems
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")

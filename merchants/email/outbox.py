@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import Account
-from config.queue import enqueue
+from core.queue import enqueue
 from merchants.models import Email, EmailKind, Membership, Role
 
 

@@ -7,7 +7,7 @@ from django.contrib.auth.tokens import default_token_generator
 from django.core import signing
 from django.db.models import QuerySet
 
-from config.api.serializer_fields import MAX_ID
+from core.api.serializer_fields import MAX_ID
 
 INVITATION_VALID_FOR = timedelta(days=7)
 _SALT = "merchants.invitation"

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from config.json_output import money_text
+from core.json_output import money_text
 from merchants.email.outbox import email_owners, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet

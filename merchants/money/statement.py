@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
-from config.csv_cells import Echo, harmless
-from config.json_output import dumps, money_text
+from core.csv_cells import Echo, harmless
+from core.json_output import dumps, money_text
 from wallets.models import LedgerEntry
 from wallets.selectors import StatementLine, read_in_chunks
 

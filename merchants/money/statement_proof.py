@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Max, Min, QuerySet
 
 from accounts.models import Account
-from config.json_output import dumps
+from core.json_output import dumps
 from wallets.chain import Entry, Leaf, merkle_path, money, time_text
 from wallets.models import LedgerEntry, RootLeaf, SignedRoot
 from wallets.roots import entries_between, leaves_of, stored_root

@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 
 from accounts.models import Account
 from accounts.rates import seconds_to_wait
-from config.http.error_pages import too_many_requests
+from core.http.error_pages import too_many_requests
 from merchants.models import Membership, Role
 from merchants.people.sessions import note_session_use
 

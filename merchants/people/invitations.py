@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.email import outbox
 from merchants.email.outbox import email_owners, write_email
 from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation

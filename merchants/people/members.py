@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.email.outbox import email_owners
 from merchants.models import Invitation, Membership, Role
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from django import template
 
-from config.json_output import money_text
+from core.json_output import money_text
 
 register = template.Library()
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.addresses import Address, client_address, is_within
 from accounts.form_fields import posted
 from accounts.models import ApiClient, ApiKey
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.api_access import clients
 from merchants.models import Role
 from merchants.people.access import Member, member_page

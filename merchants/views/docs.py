@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from catalogue.selectors import example_purchase
-from config.api.paths import API_BASE
+from core.api.paths import API_BASE
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import (
     CODES,

@@ -6,7 +6,7 @@ A test fails if a code or reason has no advice.
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.api.errors import ErrorCode, RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 # File name: its heading on the page.

@@ -7,8 +7,8 @@ from django.contrib.auth.forms import AuthenticationForm
 
 from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
-from config.api.serializer_fields import MAX_ID
-from config.database.columns import NAME_LENGTH
+from core.api.serializer_fields import MAX_ID
+from core.database.columns import NAME_LENGTH
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
 

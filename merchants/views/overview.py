@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
-from config.database.functions import StatementTimeout, statement_timeout
+from core.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show

@@ -8,7 +8,7 @@ from django import forms
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
 
-from config.api.serializer_fields import MAX_ID
+from core.api.serializer_fields import MAX_ID
 
 PER_PAGE = 50
 MOST_FOUND = 50  # rows of a search

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.people.invitations import invite_person, live_invitations, withdraw_invitation

@@ -18,10 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.form_fields import posted
 from catalogue.models import Shelf
 from catalogue.selectors import list_products
-from config.api.pagination import Page, page_data
-from config.http.body_limits import accepts_bodies_up_to
-from config.inputs import InputProblem
-from config.json_output import money_text
+from core.api.pagination import Page, page_data
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem
+from core.json_output import money_text
 from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
 from merchants.models import Role

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
-from config.search import newest_first
+from core.search import newest_first
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS

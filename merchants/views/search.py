@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import RequestRecord
-from config.search import find_for_member
+from core.search import find_for_member
 from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.addresses import counted_address
 from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation

@@ -19,9 +19,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
 from accounts.models import Account
-from config.database.columns import MONEY_DECIMALS, MONEY_DIGITS
-from config.database.functions import StatementTimeout
-from config.json_output import money_text
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.database.functions import StatementTimeout
+from core.json_output import money_text
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products

@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient
 from catalogue.selectors import list_products
-from config.api.pagination import Page
-from config.database.functions import StatementTimeout, statement_timeout
+from core.api.pagination import Page
+from core.database.functions import StatementTimeout, statement_timeout
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations

@@ -20,9 +20,9 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from audit.models import AuditEntry
 from audit.trail import TRAIL
-from config.csv_cells import Echo, harmless
-from config.inputs import ID_DIGITS
-from config.trails import Line, Trail
+from core.csv_cells import Echo, harmless
+from core.inputs import ID_DIGITS
+from core.trails import Line, Trail
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.admin.base import EMPTY, RecordAdmin, site_page, staff_of

@@ -27,8 +27,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from config.database.functions import name_actor
-from config.inputs import is_id
+from core.database.functions import name_actor
+from core.inputs import is_id
 from operators.admin.auditing import AuditedAdmin, read_stored
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")

@@ -27,8 +27,8 @@ from unfold.widgets import (
 
 from accounts.form_fields import posted
 from accounts.models import Account
-from config.api.errors import OrderRefused
-from config.database.columns import (
+from core.api.errors import OrderRefused
+from core.database.columns import (
     ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,

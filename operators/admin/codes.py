@@ -17,8 +17,8 @@ from unfold.enums import ActionVariant
 
 from accounts.form_fields import posted
 from catalogue.models import VoucherCode
-from config.api.serializer_fields import MAX_ID
-from config.database.sealing import CannotOpen
+from core.api.serializer_fields import MAX_ID
+from core.database.sealing import CannotOpen
 from operators.admin.base import (
     EMPTY,
     MASK,

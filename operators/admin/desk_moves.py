@@ -22,7 +22,7 @@ from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
-from config.inputs import is_id
+from core.inputs import is_id
 from operators.admin.base import RecordAdmin, amount, page, staff_of, url_of
 from operators.admin.desk_pages import queue_url
 from topups.fulfilments import (

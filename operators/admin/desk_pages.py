@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from config.inputs import is_id
+from core.inputs import is_id
 from operators.admin.base import RecordAdmin, staff_of
 from operators.admin.menu import show_desk, works_only_at_desk
 from operators.desk_summary import summarise_queue

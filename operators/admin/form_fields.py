@@ -14,7 +14,7 @@ from unfold.widgets import (
 )
 
 from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
-from config.database.columns import MONEY_DECIMALS
+from core.database.columns import MONEY_DECIMALS
 from operators.admin.base import amount
 
 LARGE_CHANGE = Decimal("0.3")  # of the price before

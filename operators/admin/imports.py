@@ -21,8 +21,8 @@ from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.form_fields import FormIdField, posted
 from catalogue.models import Shelf
-from config.http.body_limits import accepts_bodies_up_to
-from config.inputs import InputProblem
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem
 from operators.admin.base import (
     EMPTY,
     RecordAdmin,

@@ -17,7 +17,7 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import action, display
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import (
     approve_invitation,

@@ -12,9 +12,9 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
-from config.backoffice.declarations import MenuEntry, Section
-from config.backoffice.registry import back_offices
-from config.version import VERSION
+from core.backoffice.declarations import MenuEntry, Section
+from core.backoffice.registry import back_offices
+from core.version import VERSION
 from operators.admin.base import list_url, staff_of
 from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures

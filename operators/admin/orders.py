@@ -20,7 +20,7 @@ from unfold.enums import ActionVariant
 
 from accounts.models import ApiClient
 from catalogue.models import VoucherCode
-from config.inputs import is_id
+from core.inputs import is_id
 from operators.admin.base import (
     EMPTY,
     MASK,

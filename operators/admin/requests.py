@@ -10,7 +10,7 @@ from unfold.decorators import display
 
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
-from config.api.errors import ErrorCode, RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
 from orders.models import Order
 

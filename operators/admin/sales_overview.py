@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.models import Account
-from config.database.functions import StatementTimeout, statement_timeout
+from core.database.functions import StatementTimeout, statement_timeout
 from operators.admin.base import amount, url_of
 from operators.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
 from orders.sales import PERIODS, Figures, Kind, Line, sales_by_period, sales_by_thing, today

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
-from config.search import SHORTEST_NAME, find_for_staff
+from core.search import SHORTEST_NAME, find_for_staff
 from operators.admin.base import site_page, url_of
 from operators.admin.menu import navigation
 from operators.admin.trail_lines import may_view

@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from accounts.models import Account, ApiClient
-from config.database.columns import NOTE_LENGTH
+from core.database.columns import NOTE_LENGTH
 from operators.admin.base import page, url_of
 
 Switched = Account | ApiClient

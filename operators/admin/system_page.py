@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from config.backoffice.declarations import Component
+from core.backoffice.declarations import Component
 from operators.admin.base import list_url, site_page, staff_of
 from operators.gauges import Reading, reader
 from operators.system_health import COMPONENTS, Health, Line, lines_for, may_see

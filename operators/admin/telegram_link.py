@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.admin.base import site_page, staff_of
 from operators.models import TelegramLink
 from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user

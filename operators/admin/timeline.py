@@ -21,8 +21,8 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from audit.trail import TRAIL
-from config.database.columns import NOTE_LENGTH
-from config.inputs import is_id
+from core.database.columns import NOTE_LENGTH
+from core.inputs import is_id
 from operators.admin.base import staff_of, url_of
 from operators.admin.trail_lines import Row, may_view, rows, trails_for
 from operators.trails import (

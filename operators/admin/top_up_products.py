@@ -13,7 +13,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
-from config.inputs import is_blank
+from core.inputs import is_blank
 from operators.admin.base import CURRENCY_HELP, KeptAdmin, amount, save_changed
 from operators.admin.form_fields import PriceForm
 from operators.admin.timeline import TimelinePage

@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from audit.models import AuditEntry
-from config.trails import Line, Trail
+from core.trails import Line, Trail
 from merchants.models import Membership
 from operators.admin.base import EMPTY, amount
 from operators.trails import TRAILS

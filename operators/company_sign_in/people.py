@@ -22,9 +22,9 @@ from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
 from config.company_sign_in import CompanySignIn
-from config.database.columns import NOTE_LENGTH
-from config.staff_roles import StaffRole
-from config.trails import who_and_where
+from core.backoffice.staff_roles import StaffRole
+from core.database.columns import NOTE_LENGTH
+from core.trails import who_and_where
 from merchants.models import Membership
 from operators.models import CompanyIdentity
 

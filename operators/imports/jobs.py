@@ -34,10 +34,10 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import ImportRunning, check_rows, import_rows, read_bytes
 from catalogue.models import Shelf
-from config.database.key_ring import check_keys
-from config.database.sealing import CannotOpen
-from config.inputs import InputProblem
-from config.queue import enqueue
+from core.database.key_ring import check_keys
+from core.database.sealing import CannotOpen
+from core.inputs import InputProblem
+from core.queue import enqueue
 from operators import catalogue_file
 from operators.catalogue_file import PriceMove, PricesMoved, parse_catalogue, preview_rows
 from operators.imports.models import (

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from catalogue.models import Shelf
-from config.database.sealing import Context, open_sealed, seal
+from core.database.sealing import Context, open_sealed, seal
 
 FILE_NAME_LENGTH = 200
 

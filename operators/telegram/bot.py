@@ -22,7 +22,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 from telegram.ext import Application, ApplicationBuilder
 from telegram.request import HTTPXRequest
 
-import config.celery  # noqa: F401  before the first press that queues a task
+from core.queue import load_celery
 from operators.telegram import bot_health
 from operators.telegram.background import Background
 from operators.telegram.bot_api import base_url, describe
@@ -52,6 +52,7 @@ def run_bot() -> None:
 
     Raises Rejected.
     """
+    load_celery()  # before the first press that queues a task
     asyncio.run(_run())
 
 

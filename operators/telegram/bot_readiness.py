@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 
-from config.api.envelope import json_response
-from config.api.views import get_only
+from core.api.envelope import json_response
+from core.api.views import get_only
 from operators.telegram.bot_health import seconds_since_beat
 
 

@@ -11,7 +11,7 @@ from html import escape
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.desk_summary import age_in_words
 from operators.models import Announcement, AnnouncementRoute, PlatformSettings
 from operators.telegram.message import render

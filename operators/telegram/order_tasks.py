@@ -5,7 +5,7 @@ from contextvars import copy_context
 
 from django.conf import settings
 
-from config.queue import enqueue
+from core.queue import enqueue
 
 # One thread per process, started with its first order.
 _queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")

@@ -3,7 +3,7 @@
 Each question names who was asked. Only these buttons name an amount, and only for two minutes.
 """
 
-from config.json_output import money_text
+from core.json_output import money_text
 from operators.telegram.buttons import BUTTON_MOVES, Action, Press, encode
 from operators.telegram.message import Button, Rows, button
 from topups.models import Fulfilment

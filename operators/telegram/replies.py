@@ -13,7 +13,7 @@ from structlog.contextvars import bound_contextvars
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from config.database.columns import NOTE_LENGTH
+from core.database.columns import NOTE_LENGTH
 from operators.models import Announcement
 from operators.telegram.handled_presses import note_handled, was_handled
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal

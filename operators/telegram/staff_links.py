@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.models import CompanyIdentity, TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from config.backoffice.declarations import MenuEntry
-from config.backoffice.registry import back_offices
+from core.backoffice.declarations import MenuEntry
+from core.backoffice.registry import back_offices
 from operators.models import PlatformSettings
 
 register = template.Library()

@@ -18,7 +18,7 @@ from accounts.keys import (
 )
 from accounts.models import ApiClient, ApiKey, KeyState
 from audit.models import AuditAction, AuditEntry
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from tests.audited import recorded
 from tests.factories import Merchant, make_client, make_key, make_operator
 from tests.neighbour import ours

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rest_framework.request import Request
 
 from catalogue.reference_format import is_reference
-from config.api.errors import ValidationFailed
-from config.api.json import parse_object
-from config.api.pagination import MAX_PAGE, read_page
-from config.json_output import dumps, money_text
+from core.api.errors import ValidationFailed
+from core.api.json import parse_object
+from core.api.pagination import MAX_PAGE, read_page
+from core.json_output import dumps, money_text
 from idempotency.services import fingerprint
 from tests.answers import read_json
 

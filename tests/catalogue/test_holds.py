@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection, transaction
 from audit.models import AuditAction, AuditEntry
 from catalogue.holds import hold_codes, release_hold, void_hold
 from catalogue.models import CodeHold, Product, VoucherCode
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from tests.commands import refusal, run
 from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import make_merchant, make_product

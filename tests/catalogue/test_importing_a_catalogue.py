@@ -9,7 +9,7 @@ import pytest
 
 from audit.models import AuditAction
 from catalogue.models import Category, Product, Shelf, Variation
-from config.command_line import shell_actor
+from core.command_line import shell_actor
 from tests.audited import recorded
 from tests.commands import refusal, run
 from tests.concurrency.racing import scalar

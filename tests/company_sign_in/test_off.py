@@ -13,7 +13,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.models import CompanyIdentity
 from operators.telegram.staff_links import (
     NotAnOperator,

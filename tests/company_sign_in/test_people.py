@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from audit.models import AuditAction, AuditEntry
 from config.company_sign_in import CompanySignIn
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.company_sign_in.people import Refusal, admit, read_person
 from operators.models import CompanyIdentity
 

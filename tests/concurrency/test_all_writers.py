@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from accounts.models import Account
 from catalogue.models import Shelf, VoucherCode
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from idempotency.cleanup import cleanup_records
 from operators.catalogue_file import import_rows
 from operators.reconcile import reconcile

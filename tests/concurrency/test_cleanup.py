@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from config.api.errors import ApiError, ErrorCode
+from core.api.errors import ApiError, ErrorCode
 from idempotency.cleanup import cleanup_records
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from django.conf import settings
 
-from config.api.errors import ApiError
+from core.api.errors import ApiError
 from idempotency.services import Claim, claim_key, fingerprint, released_on_refusal
 from orders.purchase import purchase_vouchers
 from tests.concurrency.books import assert_books_balance, findings

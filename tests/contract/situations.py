@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import F, QuerySet
 
 from catalogue.models import Product, Shelf, VoucherCode
-from config.database.sealing import sealing_key_id
+from core.database.sealing import sealing_key_id
 from idempotency.models import IdempotencyRecord
 from orders.models import Order
 from tests.answers import read_json

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from config.api.errors import ErrorCode
+from core.api.errors import ErrorCode
 from tests.answers import CheckedClient
 from tests.contract.rows import ERROR_CODES, FIELDS, table
 from tests.contract.situations import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from config.api.pagination import MAX_PAGE
+from core.api.pagination import MAX_PAGE
 from tests.contract.rows import LIMITS, table
 from tests.contract.situations import (
     WINDOW,

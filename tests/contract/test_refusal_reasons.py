@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from catalogue.models import Product, Shelf, Variation
-from config.api.errors import RefusalReason
+from core.api.errors import RefusalReason
 from tests.contract.rows import REASONS, table
 from tests.contract.situations import Shop, data, make_shop, money, refusal
 from tests.factories import (

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 
-from config.http.stopping import stop_on_signals
+from core.http.stopping import stop_on_signals
 
 if os.environ["HANDLE_SIGNALS"] == "1":
     stop_on_signals()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config.cache import PAUSE_SECONDS
+from core.cache import PAUSE_SECONDS
 from embedded.commands import WEB_THREADS
 from embedded.environment import Addresses
 from embedded.locks import FileLock

@@ -16,7 +16,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from accounts.models import ApiKey
 from catalogue.models import Shelf, VoucherCode
-from config.database.functions import name_actor
+from core.database.functions import name_actor
 from operators.code_reveal import reveal_codes
 from orders.models import Order
 from orders.sales_counting import count_sales

@@ -5,7 +5,7 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, EmailKind, Invitation, Role
 from merchants.people.invitations import check_invitation, invite_person

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from catalogue.models import Product
-from config.api.errors import ErrorCode, RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
 from merchants.views.docs_content import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
 from tests.factories import make_account, make_merchant, make_product, make_variation

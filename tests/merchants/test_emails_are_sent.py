@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import queue
+from core import queue
 from merchants.email import sending
 from merchants.email.outbox import email_owners, write_email
 from merchants.email.sending import MAX_ATTEMPTS, send_email, sweep_emails

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.email.secret_links import sign_invitation
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, EmailKind, Invitation, Membership, Role

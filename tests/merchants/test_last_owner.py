@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.models import Membership, Role
 from merchants.people.invitations import accept_invitation, invite_person
 from merchants.people.members import change_role, members_of, remove_member

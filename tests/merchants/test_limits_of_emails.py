@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from merchants.email import outbox
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Invitation, Membership, Role

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accounts.models import Account
-from config.database import functions as sql
-from config.database.functions import StatementTimeout, statement_timeout
+from core.database import functions as sql
+from core.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.money.charts import draw_days, draw_products
 from merchants.views import overview, wallet

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 import orders.metrics  # noqa: F401  declares its counter
-from config.metrics import METRICS
+from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
 from operators.exporter import FAILED, UP
 from operators.gauges import GAUGES

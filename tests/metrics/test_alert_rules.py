@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from config.backoffice.declarations import Component
-from config.metrics import METRICS
+from core.backoffice.declarations import Component
+from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
 from operators.system_health import COMPONENTS
 from tests.metrics.shipped import (

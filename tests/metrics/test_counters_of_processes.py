@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from config import metrics
-from config.metrics import Count, Times, _Files
+from core.telemetry import metrics
+from core.telemetry.metrics import Count, Times, _Files
 from tests.factories import Merchant, make_account, make_client, make_product, make_topup_product
 from tests.live import LiveServer, live_server
 from tests.metrics.scraping import Samples, read, scrape_host, total, value
@@ -124,7 +124,7 @@ def _answers(server: LiveServer) -> bool:
 def test_every_kind_of_web_process_counts_requests(settings_of: str) -> None:
     first = import_module(f"config.{settings_of}").MIDDLEWARE[0]
 
-    assert first == "config.http.request_metrics.RequestMetricsMiddleware"
+    assert first == "core.http.request_metrics.RequestMetricsMiddleware"
 
 
 @pytest.fixture

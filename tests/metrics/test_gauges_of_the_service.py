@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from config.backoffice.declarations import Gauges
+from core.backoffice.declarations import Gauges
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, EmailKind
 from operators import gauges
@@ -251,7 +251,7 @@ def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:
 
 
 def test_values_count_since_the_key_began_to_seal(merchant: Merchant) -> None:
-    key = scalar("SELECT key_id::text FROM config_encryptionkey")
+    key = scalar("SELECT key_id::text FROM core_encryptionkey")
     product = make_product(codes=20, price="1.00")
     for _ in range(8):
         merchant.buy(product_id=product.pk, quantity=1)
@@ -260,7 +260,7 @@ def test_values_count_since_the_key_began_to_seal(merchant: Merchant) -> None:
     execute("UPDATE orders_order SET created_at = now() - interval '1 day'")
     execute("UPDATE orders_order SET created_at = now() WHERE id >= %s", orders[2])
     execute("SET LOCAL session_replication_role = origin")
-    execute("UPDATE config_encryptionkey SET sealing_since = now() - interval '1 hour'")
+    execute("UPDATE core_encryptionkey SET sealing_since = now() - interval '1 hour'")
     codes = scalar("SELECT last_value FROM catalogue_vouchercode_id_seq")
     assert value(scrape_service(), "voucher_key_sealed_values", key_id=key) == codes + 2 * 6
 

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators import gauges
 from operators.admin import system_page
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState

@@ -13,7 +13,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
 from catalogue.reference_format import is_reference
-from config.api.docs_page import limit
+from core.api.docs_page import limit
 from embedded.environment import PROJECT
 from orders.examples import TOP_UP_ORDER
 from tests.answers import CheckedClient, allows_message, operations, served_document

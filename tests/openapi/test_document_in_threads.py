@@ -16,7 +16,7 @@ import django
 from drf_spectacular.plumbing import OpenApiGeneratorExtension
 
 django.setup()
-from config.api import openapi
+from core.api import openapi
 
 # drf-spectacular loads the target of an extension at its first use. Loading takes a different time
 # in each thread, so the threads overlap.
@@ -54,7 +54,7 @@ def test_control_generation_without_the_lock_fails() -> None:
 
 
 def call_in_four_threads(function: str) -> "subprocess.CompletedProcess[str]":
-    """Calls this function of config.api.openapi in four threads of a new process at once."""
+    """Calls this function of core.api.openapi in four threads of a new process at once."""
     return subprocess.run(
         [sys.executable, "-c", FOUR_THREADS, function],
         cwd=PROJECT,

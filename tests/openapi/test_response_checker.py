@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
-from config.http import error_messages
+from core.http import error_messages
 from tests.answers import CheckedClient, WrongAnswer, check_answer
 from tests.factories import Merchant
 

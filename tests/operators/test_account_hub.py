@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Role
 from merchants.people.invitations import invite_person

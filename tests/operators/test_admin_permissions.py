@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.admin import menu
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import form_of, list_url, make_staff, shown_models, signed_in, url

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import RequestRecord
-from config.api.errors import ErrorCode, RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 from operators.admin import requests
 from tests.factories import make_account, make_client, make_record
 from tests.operators.back_office import make_staff, signed_in

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from accounts.models import SecondFactor
 from audit.models import AuditEntry
-from config.command_line import shell_actor
+from core.command_line import shell_actor
 from tests.browsing import PASSWORD
 from tests.merchants.people import make_member
 from tests.operators.back_office import form_of, make_staff, signed_in, url

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.apps import apps
 from django.conf import settings
 
-from config.backoffice.registry import back_offices
+from core.backoffice.registry import back_offices
 from operators.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
 
 OURS = [app.name for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR]

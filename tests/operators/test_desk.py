@@ -10,7 +10,7 @@ from django.core.management.commands.migrate import Command as Migrate
 from django.test import Client
 from django.urls import reverse
 
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.admin import desk_moves
 from operators.roles import permissions_of
 from tests.factories import (

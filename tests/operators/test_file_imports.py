@@ -17,7 +17,7 @@ from audit.models import AuditAction, AuditEntry
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import PriceChange, Product, Shelf, VoucherCode
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from tests.factories import make_product, make_topup_product, make_variation, own_shelf

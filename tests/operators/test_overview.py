@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Shelf
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.models import Heartbeat, HeartbeatKind
 from orders.models import DailySales
 from orders.sales import today

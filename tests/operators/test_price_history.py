@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
 from catalogue.models import PriceChange, Product, Shelf
-from config.command_line import shell_actor
+from core.command_line import shell_actor
 from tests.concurrency.racing import execute
 from tests.factories import make_product, make_topup_product, own_shelf
 from tests.operators.back_office import form_of, make_staff, signed_in, url

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django_otp.oath import totp
 
 from accounts.models import SecondFactor
-from config.database.sealing import CannotOpen
+from core.database.sealing import CannotOpen
 from tests.browsing import PASSWORD
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member

@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.keys import prefix_of
-from config.search import find_for_staff
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
+from core.search import find_for_staff
 from orders import search as order_search
 from orders.models import Order
 from tests.concurrency.racing import execute, rows

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from idempotency.models import IdempotencyRecord
 from merchants.models import Role
 from merchants.money.balance_alerts import set_balance_alert

@@ -14,7 +14,7 @@ from django.test import Client
 
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
-from config.database.sealing import CannotOpen
+from core.database.sealing import CannotOpen
 from operators.code_reveal import reveal_codes
 from operators.reconcile import reconcile
 from orders.models import Order

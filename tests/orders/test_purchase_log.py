@@ -17,8 +17,8 @@ from django.test import Client
 from django.utils import timezone
 
 from catalogue.models import VoucherCode
-from config.database import sealing
-from config.database.sealing import Context
+from core.database import sealing
+from core.database.sealing import Context
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from orders import purchase_log

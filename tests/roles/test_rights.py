@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from config.backoffice.registry import declared_rights
-from config.database.rights import ALL_ON_TABLES, grant_rights, parameters
+from core.backoffice.registry import declared_rights
+from core.database.rights import ALL_ON_TABLES, grant_rights, parameters
 from embedded.environment import PROJECT, SERVICE
 from operators.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
 from tests.concurrency.racing import execute, rows

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from config.api.errors import ErrorCode
+from core.api.errors import ErrorCode
 
 ROOT = Path(__file__).resolve().parents[2]
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
@@ -24,18 +24,8 @@ LAYERS = [
     for layer in contract["layers"]
 ]
 PACKAGES = [package for layer in LAYERS for package in layer]
-APART = {"embedded", "release", "tests", "labs"}  # beside the service: no layer of it
-
-# What puts the service together names every app.
-COMPOSITION_ROOT = {
-    "config/schedule.py": "names the periodic tasks by their dotted paths",
-    "config/settings.py": "names apps, middleware and callbacks by their dotted paths",
-    "config/theme.py": "names callbacks by their dotted paths",
-    "config/settings_api.py": "names apps and middleware by their dotted paths",
-    "config/urls_api.py": "includes the paths of every app that the API has",
-    "config/urls_pages.py": "includes the paths of every app",
-    "config/http/error_pages.py": "answers errors with the templates of the site that was asked",
-}
+# `config` puts the service together and names every app. The others stand beside the service.
+APART = {"config", "embedded", "release", "labs"}
 # Codes of the contract, and the column of its header, which only look like the name of a table.
 CONTRACT_WORDS = {*(code.value for code in ErrorCode), "idempotency_key"}
 
@@ -98,20 +88,13 @@ def files_of(package: str) -> list[Path]:
 def test_no_package_names_a_higher_one(package: str) -> None:
     out_of_reach = packages_out_of_reach(package)
     names = [
-        f"{where}:{line} names {name}"
+        f"{path.relative_to(ROOT)}:{line} names {name}"
         for path in files_of(package)
-        if (where := str(path.relative_to(ROOT))) not in COMPOSITION_ROOT
         for line, text in texts_of(path)
         for name in names_in(text, out_of_reach)
     ]
 
     assert names == []
-
-
-def test_every_exception_is_needed() -> None:
-    for where in COMPOSITION_ROOT:
-        texts = [text for _, text in texts_of(ROOT / where)]
-        assert any(names_in(text, packages_out_of_reach("config")) for text in texts), where
 
 
 def test_every_package_has_its_place() -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from config.database.migrations import InstallSQL, SQLFileChanged, digest_of
+from core.database.migrations import InstallSQL, SQLFileChanged, digest_of
 from embedded.environment import PROJECT
 
 # The steps of all migrations that install a file. Django loads the migrations of an app in any

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from config import queue
+from core import queue
 from tests.tasks.running import Broker, Crew, running_broker, running_crew
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from config import queue
+from core import queue
 from embedded.processes import free_port
 from tests.concurrency.books import assert_books_balance
 from tests.factories import (

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from config.version import VERSION
+from core.version import VERSION
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.live import database_url

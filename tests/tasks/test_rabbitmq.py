@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from config import queue
+from core import queue
 from tests.concurrency.books import assert_books_balance
 from tests.factories import make_merchant
 from tests.tasks.rabbitmq import Rabbit, running_rabbitmq

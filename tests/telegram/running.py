@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from config import queue
+from core import queue
 from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process

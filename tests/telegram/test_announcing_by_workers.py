@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config import queue
+from core import queue
 from operators.models import AnnouncementState
 from tests.factories import make_merchant, make_topup_product
 from tests.neighbour import ours

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from config import cache
+from core import cache
 from embedded.processes import free_port
 from operators.telegram.handled_presses import note_handled, was_handled
 
@@ -23,7 +23,7 @@ def test_press_counts_as_new_without_a_cache(
 ) -> None:
     monkeypatch.setattr(cache, "outage", cache.Outage())  # the real cache is not lost
     gone = {
-        "BACKEND": "config.cache.ImpatientRedisCache",
+        "BACKEND": "core.cache.ImpatientRedisCache",
         "LOCATION": f"redis://127.0.0.1:{free_port()}",
     }
     settings.CACHES = {**settings.CACHES, "default": gone}

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from operators.models import PlatformSettings, TelegramLink, TelegramLinkCode
 from operators.telegram.chat_commands import Typed, answer
 from operators.telegram.staff_links import (

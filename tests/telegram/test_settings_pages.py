@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from config.staff_roles import StaffRole
+from core.backoffice.staff_roles import StaffRole
 from operators.models import AnnouncementRoute, PlatformSettings
 from operators.roles import permissions_of
 from operators.telegram.platform_settings import Target, platform_settings, read_platform

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sentry_sdk
 
-from config.error_reports import error_reporter
+from core.telemetry.error_reports import error_reporter
 
 if TYPE_CHECKING:
     from structlog.typing import Processor

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from django.conf import settings
 
-from config.version import VERSION
+from core.version import VERSION
 from embedded.environment import PROJECT
 from tests.concurrency.racing import codes_of, execute, weakened_sql
 from tests.factories import (
@@ -166,7 +166,7 @@ def test_nothing_is_loaded_unless_asked_for() -> None:
 
     assert "celery" in loaded
     senders = ("opentelemetry.exporter", "opentelemetry.instrumentation")
-    assert not {"sentry_sdk", "config.tracing", *senders} & set(loaded)
+    assert not {"sentry_sdk", "core.tracing", *senders} & set(loaded)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from config.database.functions import query
+from core.database.functions import query
 from orders.models import Order
 from tests.factories import Merchant, make_category, make_field, make_merchant, make_topup_product
 from tests.neighbour import ours

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from config.database.functions import query
+from core.database.functions import query
 from tests.commands import run
 from tests.factories import make_account
 from wallets.models import LedgerEntry

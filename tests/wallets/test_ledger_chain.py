@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from embedded.environment import PROJECT
 from operators.reconcile import reconcile
 from orders.credits import credit_order

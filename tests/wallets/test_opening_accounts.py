@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from accounts.models import Account
-from config.inputs import InputProblem
+from core.inputs import InputProblem
 from tests.commands import refusal, run
 from tests.concurrency.racing import race
 from tests.neighbour import ours

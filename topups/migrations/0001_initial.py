@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import config.inputs
+import core.inputs
 
 
 class Migration(migrations.Migration):
@@ -315,7 +315,7 @@ class Migration(migrations.Migration):
                     "value",
                     models.CharField(
                         max_length=255,
-                        validators=[config.inputs.validate_not_blank],
+                        validators=[core.inputs.validate_not_blank],
                     ),
                 ),
                 ("label", models.CharField(blank=True, max_length=200, null=True)),

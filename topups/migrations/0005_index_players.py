@@ -3,7 +3,7 @@
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import migrations
 
-from config.database.migrations import AddIndexConcurrently
+from core.database.migrations import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from config.database.migrations import ValidateConstraint
+from core.database.migrations import ValidateConstraint
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from django.db import migrations
 
-from config.database.migrations import install_sql
+from core.database.migrations import install_sql
 
 
 class Migration(migrations.Migration):
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "released/0002_post_entry.sql": "c92fbdc9a144bc78ff5cb8b0fc01c2f4c0d4113ee4d16f4e3c6a7a951a39b0fa",
+            "released/0002_post_entry.sql": "560f906e9f464af5004b070e4a9560ce688cea3efa2e5d1aaf725aee19386733",
             "released/0002_guards.sql": "fa06f9cd86796a672d88f97fcaee313a1efd59b87fe42613b7dee40507a9f59a",
             "paid_back.sql": "d4b7c517e518304ec18aa02bc75a783db3ef3c4c31e9a0b168b2da2888781e84",
             "require.sql": "b2dd718d475c1a3b4f1d332ede001e243f02dfe6dbd031a335cba019592977aa",

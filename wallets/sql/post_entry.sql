@@ -1,7 +1,7 @@
 -- Changes the balance by the amount of the inserted entry, sets the entry's balance_after, and
 -- continues the wallet's hash chain (chain.sql).
 --
--- Refuses with VT001 insufficient_balance or client_without_wallet (config/database/functions.py).
+-- Refuses with VT001 insufficient_balance or client_without_wallet (core/database/functions.py).
 --
 -- The UPDATE locks the wallet until commit, and the entry gets its id after that. So the ids of a
 -- wallet's entries are in the order in which they changed the balance and the chain, and reconcile

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.keys import find_key, revoke_key
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 
 
 class Command(JSONCommand):

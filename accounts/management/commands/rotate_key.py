@@ -4,8 +4,8 @@ from django.core.management.base import CommandParser
 
 from accounts.keys import MAX_OVERLAP_HOURS, rotate_key
 from accounts.models import ApiClient
-from config.command_line import JSONCommand
-from config.inputs import find_row
+from core.command_line import JSONCommand
+from core.inputs import find_row
 
 
 class Command(JSONCommand):

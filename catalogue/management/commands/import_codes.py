@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from catalogue.code_import import import_codes
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 
 
 class Command(JSONCommand):

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row, tuple_row
 
-from config.database import sealing
-from config.database.sealing import Context
+from core.database import sealing
+from core.database.sealing import Context
 from labs.bench.load import BenchError
 
 PURCHASE = {"product_id": 1, "quantity": 2}

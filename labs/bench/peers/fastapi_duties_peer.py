@@ -28,9 +28,9 @@ from redis.asyncio import Redis
 from ulid import ULID
 
 from catalogue.codes import open_code
-from config.database import sealing
-from config.database.sealing import Context
-from config.json_output import dumps
+from core.database import sealing
+from core.database.sealing import Context
+from core.json_output import dumps
 from labs.bench.peers.fastapi_peer import (
     BOOK,
     DEBIT,

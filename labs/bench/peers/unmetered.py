@@ -7,7 +7,7 @@ reading of clocks stay: about two microseconds of a purchase.
 import os
 from typing import Any
 
-from config import metrics
+from core.telemetry import metrics
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "labs.bench.peers.unmetered_settings"
 

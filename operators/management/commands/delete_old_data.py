@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 from operators.retention import KINDS, delete_old_data
 
 

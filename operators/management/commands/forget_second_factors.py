@@ -3,8 +3,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand
-from config.inputs import InputProblem
+from core.command_line import JSONCommand
+from core.inputs import InputProblem
 from merchants.people.credentials import reset_factor
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand, shell_actor
+from core.command_line import JSONCommand, shell_actor
 from operators.catalogue_file import import_catalogue
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from config.command_line import ServiceCommand, acting_from_shell
+from core.command_line import ServiceCommand, acting_from_shell
 from operators.demo import load_demo, welcome
 
 

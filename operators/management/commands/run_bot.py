@@ -4,9 +4,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandError
 
-from config.command_line import ServiceCommand
-from config.json_output import dumps
-from config.version import log_start
+from core.command_line import ServiceCommand
+from core.json_output import dumps
+from core.version import log_start
 from operators.telegram.bot_health import SECONDS, seconds_since_beat
 
 

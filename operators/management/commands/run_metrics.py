@@ -3,8 +3,8 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from config.command_line import ServiceCommand
-from config.version import log_start
+from core.command_line import ServiceCommand
+from core.version import log_start
 from operators.exporter import run_exporter
 
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 from operators.telegram.announcement_sweep import sweep_announcements
 
 

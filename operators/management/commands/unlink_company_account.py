@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 from operators.company_identities import unlink_company_account
 
 

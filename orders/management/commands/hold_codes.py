@@ -7,9 +7,9 @@ from django.core.management.base import CommandParser
 from django.utils.dateparse import parse_datetime
 
 from catalogue.holds import hold_codes
-from config.command_line import JSONCommand, shell_actor
-from config.database.columns import NOTE_LENGTH
-from config.inputs import InputProblem, clean_text
+from core.command_line import JSONCommand, shell_actor
+from core.database.columns import NOTE_LENGTH
+from core.inputs import InputProblem, clean_text
 from orders.lost_purchases import hold_lost_purchases
 from orders.purchase_log import read_purchases
 

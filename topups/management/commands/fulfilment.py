@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 from topups.fulfilment_command import list_open, move_by_command, show_one
 from topups.fulfilments import RejectReason
 from topups.transitions import Move

@@ -1,6 +1,6 @@
 from typing import Any
 
-from config.command_line import JSONCommand
+from core.command_line import JSONCommand
 from topups.refunds import refunds_due, sweep_refunds
 
 

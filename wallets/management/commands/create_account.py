@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import JSONCommand, amount, shell_actor
+from core.command_line import JSONCommand, amount, shell_actor
 from wallets.models import Wallet
 from wallets.provisioning import create_account
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from config.command_line import ServiceCommand
-from config.json_output import dumps
+from core.command_line import ServiceCommand
+from core.json_output import dumps
 from wallets.verification import verify_ledger
 
 

@@ -1,0 +1,261 @@
+"""The types of what each app declares for the back office, as `BACK_OFFICE` in its `backoffice.py`.
+
+`registry` collects them, so the back office itself names no table, permission or page of another
+app.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from django.db.models import Model
+
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
+from core.trails import Objects, Trail
+
+
+class Section(StrEnum):
+    """The sections of the menu, in the order in which they are shown."""
+
+    TOP_UPS = "Top-ups"
+    CATALOGUE = "Catalogue"
+    MERCHANTS = "Merchants"
+    MONEY = "Money"
+    ORDERS = "Orders"
+    TELEGRAM = "Telegram"
+    SYSTEM = "System"
+
+
+@dataclass(frozen=True)
+class MenuEntry:
+    """A link to the list of a model. `icon` is a name from Material Symbols.
+
+    `page` names a URL that the link leads to instead. People who may view the model see the link.
+    """
+
+    section: Section
+    title: str
+    model: type[Model]
+    icon: str
+    page: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule that all data must follow, and the query that finds the exceptions.
+
+    `name` is the rule as a sentence. The query returns one text column with a sentence for each
+    exception. `parameters` returns the query's parameters; a query without them may contain `%`.
+    """
+
+    name: str
+    sql: str
+    parameters: Callable[[], dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A column of sealed values in a table with the primary key `id`.
+
+    `row`, called with the columns of `identity`, returns the row that a value is bound to. `reseal`
+    reports the number of its rows under `kind`. `reconcile --decrypt` calls `read` for each value
+    and its row, and reports failures under `check`. `read` raises CannotOpen, ValueError or
+    TypeError.
+    """
+
+    kind: str
+    table: str
+    column: str
+    context: Context
+    identity: Sequence[str]
+    row: Callable[..., bytes]
+    check: str
+    read: Callable[[bytes, bytes], object]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A check of `reconcile --decrypt` that SQL alone cannot make, because it needs the keys.
+
+    The first column of the query names a row. `holds` gets the other columns and returns whether
+    they agree.
+    """
+
+    name: str
+    sql: str
+    holds: Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """Gauges that one read fills, for Prometheus and for the System page.
+
+    meanings: what each gauge says, by its name.
+    read: a query, or a function for what SQL cannot say. Each row has the values of `labels`, then
+        one value for each gauge. NULL leaves the gauge out.
+    parameters: returns the query's parameters; a query without them may contain `%`.
+    labels: the labels that distinguish the rows. Their values must be few, and hold no secret and
+        no personal data.
+    seconds: how long the result is kept.
+
+    A read may use counters and ranges of an index, never a whole table that grows. It is cancelled
+    after two seconds (operators/gauges.py).
+    """
+
+    meanings: Mapping[str, str]
+    read: str | Callable[[], Iterable[Sequence[Any]]]
+    parameters: Callable[[], dict[str, Any]] | None = None
+    labels: Sequence[str] = ()
+    seconds: int = 5
+
+
+class Unit(StrEnum):
+    """What the value of a gauge is."""
+
+    COUNT = "count"
+    SECONDS = "seconds"
+    DAYS = "days"
+    UP = "up"  # 1 or 0
+
+
+@dataclass(frozen=True)
+class Component:
+    """A line of the System page: whether all is well with one gauge, and what to do if not.
+
+    The line is amber or red while the worst value of the gauge is above the limit, or below it if
+    `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
+    of the gauge. People who may view `model` see the line. With `leads_to_list` it links to the
+    list.
+    """
+
+    title: str
+    gauge: str
+    unit: Unit
+    amber: float
+    red: float
+    advice: str
+    alert: str
+    model: type[Model]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    low_is_bad: bool = False
+    leads_to_list: bool = True
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """Rows that `delete_old_data` deletes when they are old, or only empties.
+
+    kind: their name in the command's output.
+    table, key, start: the rows, their primary key, and a value before every key.
+    old: an SQL condition that is true for the rows to delete; `%(before)s` is a time.
+    days: the name in RETENTION_DAYS of how long they are kept.
+    emptied: the columns to set instead of deleting the row, as SQL; empty to delete it.
+    """
+
+    kind: str
+    table: str
+    old: str
+    days: str
+    key: str = "id"
+    start: int | str = 0
+    emptied: str = ""
+
+
+class FindOfAccount(Protocol):
+    """Finds at most `limit` rows of an account, newest first."""
+
+    def __call__(self, text: str, *, account: Any, limit: int) -> Iterable[Any]: ...
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds rows by a text that staff or a member typed (core/search.py).
+
+    kind: what the rows are, for people.
+    model: the rows. Staff who may view it find them.
+    find: the rows that match, at most a few. Each read uses an index, or a table that does not grow
+        with the number of orders. The text has no white space around it and is never empty.
+    describe: a name for a row, and what distinguishes it from others.
+    of_account: the same for members, who find only rows of their account; None if they do not
+        search these rows.
+    secret: the text is a secret if this finder knows it. No other finder then gets the text.
+    replaces: a model whose rows staff do not find as well if they may view this one.
+    """
+
+    kind: str
+    model: type[Model]
+    find: Callable[[str], Iterable[Any]]
+    describe: Callable[[Any], tuple[str, str]] = lambda row: (str(row), "")
+    of_account: FindOfAccount | None = None
+    secret: bool = False
+    replaces: type[Model] | None = None
+
+
+class Rights(StrEnum):
+    """What the service's database role may do with the rows of a table.
+
+    A lock on a row (`FOR UPDATE`) needs UPDATE, too.
+    """
+
+    READ = "SELECT"
+    APPEND = "SELECT, INSERT"
+    APPEND_AND_EXPIRE = "SELECT, INSERT, DELETE"
+    KEEP = "SELECT, INSERT, UPDATE"
+    CHANGE = "SELECT, INSERT, UPDATE, DELETE"
+    RENUMBER = "SELECT, USAGE, UPDATE"  # of a sequence: imports set its value
+
+
+@dataclass(frozen=True)
+class BackOffice:
+    """The declarations of one app. They may name tables of this app and of lower apps.
+
+    checks: `reconcile` fails when one finds an exception. A check that joins the tables of several
+        apps belongs to the highest of them.
+    warnings: `reconcile` reports their exceptions without failing, such as an overdue refund.
+    triggers, constraints: names that must exist in the database besides those of the models.
+    counted: the tables whose rows `reconcile` counts, by the name it prints.
+    sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
+    expiring: what `delete_old_data` deletes, in this order.
+    proofs: what else `reconcile --decrypt` checks.
+    permissions: the permissions of each role, as `app.codename`.
+    menu: the entries, in the order in which they are shown.
+    rights: what the service's database role may do with each table, and with a sequence that it may
+        set; other sequences are granted by `migrate` without being named.
+    gauges: what the exporter of metrics reads from the database.
+    components: the lines of the System page.
+    trails: the tables that the audit trail and the timelines read.
+    finders: what the search fields find, in the order of the results.
+    parts: the rows whose history belongs to the history of a row of another model, by that model's
+        label, such as the clients of an account.
+    seen_with: audit entries of these actions are on a timeline only for staff who may view this
+        model. All others are there for staff who may view their object.
+    """
+
+    checks: Sequence[Check] = ()
+    warnings: Sequence[Check] = ()
+    triggers: Sequence[str] = ()
+    constraints: Sequence[str] = ()
+    counted: Mapping[str, str] = field(default_factory=dict)
+    sealed: Sequence[Sealed] = ()
+    expiring: Sequence[Expiring] = ()
+    proofs: Sequence[Proof] = ()
+    permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
+    menu: Sequence[MenuEntry] = ()
+    rights: Mapping[str, Rights] = field(default_factory=dict)
+    gauges: Sequence[Gauges] = ()
+    components: Sequence[Component] = ()
+    trails: Sequence[Trail] = ()
+    finders: Sequence[Finder] = ()
+    parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
+    seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
+
+
+def full_access(*models: type[Model]) -> list[str]:
+    """The permissions to view, add, change and delete rows of these models."""
+    return [
+        f"{model._meta.app_label}.{verb}_{model._meta.model_name}"
+        for model in models
+        for verb in ("view", "add", "change", "delete")
+    ]

@@ -1,0 +1,138 @@
+"""The cache in Redis or Valkey, which may fail without slowing the service down.
+
+Nothing that money depends on is in the cache. When it fails, the process does without it for
+`PAUSE_SECONDS`: commands raise CacheLost at once instead of waiting for a timeout. After each pause
+one thread tries again. An outage is logged when it begins and when it ends.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from typing import Any, TypeVar
+
+import redis
+import structlog
+from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from django.utils.functional import Promise
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as ConnectionLost
+from redis.exceptions import TimeoutError as NoAnswer
+from redis.retry import Retry
+
+from core.telemetry.metrics import CACHE_SECONDS
+
+logger = structlog.get_logger(__name__)
+
+PAUSE_SECONDS = 5.0  # after a failure
+
+T = TypeVar("T")
+
+
+class CacheLost(ConnectionLost):
+    """The cache does not respond, or failed a moment ago: this process does without it for now."""
+
+
+class Outage:
+    """What this process knows about the cache: whether it failed, and when to try it again."""
+
+    def __init__(self) -> None:
+        self._lost = False
+        self._next_try = 0.0  # by the monotonic clock
+        self._lock = threading.Lock()
+
+    def run(self, command: Callable[[], T]) -> T:
+        """Runs a command of the cache. Raises CacheLost if it fails, and at once during a pause."""
+        if self._lost and not self._may_try():
+            raise CacheLost("the cache failed a moment ago")
+        since = time.perf_counter()
+        try:
+            result = command()
+        except (ConnectionLost, NoAnswer, OSError) as error:
+            CACHE_SECONDS.add(time.perf_counter() - since, "lost")
+            self._begin(error)
+            raise CacheLost(str(error)) from error
+        CACHE_SECONDS.add(time.perf_counter() - since, "ok")
+        if self._lost:
+            self._end()
+        return result
+
+    def _may_try(self) -> bool:
+        """Whether the pause is over. Then the next one begins, so only one thread tries."""
+        with self._lock:
+            if time.monotonic() < self._next_try:
+                return False
+            self._next_try = time.monotonic() + PAUSE_SECONDS
+            return True
+
+    def _begin(self, error: Exception) -> None:
+        with self._lock:
+            was_lost, self._lost = self._lost, True
+            self._next_try = time.monotonic() + PAUSE_SECONDS
+        if not was_lost:
+            logger.error("cache_lost", cause=type(error).__name__)
+
+    def _end(self) -> None:
+        with self._lock:
+            was_lost, self._lost = self._lost, False
+        if was_lost:
+            logger.warning("cache_back")
+
+
+outage = Outage()
+
+
+class ImpatientPool(redis.ConnectionPool):
+    """Connections that retry a failed command once, immediately, and never after a timeout.
+
+    By default, redis-py waits for seconds between retries. A cache that is down must not delay a
+    request that long. The one retry replaces a connection that a restart of the cache has closed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionLost,))
+        super().__init__(retry=retry, **options)
+
+
+class JSONSerializer:
+    """Stores values as JSON. Django's default unpickles what it reads, and a pickle can run code:
+    anybody who can write to the cache could take over every process."""
+
+    def dumps(self, value: Any) -> str:
+        return json.dumps(value, default=_as_json)
+
+    def loads(self, data: bytes) -> Any:
+        """Raises ValueError if the data is not JSON."""
+        return json.loads(data)
+
+
+def _as_json(value: Any) -> Any:
+    """A dataclass as its fields, and lazy text as text: the theme caches what its search found."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Promise):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be cached")
+
+
+class _Client(redis.Redis):
+    def execute_command(self, *arguments: Any, **options: Any) -> Any:
+        run: Any = super().execute_command
+        return outage.run(lambda: run(*arguments, **options))
+
+
+class ImpatientClient(RedisCacheClient):
+    """Django's client, whose commands run through `outage`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._client = _Client
+
+
+class ImpatientRedisCache(RedisCache):
+    """Django's cache in Redis or Valkey, which is not asked for a while after it failed."""
+
+    def __init__(self, server: Any, params: dict[str, Any]) -> None:
+        super().__init__(server, params)
+        self._class = ImpatientClient

@@ -1,0 +1,187 @@
+"""Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
+
+The merchant site and the back office respond with pages in their own layout, every other path with
+JSON (`error_messages.py`). Each page names the request id and a way out.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.template.loader import render_to_string
+from django.urls import is_valid_path
+from structlog.contextvars import get_contextvars
+
+from core.http import error_messages
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site for people. `signs_in_with` says what they type besides a password."""
+
+    prefix: str
+    template: str
+    home: tuple[str, str]  # label and address of the way out
+    signs_in_with: str
+    forbidden: str = ""  # replaces the text of a PermissionDenied
+
+
+MERCHANT_SITE = Site(
+    prefix="/merchant/",
+    template="merchants/error.html",
+    home=("Go to the overview", "/merchant/"),
+    signs_in_with="email",
+)
+BACK_OFFICE = Site(
+    prefix="/admin/",
+    template="admin/error.html",
+    home=("Go to the back office", "/admin/"),
+    signs_in_with="name",
+    forbidden="You do not have permission for it. Ask an administrator to grant it.",
+)
+SITES = (MERCHANT_SITE, BACK_OFFICE)
+# Paths below these are pages, whose address people may type without its last slash.
+PAGES = (*(site.prefix for site in SITES), "/docs/")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400"""
+    site = _site_of(request)
+    if site is None:
+        return error_messages.bad_request(request, exception)
+    text = "The server could not read this request. Go back and try again."
+    return _page(request, site, HTTPStatus.BAD_REQUEST, "Bad request", text)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler403"""
+    site = _site_of(request)
+    if site is None:
+        return error_messages.permission_denied(request, exception)
+    title = "You cannot open this page"
+    if site is MERCHANT_SITE and getattr(request.user, "is_staff", False):
+        return _page(
+            request,
+            site,
+            HTTPStatus.FORBIDDEN,
+            title,
+            f"You are signed in as staff ({request.user}). These pages are for members of a"
+            " merchant's account.",
+            home=BACK_OFFICE.home,
+            offer_to_switch=True,
+        )
+    return _page(request, site, HTTPStatus.FORBIDDEN, title, site.forbidden or str(exception))
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """CSRF_FAILURE_VIEW. The usual cause is a page opened before the user signed in or out."""
+    text = (
+        "Nothing was changed. You signed in or out after you opened the form, or your browser"
+        " blocks cookies. Open the page again and repeat your change."
+    )
+    site = _site_of(request) or BACK_OFFICE
+    return _page(request, site, HTTPStatus.FORBIDDEN, "This form has expired", text)
+
+
+def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
+    """AXES_LOCKOUT_CALLABLE: the same 429 for known and unknown usernames.
+
+    503 if the password was not checked because the process was checking another one.
+    """
+    site = _site_of(request) or BACK_OFFICE
+    if getattr(request, "sign_in_is_busy", False):
+        text = (
+            "Your password was not checked, because somebody else was signing in. Try again in a"
+            " moment."
+        )
+        status, title = HTTPStatus.SERVICE_UNAVAILABLE, "Too many sign-ins at once"
+        return _page(request, site, status, title, text, home=("Sign in", request.path))
+    minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
+    text = (
+        f"Too many wrong passwords were typed for this {site.signs_in_with} or from your network."
+        f" Wait {minutes} minutes, then try again."
+    )
+    status, title = HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong passwords"
+    if site is MERCHANT_SITE:
+        more = "To sign in now, set a new password: the link in the email signs you in."
+        home = ("Reset your password", "/merchant/password/forgotten/")
+    else:
+        more = (
+            "If somebody else keeps guessing your password, sign in from a network that you have"
+            " used before. Browsers in which you are signed in keep working."
+        )
+        home = site.home
+    return _page(request, site, status, title, text, more, home=home)
+
+
+def too_many_requests(request: HttpRequest, wait: int) -> HttpResponse:
+    """429 for a merchant site page: the account must wait this many seconds."""
+    seconds = "1 second" if wait == 1 else f"{wait} seconds"
+    text = (
+        "Your account has opened too many pages or files in the last minute. Nothing was changed."
+        f" Wait {seconds} and try again."
+    )
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    return _page(request, MERCHANT_SITE, status, "Too many requests", text)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler404. The address of a page without its last slash redirects to the page."""
+    if _lacks_its_slash(request):
+        query = request.META.get("QUERY_STRING", "")
+        return HttpResponsePermanentRedirect(f"{request.path}/" + (f"?{query}" if query else ""))
+    site = _site_of(request)
+    if site is None:
+        return error_messages.not_found(request, exception)
+    text = "The address is wrong, or what the page showed no longer exists."
+    return _page(request, site, HTTPStatus.NOT_FOUND, "Page not found", text)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """handler500. It reads no database: that may be what failed."""
+    site = _site_of(request)
+    if site is None:
+        return error_messages.server_error(request)
+    text = (
+        "The error is on our side, and we have recorded it. If you were saving something, check"
+        " whether it was saved before you try again."
+    )
+    return _page(request, site, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong", text)
+
+
+def _lacks_its_slash(request: HttpRequest) -> bool:
+    whole = f"{request.path}/"
+    return (
+        request.method in ("GET", "HEAD")
+        and whole.startswith(PAGES)
+        and not whole.endswith("//")  # every path below /admin/ is valid
+        and bool(is_valid_path(whole))
+    )
+
+
+def _site_of(request: HttpRequest) -> Site | None:
+    return next((site for site in SITES if request.path.startswith(site.prefix)), None)
+
+
+def _page(
+    request: HttpRequest,
+    site: Site,
+    status: HTTPStatus,
+    title: str,
+    *texts: str,
+    home: tuple[str, str] | None = None,
+    offer_to_switch: bool = False,
+) -> HttpResponse:
+    label, address = home or site.home
+    context = {
+        "title": title,
+        "texts": texts,
+        "home_label": label,
+        "home_address": address,
+        "offer_to_switch": offer_to_switch,
+        "request_id": get_contextvars().get("request_id"),
+    }
+    # Context processors read the session and the user, so they run only where a form needs them.
+    page = render_to_string(site.template, context, request if offer_to_switch else None)
+    return HttpResponse(page, status=status)

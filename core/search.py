@@ -1,0 +1,94 @@
+"""The search of both sites: asks the finders that the apps declare (core/backoffice/).
+
+Staff find what they may view. Members find rows of their own account: a finder serves them only if
+it can be limited to one (`of_account`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F, Model, Q, QuerySet
+from django.db.models.expressions import Combinable
+
+from core.backoffice.declarations import Finder
+from core.backoffice.registry import back_offices
+from core.inputs import is_id
+
+MAX_HITS = 5  # rows that one finder returns to staff
+SHORTEST_NAME = 2
+LONGEST = 200  # a longer text is no reference, key, code or name
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A row that matches: its kind, a name, and what distinguishes it from others."""
+
+    kind: str
+    row: Model
+    name: str
+    about: str
+
+
+def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hit]:
+    """The rows that match the text, of the models that the reader may view.
+
+    A text that is a complete secret, such as a voucher code, is compared by its digest or its
+    prefix only. No other statement gets it, and no other row is returned.
+    """
+    text = _clean(text)
+    finders = _finders() if text else []
+    for finder in finders:
+        if finder.secret and (rows := list(finder.find(text))):
+            return list(_hits(finder, rows)) if sees(finder.model) else []
+    visible = [finder for finder in finders if not finder.secret and sees(finder.model)]
+    replaced = {finder.replaces for finder in visible}
+    hits = {
+        (type(hit.row), hit.row.pk): hit
+        for finder in visible
+        if finder.model not in replaced
+        for hit in _hits(finder, finder.find(text))
+    }
+    return list(hits.values())
+
+
+def find_for_member(text: str, *, account: Model, limit: int) -> Mapping[type[Model], list[Any]]:
+    """At most `limit` rows of this account for each model that members search, newest first."""
+    text = _clean(text)
+    return {
+        finder.model: list(finder.of_account(text, account=account, limit=limit)) if text else []
+        for finder in _finders()
+        if finder.of_account
+    }
+
+
+def named(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+    """The rows whose name contains the text or whose id is the text, ordered by name."""
+    wanted = Q(pk=int(text)) if is_id(text) else Q(pk=None)
+    if len(text) >= SHORTEST_NAME:
+        wanted |= Q(name__icontains=text)
+    return rows.filter(wanted).order_by("name", "pk")[:MAX_HITS]
+
+
+def newest_first() -> Combinable:
+    """Orders by the id, newest first, with a sort.
+
+    The plain id would let PostgreSQL walk the primary key past every row that does not match.
+    """
+    return F("pk") * -1
+
+
+def _clean(text: str) -> str:
+    """The text without NUL and white space around it; empty if nothing can match it."""
+    text = text.replace("\x00", "").strip()
+    return text if len(text) <= LONGEST else ""
+
+
+def _finders() -> list[Finder]:
+    """From the highest layer down: an order comes before its requests."""
+    return [finder for app in reversed(back_offices()) for finder in app.finders]
+
+
+def _hits(finder: Finder, rows: Iterable[Any]) -> Iterator[Hit]:
+    for row in rows:
+        yield Hit(finder.kind, row, *finder.describe(row))

@@ -1,0 +1,104 @@
+"""The request log: the content of its lines, and their cost."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+from django.urls import path
+from structlog.contextvars import get_contextvars
+
+from core.http import error_pages
+from core.http.health import healthz
+from core.telemetry.logs import DirectLogger
+from tests.answers import CheckedClient
+from tests.factories import Merchant
+from tests.operators.back_office import signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def fails(request: HttpRequest) -> HttpResponse:
+    raise ZeroDivisionError
+
+
+urlpatterns = [path("fails", fails), path("healthz", healthz)]
+handler500 = error_pages.server_error
+
+
+def lines(captured: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in captured.readouterr().err.splitlines()]
+
+
+def test_a_line_shows_client_request_and_status(
+    merchant: Merchant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = CheckedClient().get(
+        "/api/v1/orders/X?page=secret", headers={"Authorization": f"Bearer {merchant.key}"}
+    )
+    line = lines(capsys)[0]  # later lines belong to requests of CheckedClient itself
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "request_finished",
+        "request": "GET /api/v1/orders/X",
+        "code": 404,
+        "user_id": merchant.client.pk,
+        "request_id": answer["X-Request-Id"],
+        "level": "info",
+        "logger": "core.requests",
+    }
+
+
+def test_the_user_is_logged_only_when_already_loaded(
+    capsys: pytest.CaptureFixture[str], django_assert_num_queries: Any
+) -> None:
+    browser = signed_in()
+    browser.get("/admin/")
+    page = lines(capsys)[-1]
+    with django_assert_num_queries(0):
+        browser.get("/healthz")
+    assert page["user_id"] == int(browser.session["_auth_user_id"])
+    assert lines(capsys)[-1]["user_id"] is None
+
+
+def test_an_unhandled_exception_is_logged_with_the_request_id(
+    settings: Any, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ROOT_URLCONF = __name__
+    answer = Client(raise_request_exception=False).get("/fails")
+
+    (line,) = lines(capsys)
+    (failure,) = [record for record in caplog.records if record.name == "core.http.request_log"]
+    assert isinstance(failure.msg, dict)
+    assert (answer.status_code, line["code"], line["level"]) == (500, 500, "error")
+    assert "ZeroDivisionError" in failure.msg["exception"]
+    assert failure.msg["request_id"] == line["request_id"] == answer["X-Request-Id"]
+
+
+def test_the_request_id_is_cleared_after_the_request() -> None:
+    Client().get("/healthz")
+    assert get_contextvars() == {}
+
+
+def test_the_logger_respects_the_level_and_redacts_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = DirectLogger("core.requests", level="WARNING", secrets=["4711:token"])
+    log.info("request_finished", code=200)
+    log.error("request_finished", request="GET /bot4711:token/x")
+    (line,) = lines(capsys)
+    assert line["request"] == "GET /bot***/x"
+
+
+def test_a_response_is_sent_when_its_line_cannot_be_written(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stderr", full)
+        answer = Client().get("/api/v1/ping", headers={"Authorization": f"Bearer {merchant.key}"})
+        with suppress(OSError):
+            full.close()
+    assert (answer.status_code, len(answer["X-Request-Id"])) == (200, 36)
