@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
+from catalogue.code_import import add_codes
+from catalogue.codes import Code, code_digester
 from catalogue.models import VoucherCode
 from core.database import sealing
 from core.database.sealing import Context
@@ -26,7 +29,14 @@ from orders.lost_purchases import hold_lost_purchases
 from orders.models import LostPurchase
 from orders.purchase_log import LoggedPurchase, read_purchases
 from tests.commands import refusal, run
-from tests.factories import Merchant, buy_topup, make_merchant, make_product, make_topup_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -235,6 +245,23 @@ def test_a_code_that_was_sold_again_is_reported(log: Any, merchant: Merchant) ->
     order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
     answer = hold_lost_purchases(lost(log()), reason="test", held_by="x")
     assert answer["sold_again_with"] == [order["reference"]]
+
+
+def test_a_second_run_holds_codes_that_came_into_stock_after_the_first(
+    log: Any, merchant: Merchant
+) -> None:
+    """An import that the restore lost is repeated between the runs."""
+    product = make_product(price="2.00", codes=1)
+    merchant.buy(product_id=product.pk, quantity=1)
+    (bought,) = lost(log())
+    purchase = replace(bought, codes=(code_digester()("LATE")[:16],))
+    first = hold_lost_purchases([purchase], reason="test", held_by="x")
+    assert (first["codes_held"], len(first["purchases"])) == (0, 1)
+
+    add_codes(shelf=own_shelf(product), rows=[(1, Code("LATE"))])
+
+    second = hold_lost_purchases([purchase], reason="test", held_by="x")
+    assert (second["codes_held"], second["purchases"]) == (1, [])
 
 
 def test_codes_are_held_although_the_key_of_the_line_is_gone(log: Any, merchant: Merchant) -> None:
