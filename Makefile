@@ -22,6 +22,9 @@ SYSTEM_TESTS := labs tests/concurrency/test_two_hosts.py tests/deploy/test_compo
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
 
+CLEAN_TREE = test -z "$$(git status --porcelain)" || { echo "Commit or remove the changes first." >&2; exit 1; }
+WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml
+
 export UV_PYTHON_DOWNLOADS := never
 # With this variable set, every process would compile every module again, which takes long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,8 +70,29 @@ odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the an
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support
 
+# The trap undoes both commits when a step fails. The tag is last, because it cannot fail half-way.
+# The second commit begins the next version. It freezes the migrations of the release, and upgrades
+# are tested from it.
 release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [VERSION=1.2.0 CHECK=.ci/run]
-	@exec $(RUN) -m release $(or $(VERSION),-) --check "$(or $(CHECK),.ci/run)"
+	@echo "$(VERSION)" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || { echo "Name a version, such as VERSION=1.2.0." >&2; exit 1; }
+	@! git rev-parse --quiet --verify refs/tags/v$(VERSION) || { echo "v$(VERSION) exists already." >&2; exit 1; }
+	@ls changelog.d/+*.md >/dev/null
+	@$(CLEAN_TREE)
+	$(or $(CHECK),.ci/run)
+	@$(CLEAN_TREE)
+	@set -e; trap "git reset --quiet --hard $$(git rev-parse HEAD)" EXIT; mkdir -p dist/$(VERSION); \
+	$(VENV)/bin/towncrier build --draft --version $(VERSION) >dist/$(VERSION)/notes.md; \
+	$(VENV)/bin/towncrier build --yes --version $(VERSION) >/dev/null; \
+	$(call WRITE_VERSION,$(VERSION)); \
+	$(VENV)/bin/cyclonedx-py requirements --pyproject=pyproject.toml --mc-type=application \
+		--output-reproducible --output-file=dist/$(VERSION)/components.cdx.json requirements/run.txt; \
+	git commit --quiet --all --message "Release $(VERSION)"; \
+	git rev-parse HEAD >tests/upgrade/upgrade_from.txt; \
+	$(call WRITE_VERSION,$(shell echo $(VERSION) | awk -F. '{print $$1 "." $$2 "." $$3 + 1}').dev0); \
+	git commit --quiet --all --message "Begin the version after $(VERSION)"; \
+	git tag --annotate v$(VERSION) HEAD^ --file=dist/$(VERSION)/notes.md --cleanup=whitespace; \
+	trap - EXIT
+	@echo "Tagged v$(VERSION). The notes and the list of components are in dist/$(VERSION)."
 
 audit: $(VENV)/release.stamp ## look up known vulnerabilities of the pinned packages; needs the internet
 	@for list in run sentry tracing; do $(VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done

@@ -47,9 +47,13 @@ def git(*arguments: str, folder: Path) -> str:
 
 
 def release(folder: Path, version: str = "7.8.9", check: str = "true") -> tuple[int, str]:
-    """The exit code and the line on stderr."""
+    """The exit code, and what is on stderr."""
+    venv = Path(sys.prefix)
     done = subprocess.run(
-        [sys.executable, "-m", "release", version, "--check", check],
+        [
+            *("make", "release", f"VENV={venv}", f"VERSION={version}", f"CHECK={check}"),
+            *(f"--old-file={venv}/{stamp}.stamp" for stamp in ("dev", "release")),
+        ],
         cwd=folder,
         env={**os.environ, **PERSON},
         capture_output=True,
@@ -95,10 +99,9 @@ def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "check", "message"),
     [
-        ("7.8", "true", "'7.8' is not a version such as 1.2.0."),
-        ("7.8.9", "false", "`false` failed. Nothing was released."),
-        ("7.8.9", "touch left-behind", "`touch left-behind` changed files."),
-        ("0.0.0", "true", "0.0.0 is not newer than 0.0.0."),
+        ("7.8", "true", "Name a version, such as VERSION=1.2.0."),
+        ("7.8.9", "false", "Error 1"),
+        ("7.8.9", "touch left-behind", "Commit or remove the changes first."),
     ],
 )
 def test_a_release_that_cannot_be_made_changes_nothing(
@@ -108,7 +111,7 @@ def test_a_release_that_cannot_be_made_changes_nothing(
 
     code, shown = release(clone, version, check)
 
-    assert (code, message in shown) == (1, True), shown
+    assert (code, message in shown) == (2, True), shown
     assert git("rev-parse", "HEAD", folder=clone) == before
     assert git("tag", folder=clone) == ""
     assert git("diff", folder=clone) == ""
@@ -119,14 +122,14 @@ def test_a_dirty_tree_is_refused_before_the_check(clone: Path) -> None:
 
     code, shown = release(clone, check="touch checked")
 
-    assert (code, "not committed" in shown) == (1, True), shown
+    assert (code, "Commit or remove" in shown) == (2, True), shown
     assert not (clone / "checked").exists()
 
 
 def test_a_version_is_released_once(clone: Path) -> None:
     git("tag", "--annotate", "v7.8.9", "--message", "made by hand", folder=clone)
 
-    assert release(clone)[1] == "v7.8.9 exists already."
+    assert "v7.8.9 exists already." in release(clone)[1]
 
 
 def test_a_failure_on_the_way_leaves_nothing(clone: Path) -> None:
@@ -136,7 +139,7 @@ def test_a_failure_on_the_way_leaves_nothing(clone: Path) -> None:
 
     code, shown = release(clone)
 
-    assert (code, "Nothing was released" in shown) == (1, True), shown
+    assert code == 2, shown
     assert git("rev-parse", "HEAD", folder=clone) == start
     assert git("status", "--porcelain", folder=clone) == ""
     assert git("tag", folder=clone) == ""
@@ -147,7 +150,6 @@ def test_a_release_without_news_is_refused(clone: Path) -> None:
         fragment.unlink()
     git("commit", "--quiet", "--all", "--message", "Remove the news", folder=clone)
 
-    code, line = release(clone)
+    code, shown = release(clone)
 
-    assert code == 1
-    assert "changelog.d has no fragment" in line
+    assert (code, "changelog.d" in shown) == (2, True), shown

@@ -25,7 +25,7 @@ LAYERS = [
 ]
 PACKAGES = [package for layer in LAYERS for package in layer]
 # `config` puts the service together and names every app. The others stand beside the service.
-APART = {"config", "embedded", "release", "labs"}
+APART = {"config", "embedded", "labs"}
 # Codes of the contract, and the column of its header, which only look like the name of a table.
 CONTRACT_WORDS = {*(code.value for code in ErrorCode), "idempotency_key"}
 

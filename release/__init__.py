@@ -1,1 +1,0 @@
-"""Makes a release: version, changelog, list of components, notes and tag (docs/release.md)."""
