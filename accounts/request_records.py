@@ -17,7 +17,6 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import MiddlewareNotUsed
 from django.db import close_old_connections, connection, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -86,8 +85,6 @@ class RequestRecordMiddleware:
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        if not settings.REQUEST_RECORDS:
-            raise MiddlewareNotUsed
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

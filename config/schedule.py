@@ -2,21 +2,16 @@
 
 from typing import Any
 
-from core.env import StrictEnv
-
 # After an outage, workers drop periodic tasks that were queued more than five minutes ago.
 _EXPIRES = {"expires": 300}
 
 
-def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
-    """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds.
-
-    An invalid variable ends the process.
-    """
+def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
+    """CELERY_BEAT_SCHEDULE: each periodic task with its interval in seconds."""
     schedule: dict[str, dict[str, Any]] = {
         "cleanup-idempotency": {
             "task": "idempotency.tasks.cleanup_idempotency",
-            "schedule": env.int("IDEMPOTENCY_CLEANUP_EVERY_SECONDS", 600),
+            "schedule": 600,
             "options": _EXPIRES,
         },
         "delete-request-records": {
@@ -26,18 +21,18 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
         },
         "sweep-balance-alerts": {
             "task": "merchants.tasks.sweep_balance_alerts",
-            "schedule": env.int("BALANCE_ALERT_SWEEP_EVERY_SECONDS", 30),
+            "schedule": 30,
             "options": _EXPIRES,
         },
         "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
         "sweep-emails": {
             "task": "merchants.tasks.sweep_emails",
-            "schedule": env.int("EMAIL_SWEEP_EVERY_SECONDS", 60),
+            "schedule": 60,
             "options": _EXPIRES,
         },
         "reconcile-nightly": {
             "task": "operators.tasks.reconcile_nightly",
-            "schedule": env.int("RECONCILE_CHECK_EVERY_SECONDS", 600),
+            "schedule": 600,
             "options": _EXPIRES,
         },
         # Once an hour it asks whether the newest signed root is a day old.
@@ -48,7 +43,7 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
         },
         "sweep-announcements": {
             "task": "operators.tasks.sweep_announcements",
-            "schedule": env.int("ANNOUNCEMENT_SWEEP_EVERY_SECONDS", 10),
+            "schedule": 10,
             "options": _EXPIRES,
         },
         "count-sales": {
@@ -63,11 +58,11 @@ def beat_schedule(env: StrictEnv) -> dict[str, dict[str, Any]]:
         },
         "sweep-refunds": {
             "task": "topups.tasks.sweep_refunds",
-            "schedule": env.int("REFUND_SWEEP_EVERY_SECONDS", 30),
+            "schedule": 30,
             "options": _EXPIRES,
         },
     }
-    if env.bool("RETENTION_NIGHTLY", False):
+    if deletes_old_data:
         schedule["delete-old-data"] = {
             "task": "operators.tasks.delete_old_data",
             "schedule": 86_400,

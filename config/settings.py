@@ -170,7 +170,7 @@ if CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         # The broker redelivers a dead worker's messages after this timeout, which must exceed the
         # time limit of a task and the wait of a retry.
-        "visibility_timeout": env.int("CELERY_VISIBILITY_TIMEOUT_SECONDS", 45),
+        "visibility_timeout": 45,
         "unacked_restore_interval": 2,
         "unacked_restore_throttle": 1,
         # Without these, a write to a dead connection blocks forever.
@@ -179,24 +179,24 @@ if CELERY_BROKER_URL.startswith("redis"):
         "health_check_interval": 5,
     }
 CELERY_BEAT_SCHEDULER = "config.beat.Scheduler"
-CELERY_BEAT_SCHEDULE = beat_schedule(env)
+CELERY_BEAT_SCHEDULE = beat_schedule(
+    deletes_old_data=env.bool("RETENTION_NIGHTLY", False),
+)
 
-# Idempotency (contract, "Idempotency record"). Only tests change these values.
-IDEMPOTENCY_IN_PROGRESS_SECONDS = env.int("IDEMPOTENCY_IN_PROGRESS_SECONDS", 300)
-IDEMPOTENCY_KEEP_COMPLETED_DAYS = env.int("IDEMPOTENCY_KEEP_COMPLETED_DAYS", 7)
-IDEMPOTENCY_KEEP_UNFINISHED_DAYS = env.int("IDEMPOTENCY_KEEP_UNFINISHED_DAYS", 1)
+# Idempotency. The contract fixes these times ("Idempotency record").
+IDEMPOTENCY_IN_PROGRESS_SECONDS = 300
+IDEMPOTENCY_KEEP_COMPLETED_DAYS = 7
+IDEMPOTENCY_KEEP_UNFINISHED_DAYS = 1
 
 # How long old data is kept, by kind (docs/operate/retention.md).
 RETENTION_DAYS = retention_days(env)
-# Whether purchase attempts and refused requests are recorded (accounts/request_records.py).
-REQUEST_RECORDS = env.bool("REQUEST_RECORDS", True)
 
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
-DESK_REFRESH_SECONDS = env.int("DESK_REFRESH_SECONDS", 20)  # the desk's pages reload their numbers
+DESK_REFRESH_SECONDS = 20  # the desk's pages reload their numbers
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
-REFUND_OVERDUE_MINUTES = env.int("REFUND_OVERDUE_MINUTES", 5)  # a due refund is shown as overdue
+REFUND_OVERDUE_MINUTES = 5  # a due refund is shown as overdue
 
 # Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best kept in
 # memory. The exporter (manage.py run_metrics) listens on host and port, which must not be public.
@@ -209,9 +209,9 @@ METRICS_PORT = env.int("METRICS_PORT", 9464)
 # server.
 TELEGRAM_BOT_TOKEN = env.str("TELEGRAM_BOT_TOKEN", "")
 TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
-TELEGRAM_TIMEOUT_SECONDS = env.int("TELEGRAM_TIMEOUT_SECONDS", 10)
+TELEGRAM_TIMEOUT_SECONDS = 10  # at most 12: a task may start a call late and has a time limit
 # Messages to one chat. Telegram accepts about 20 messages a minute in a group.
-TELEGRAM_MESSAGES_PER_MINUTE = env.int("TELEGRAM_MESSAGES_PER_MINUTE", 18)
+TELEGRAM_MESSAGES_PER_MINUTE = 18
 
 # Email to merchants. Without EMAIL_URL, emails are written to files in var/mail. PUBLIC_URL is the
 # public address of the service; links in emails and in the merchants' documentation begin with it.
@@ -226,7 +226,7 @@ else:
     EMAIL_FILE_PATH = VAR_DIR / "mail"
 
 # How often a web process writes the latest use of keys to the database (accounts/usage.py).
-USE_WRITTEN_EVERY_SECONDS = env.int("USE_WRITTEN_EVERY_SECONDS", 10)
+USE_WRITTEN_EVERY_SECONDS = 10
 
 # Request bodies, on every path. The largest purchase that the contract allows has 30 fields of 255
 # characters. JSON may escape each character with 12 bytes (`\ud83d\ude00`), and a field id with its
@@ -278,7 +278,7 @@ if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 # Sign-in and password change: after this many wrong passwords, no more are checked for a while
-# (accounts/sign_in.py). LOGIN_FAILURE_LIMIT is for one name from one address. The others are for
+# (accounts/sign_in.py). AXES_FAILURE_LIMIT is for one name from one address. The others are for
 # one address (IPv6: a /64) with any names, and for one name from all addresses together.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
@@ -288,12 +288,12 @@ AUTHENTICATION_BACKENDS = [
 COMPANY_SIGN_IN = company_sign_in(env)
 if COMPANY_SIGN_IN:
     AUTHENTICATION_BACKENDS.append("operators.company_sign_in.backend.CompanyBackend")
-AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", 10)
+AXES_FAILURE_LIMIT = 10
 LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
-LOGIN_FAILURE_LIMIT_PER_NAME = env.int("LOGIN_FAILURE_LIMIT_PER_NAME", 50)
+LOGIN_FAILURE_LIMIT_PER_NAME = 50
 AXES_HANDLER = "accounts.sign_in.SignInLimits"
 AXES_USERNAME_CALLABLE = "accounts.sign_in.attempted_name"
-AXES_COOLOFF_TIME = timedelta(minutes=env.int("LOGIN_COOLOFF_MINUTES", 15))
+AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True  # of this name at this address only
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused guess does not prolong it

@@ -23,8 +23,6 @@ logger = structlog.get_logger(__name__)
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50
-# Seconds. A task may start a Telegram call late and must still end within its time limit.
-MAX_TELEGRAM_TIMEOUT = 12
 
 
 @register(TAG)
@@ -116,7 +114,7 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
 def check_telegram(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """voucher.E010: the Telegram token, URL and timeout are valid.
+    """voucher.E010: the Telegram token and URL are valid.
 
     The messages never quote the token or the URL: both may be secret.
     """
@@ -129,12 +127,6 @@ def check_telegram(
     if address.scheme not in ("http", "https") or not address.hostname:
         yield Error(
             "TELEGRAM_API_URL must begin with https:// (or http://) and contain a host.",
-            id="voucher.E010",
-        )
-    if settings.TELEGRAM_TIMEOUT_SECONDS > MAX_TELEGRAM_TIMEOUT:
-        yield Error(
-            f"TELEGRAM_TIMEOUT_SECONDS must be at most {MAX_TELEGRAM_TIMEOUT}: a longer call could"
-            " exceed the time limit of its task.",
             id="voucher.E010",
         )
 

@@ -80,7 +80,7 @@ def _newest_of(account: Account) -> Q:
 def days_found_by_key() -> int:
     """For how many days an order is found by its idempotency key: as long as one of the tables that
     `_bought_with_key` reads keeps the key."""
-    of_requests: int = settings.RETENTION_DAYS["requests"] if settings.REQUEST_RECORDS else 0
+    of_requests: int = settings.RETENTION_DAYS["requests"]
     of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
     return max(of_requests, of_keys)
 

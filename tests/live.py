@@ -39,6 +39,17 @@ API = {"DJANGO_SETTINGS_MODULE": "config.settings_api"}
 IDLE_SECONDS = 10.0  # granian closes a connection that is idle for 30 seconds
 
 
+def with_settings(module: str = "config.settings", **changes: Any) -> dict[str, str]:
+    """The environment of a process with other values than those of this settings module.
+
+    A dict changes entries: `CELERY_BEAT_SCHEDULE={"sweep-refunds": {"schedule": 1}}`.
+    """
+    return {
+        "DJANGO_SETTINGS_MODULE": "tests.changed_settings",
+        "CHANGED_SETTINGS": json.dumps([module, changes]),
+    }
+
+
 @dataclass(frozen=True)
 class Answer:
     """An HTTP answer, with what tests use of Django's test response."""

@@ -160,7 +160,7 @@ class World:
 
     def unrecorded(self) -> Site:
         """The same without request records."""
-        return self._site("unrecorded", "start", SERVICE, 1, REQUEST_RECORDS="0")
+        return self._site("unrecorded", "start", SERVICE, 1, "bench.peers.unrecorded_settings")
 
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`. On first use, it shows that it writes a purchase."""
@@ -234,7 +234,12 @@ class World:
         return urlunsplit(parts._replace(path=f"/bench_{name}"))
 
     def _site(
-        self, name: str, database: str, program: Sequence[str], workers: int, **settings: str
+        self,
+        name: str,
+        database: str,
+        program: Sequence[str],
+        workers: int,
+        settings: str = "config.settings_api",  # the peers set their own
     ) -> Site:
         key = f"{name} {workers}"
         if key not in self._sites:
@@ -243,11 +248,10 @@ class World:
             environment = {
                 **os.environ,
                 **database_roles(self.database(database)),
-                "DJANGO_SETTINGS_MODULE": "config.settings_api",  # the peers set their own
+                "DJANGO_SETTINGS_MODULE": settings,
                 "GRANIAN_WORKERS": str(workers),
                 "METRICS_DIR": str(self.folder / "metrics"),
                 "PGAPPNAME": key,
-                **settings,
             }
             if "--interface=wsgi" in program:
                 program = [f"--blocking-threads={self.threads}", *program]

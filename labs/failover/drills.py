@@ -17,7 +17,7 @@ from tests.answers import WrongAnswer
 from tests.commands import run
 from tests.e2e.bursts import WINDOW, Burst
 from tests.factories import Merchant
-from tests.live import LiveServer, as_service, live_server
+from tests.live import LiveServer, as_service, live_server, with_settings
 from tests.tasks.running import wait_until
 
 BUYERS = 4
@@ -87,7 +87,7 @@ def running_service(cluster: Cluster) -> Iterator[LiveServer]:
     """The web server, which reaches the database through HAProxy."""
     environment = {
         "DATABASE_URL": as_service(cluster.url),
-        "IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW),
+        **with_settings(IDEMPOTENCY_IN_PROGRESS_SECONDS=WINDOW),
     }
     with live_server(environment) as server:
         yield server

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from embedded.locks import FileLock
 from tests.clock import Clock, build_clock
 from tests.e2e.durable import DurablePostgres
-from tests.live import LiveServer, as_service
+from tests.live import LiveServer, as_service, with_settings
 from tests.quick_starts import start_server
 from tests.tasks.running import Broker, Celery
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
@@ -23,7 +24,13 @@ from tests.telegram.running import Bot
 
 WITNESS = 1
 SPARE = 1 << 20  # bytes that logs may grow by while the disk is being filled
-WINDOW = 5  # IDEMPOTENCY_IN_PROGRESS_SECONDS: keys are taken over often
+WINDOW = 5  # seconds: keys are taken over often
+CHANGES: dict[str, Any] = {
+    "IDEMPOTENCY_IN_PROGRESS_SECONDS": WINDOW,
+    "CELERY_BROKER_TRANSPORT_OPTIONS": {"visibility_timeout": 31},
+    "CELERY_BEAT_SCHEDULE": {"sweep-refunds": {"schedule": 5}},
+    "TELEGRAM_MESSAGES_PER_MINUTE": 100_000,
+}
 
 
 class LogDisk:
@@ -77,7 +84,7 @@ class Host:
         disk.link(f"web{number}.log", web / "web.log")
         disk.link(f"worker{number}.log", worker / "log")
         self.web = LiveServer(
-            {**environment, "DJANGO_SETTINGS_MODULE": "config.settings_api"},
+            {**environment, **with_settings("config.settings_api", **CHANGES)},
             workers=workers,
             folder=web,
         )
@@ -116,15 +123,11 @@ class Service:
             "DATABASE_URL": as_service(self.postgres.url),
             "REDIS_URL": self.broker.url.removesuffix("1") + "0",
             "CELERY_BROKER_URL": self.broker.url,
-            "CELERY_VISIBILITY_TIMEOUT_SECONDS": "31",
-            "DJANGO_SETTINGS_MODULE": "config.settings",
+            **with_settings(**CHANGES),
             "METRICS_DIR": str(self.folder / "metrics"),
             "LOG_LEVEL": "INFO",
-            "IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW),
-            "REFUND_SWEEP_EVERY_SECONDS": "5",
             "TELEGRAM_BOT_TOKEN": self.telegram.token,
             "TELEGRAM_API_URL": self.telegram.url,
-            "TELEGRAM_MESSAGES_PER_MINUTE": "100000",
         }
 
     def _make(self, stack: ExitStack, workers: int) -> None:

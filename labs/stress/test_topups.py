@@ -172,8 +172,8 @@ def kill_and_replace(crew: Crew, broker: Broker, work: Callable[[], bool]) -> in
     Returns the number of kills.
     """
     chance = random.Random(SEED + 400)
-    workers = [crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="4") for _ in range(2)]
-    beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    workers = [crew.impatient_worker() for _ in range(2)]
+    beat = crew.beat("sweep-refunds")
     kills = 0
     while kills < KILLS or not work():
         time.sleep(chance.uniform(1, 4))

@@ -14,7 +14,7 @@ import pytest
 from tests.answers import DOCUMENT_PATH
 from tests.api.raw import RawAnswer, Wire, chunked, head
 from tests.factories import Merchant, buy_topup, make_merchant, make_product, make_topup_product
-from tests.live import LiveServer, live_server
+from tests.live import LiveServer, live_server, with_settings
 from tests.tasks.running import Broker, running_broker, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,9 +78,8 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture(scope="module")
 def api(django_db_setup: None, broker: Broker) -> Iterator[LiveServer]:
     environment = {
-        "DJANGO_SETTINGS_MODULE": "config.settings_api",
+        **with_settings("config.settings_api", USE_WRITTEN_EVERY_SECONDS=1),
         "STATIC_ROOT": "/nonexistent",  # the files of pages do not concern this process
-        "USE_WRITTEN_EVERY_SECONDS": "1",
         "CELERY_BROKER_URL": broker.url,
         "TELEGRAM_BOT_TOKEN": "1:not-a-real-token",
     }

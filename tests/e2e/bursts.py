@@ -21,7 +21,7 @@ from tests.factories import Merchant, make_account, make_client, make_product
 from tests.live import Answer, LiveServer
 
 LOST = (OSError, http.client.HTTPException)
-WINDOW = 2  # IDEMPOTENCY_IN_PROGRESS_SECONDS of the servers in these tests
+WINDOW = 2  # seconds, IDEMPOTENCY_IN_PROGRESS_SECONDS of the servers in these tests
 TIMEOUT = 60.0  # seconds
 
 

@@ -8,7 +8,7 @@ import pytest
 from embedded.commands import CELERY
 from embedded.environment import PROJECT
 from tests.e2e.durable import DurablePostgres, durable_postgres
-from tests.live import LiveServer, database_url, live_server
+from tests.live import LiveServer, database_url, live_server, with_settings
 from tests.quick_starts import QuickProcess
 
 
@@ -28,7 +28,8 @@ def broker() -> str:
 
 @pytest.fixture(scope="module")
 def server(django_db_setup: None, broker: str) -> Iterator[LiveServer]:
-    with live_server({"CELERY_BROKER_URL": broker, "DESK_REFRESH_SECONDS": "1"}) as server:
+    environment = {"CELERY_BROKER_URL": broker, **with_settings(DESK_REFRESH_SECONDS=1)}
+    with live_server(environment) as server:
         yield server
 
 

@@ -17,10 +17,10 @@ from tests.concurrency.racing import execute, rows, scalar, weakened_sql
 from tests.e2e.bursts import WINDOW, Burst
 from tests.e2e.durable import DurablePostgres
 from tests.factories import make_merchant, make_product
-from tests.live import API, live_server
+from tests.live import live_server, with_settings
 from tests.tasks.running import wait_until
 
-ENVIRONMENT = {**API, "IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW)}
+ENVIRONMENT = with_settings("config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECONDS=WINDOW)
 
 
 def test_a_kill_loses_no_acknowledged_purchase(durable: DurablePostgres) -> None:

@@ -19,11 +19,11 @@ from tests.concurrency.racing import (
     weakened_sql,
 )
 from tests.e2e.bursts import TIMEOUT, WINDOW, Burst
-from tests.live import API, live_server
+from tests.live import live_server, with_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ENVIRONMENT = {**API, "IDEMPOTENCY_IN_PROGRESS_SECONDS": str(WINDOW)}
+ENVIRONMENT = with_settings("config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECONDS=WINDOW)
 STORE = "idempotency/sql/store_response.sql"
 PURCHASE = "orders/sql/purchase_vouchers.sql"
 ADVISORY = 7

@@ -11,7 +11,7 @@ from axes.models import AccessAttempt
 
 from embedded.commands import WEB_THREADS
 from tests.factories import make_merchant, make_product
-from tests.live import LiveServer, live_server
+from tests.live import LiveServer, live_server, with_settings
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ GUESSERS = 4
 LIMIT = 3
 PURCHASES = 40
 FEW_HASHES = {"LOGIN_FAILURE_LIMIT_PER_ADDRESS": str(LIMIT)}
-MANY_HASHES = {"LOGIN_FAILURE_LIMIT_PER_ADDRESS": "100000", "LOGIN_FAILURE_LIMIT": "100000"}
+MANY_HASHES = with_settings(LOGIN_FAILURE_LIMIT_PER_ADDRESS=100_000, AXES_FAILURE_LIMIT=100_000)
 TOKEN = "a" * 32  # of a browser: the cookie and the form carry the same
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": f"csrftoken={TOKEN}"}
 

@@ -13,7 +13,7 @@ from django_otp.oath import totp
 
 from accounts.models import SecondFactor
 from tests.browsing import PASSWORD
-from tests.live import LiveServer, live_server
+from tests.live import LiveServer, live_server, with_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +26,7 @@ def server(transactional_db: None) -> Iterator[LiveServer]:
     """A server with two staff, behind a trusted proxy on this host."""
     for name in ("anna", "ben"):
         User.objects.create_user(name, password=PASSWORD, is_staff=True, is_superuser=True)
-    environment = {"LOGIN_FAILURE_LIMIT": str(LIMIT), "TRUSTED_PROXIES": "127.0.0.0/8"}
+    environment = {**with_settings(AXES_FAILURE_LIMIT=LIMIT), "TRUSTED_PROXIES": "127.0.0.0/8"}
     with live_server(environment, workers=1) as server:
         yield server
 

@@ -1,15 +1,13 @@
 """What a running web server writes beside its answers: the use of keys, and request records."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
 from django.utils import timezone
 
 from accounts.models import ApiKey, ClientUse, RequestRecord
-from accounts.request_records import WRITTEN_EVERY_SECONDS
 from tests.factories import Merchant, make_client
-from tests.live import API, LiveServer, live_server
+from tests.live import LiveServer, live_server, with_settings
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(scope="module")
 def server(django_db_setup: None) -> Iterator[LiveServer]:
     """Two processes, which count and record for themselves."""
-    with live_server({**API, "USE_WRITTEN_EVERY_SECONDS": "1"}) as server:
+    with live_server(with_settings("config.settings_api", USE_WRITTEN_EVERY_SECONDS=1)) as server:
         yield server
 
 
@@ -40,11 +38,3 @@ def test_it_writes_its_records(server: LiveServer) -> None:
     merchant = Merchant(make_client(), http=server.http)
     merchant.get("/orders/UNKNOWN")
     wait_until(RequestRecord.objects.filter(client=merchant.client).exists, "the record is written")
-
-
-def test_records_can_be_switched_off() -> None:
-    with live_server({**API, "REQUEST_RECORDS": "0"}, workers=1) as server:
-        merchant = Merchant(make_client(), http=server.http)
-        merchant.get("/orders/UNKNOWN")
-        time.sleep(1.5 * WRITTEN_EVERY_SECONDS)
-    assert not RequestRecord.objects.filter(client=merchant.client).exists()

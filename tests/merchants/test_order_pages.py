@@ -365,11 +365,11 @@ def test_what_is_searched_is_in_no_address() -> None:
     assert "nothing" not in old_address.content.decode()
 
 
-@pytest.mark.parametrize(("records", "days"), [(True, 30), (False, 7)])
+@pytest.mark.parametrize(("records", "days"), [(30, 30), (6, 7)])
 def test_a_search_without_result_says_how_long_a_key_is_kept(
-    records: bool, days: int, settings: Settings
+    records: int, days: int, settings: Settings
 ) -> None:
-    settings.REQUEST_RECORDS = records
+    settings.RETENTION_DAYS = {**settings.RETENTION_DAYS, "requests": records}
     browser = browser_of(make_member())
 
     nothing_found = browser.post(ORDERS, {"q": "shop-4711"}).content.decode()

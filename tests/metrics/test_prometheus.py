@@ -124,7 +124,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
     with running_crew(broker.url, METRICS_DIR=str(live.metrics)) as crew:
-        worker, _ = crew.worker(), crew.beat(EMAIL_SWEEP_EVERY_SECONDS="1")
+        worker, _ = crew.worker(), crew.beat("sweep-emails")
         start("exporter", [sys.executable, "manage.py", "run_metrics"], {**os.environ, **exporter})
         prometheus = Prometheus(tmp_path, port)
         start("prometheus", prometheus.command, dict(os.environ))

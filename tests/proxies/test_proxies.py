@@ -14,7 +14,7 @@ import pytest
 from tests.api.raw import chunked, head
 from tests.contract.situations import make_shop
 from tests.factories import make_merchant
-from tests.live import LiveServer, live_server
+from tests.live import LiveServer, live_server, with_settings
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nginx]
@@ -42,8 +42,7 @@ def api(django_db_setup: None) -> Iterator[LiveServer]:
 def pages(django_db_setup: None) -> Iterator[LiveServer]:
     environment = {
         **BEHIND_A_PROXY,
-        "DJANGO_SETTINGS_MODULE": "config.settings_pages",
-        "LOGIN_FAILURE_LIMIT": "2",
+        **with_settings("config.settings_pages", AXES_FAILURE_LIMIT=2),
     }
     with live_server(environment, workers=1) as server:
         yield server

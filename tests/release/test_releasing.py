@@ -69,7 +69,7 @@ def versions(text: dict[str, str]) -> set[str]:
 
 
 def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
-    assert release(clone) == (0, "")
+    assert release(clone)[0] == 0
 
     tagged = git("rev-list", "-1", "v7.8.9", folder=clone)
     files = ("core/version.py", "pyproject.toml", "CHANGELOG.md")

@@ -23,7 +23,7 @@ from embedded.environment import PROJECT, Addresses
 from embedded.locks import FileLock
 from embedded.processes import Process
 from embedded.valkey import running_valkey
-from tests.live import HOST, database_url
+from tests.live import HOST, database_url, with_settings
 from tests.quick_starts import start_in
 
 TIMEOUT = 150.0  # seconds: a worker reconnects to its broker with growing pauses
@@ -108,6 +108,11 @@ class Broker:
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.popen.send_signal(number)
+
+
+def every_second(*entries: str) -> dict[str, str]:
+    """The environment of a scheduler that queues these entries of the schedule every second."""
+    return with_settings(CELERY_BEAT_SCHEDULE={name: {"schedule": 1} for name in entries})
 
 
 class Celery:
@@ -201,8 +206,14 @@ class Crew:
     def worker(self, *, app: str = "config", **environment: str) -> Celery:
         return self._start("worker", environment, app)
 
-    def beat(self, **environment: str) -> Celery:
-        return self._start("beat", environment)
+    def impatient_worker(self) -> Celery:
+        """A worker that takes over the message of a dead one after three seconds."""
+        timeout = {"visibility_timeout": 3}
+        return self._start("worker", with_settings(CELERY_BROKER_TRANSPORT_OPTIONS=timeout))
+
+    def beat(self, *often: str, **environment: str) -> Celery:
+        """A scheduler that queues these entries of the schedule every second."""
+        return self._start("beat", {**every_second(*often), **environment})
 
     def _start(self, name: str, environment: Mapping[str, str], app: str = "config") -> Celery:
         folder = self._folder / f"{name}{len(self.all)}"

@@ -10,7 +10,7 @@ import pytest
 from embedded.environment import PROJECT
 from embedded.processes import Process
 from tests.clock import Clock, build_clock
-from tests.tasks.running import Broker, Celery, wait_until
+from tests.tasks.running import Broker, Celery, every_second, wait_until
 
 HOUR = 3600
 
@@ -29,8 +29,7 @@ def beat(broker: Broker, clock: Clock, tmp_path: Path, transactional_db: None) -
         "CELERY_BROKER_URL": broker.url,
         "METRICS_DIR": str(tmp_path / "metrics"),
         "CELERY_SKIP_CHECKS": "1",
-        "REFUND_SWEEP_EVERY_SECONDS": "1",
-        "ANNOUNCEMENT_SWEEP_EVERY_SECONDS": "1",
+        **every_second("sweep-refunds", "sweep-announcements"),
     }
     command = Celery("beat", folder=tmp_path, environment=environment).command
     with (tmp_path / "log").open("wb") as log:

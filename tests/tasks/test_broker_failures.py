@@ -186,7 +186,7 @@ def test_workers_and_scheduler_resume_with_their_broker(
     broker: Broker, crew: Crew, fault: str
 ) -> None:
     merchant = make_merchant()
-    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    worker, beat = crew.worker(), crew.beat("sweep-refunds")
     before, _ = buy_and_reject(merchant)
     wait_until(lambda: refunded(before), "the refund before the fault")
 
@@ -220,7 +220,7 @@ def test_a_worker_survives_the_death_of_its_broker_during_a_task(
     merchant = make_merchant()
     due, _ = buy_and_reject(merchant)
     with stopping(STATEMENTS["after the credit"]):
-        worker = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        worker = crew.impatient_worker()
         wait_for_stopped()
         time.sleep(1.1)  # the broker writes its file once a second
         broker.kill()
@@ -240,7 +240,7 @@ def test_workers_and_scheduler_start_before_their_broker(broker: Broker, crew: C
     merchant = make_merchant()
     broker.kill()
     due, _ = buy_and_reject(merchant)
-    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    worker, beat = crew.worker(), crew.beat("sweep-refunds")
     time.sleep(5)
     broker.start()
 
@@ -253,7 +253,7 @@ def test_a_killed_scheduler_can_be_restarted(broker: Broker, crew: Crew) -> None
     """A kill -9 may leave a corrupt schedule file."""
     merchant = make_merchant()
     crew.worker()
-    beat = crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    beat = crew.beat("sweep-refunds")
     wait_until(beat.schedule_files, "beat has written its schedule")
     beat.kill()
     for file in beat.schedule_files():

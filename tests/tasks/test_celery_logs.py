@@ -22,7 +22,7 @@ SHUTDOWN_LINES = ("", "worker: Warm shutdown (MainProcess)")
 
 def test_workers_and_scheduler_log_json_without_secrets(broker: Broker, crew: Crew) -> None:
     merchant, damaged = make_merchant(), make_merchant()
-    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    worker, beat = crew.worker(), crew.beat("sweep-refunds")
     operator = make_operator()
     references = []
     for one in (merchant, damaged):

@@ -88,7 +88,7 @@ def test_a_worker_killed_before_or_after_its_commit_refunds_once(
 
 def test_workers_and_scheduler_resume_with_their_broker(rabbit: Rabbit, crew: Crew) -> None:
     merchant = make_merchant()
-    worker, beat = crew.worker(), crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    worker, beat = crew.worker(), crew.beat("sweep-refunds")
     before, _ = buy_and_reject(merchant)
     wait_until(lambda: refunded(before), "the refund before the fault")
 

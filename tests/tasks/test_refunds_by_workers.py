@@ -123,7 +123,7 @@ def test_a_top_up_in_review_is_refunded_only_by_a_senior(broker: Broker, crew: C
             move_now(reference=reference, move=move, operator=senior)
     rows = {row.order_reference: row for row in ours(Fulfilment).all()}
     crew.worker()
-    crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    crew.beat("sweep-refunds")
     for row in rows.values():
         broker.send(refund_fulfilment, row.pk)
     wait_until(
@@ -147,7 +147,7 @@ def test_the_sweep_refunds_when_the_broker_lost_its_messages(broker: Broker, cre
     with broker.client() as client:
         client.flushall()
     crew.worker()
-    crew.beat(REFUND_SWEEP_EVERY_SECONDS="1")
+    crew.beat("sweep-refunds")
 
     wait_until_refunded(merchant, *fulfilments)
     assert_books_balance()
@@ -212,7 +212,7 @@ def test_a_worker_killed_between_two_statements_credits_once(
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(where) as holding:
-        killed = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        killed = crew.impatient_worker()
         wait_for_stopped()
         assert not shown_refunded(merchant, fulfilment)
         killed.kill()
@@ -220,7 +220,7 @@ def test_a_worker_killed_between_two_statements_credits_once(
         holding.rollback()
     assert broker.unacknowledged() == 1  # the message is not lost with its worker
 
-    crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+    crew.impatient_worker()
 
     wait_until_refunded(merchant, fulfilment)
     wait_until(
@@ -238,7 +238,7 @@ def test_a_worker_killed_between_commit_and_acknowledgement_credits_once(
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the history"]) as holding:
-        killed = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+        killed = crew.impatient_worker()
         wait_for_stopped()
         os.kill(killed.pid, signal.SIGSTOP)
         holding.rollback()
@@ -246,7 +246,7 @@ def test_a_worker_killed_between_commit_and_acknowledgement_credits_once(
         killed.kill()
     assert broker.unacknowledged() == 1
 
-    again = crew.worker(CELERY_VISIBILITY_TIMEOUT_SECONDS="3")
+    again = crew.impatient_worker()
 
     wait_until(lambda: again.events("task_succeeded"), "the message is redelivered")
     wait_until_refunded(merchant, fulfilment)

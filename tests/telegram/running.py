@@ -18,7 +18,7 @@ from embedded.environment import PROJECT
 from embedded.processes import Process
 from operators.models import PlatformSettings, TelegramLink
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
-from tests.live import HOST, database_url
+from tests.live import HOST, database_url, with_settings
 from tests.quick_starts import QuickProcess
 from tests.tasks.running import Broker, Crew, running_broker, running_crew
 from tests.telegram.fake_bot_api.faults import Disorder
@@ -128,7 +128,7 @@ def running_telegram() -> Iterator[Telegram]:
             "CELERY_BROKER_URL": broker.url,
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
-            "TELEGRAM_MESSAGES_PER_MINUTE": "100000",
+            **with_settings(TELEGRAM_MESSAGES_PER_MINUTE=100_000),
         }
         with (
             running_crew(broker.url, LOG_LEVEL="WARNING", **environment) as crew,

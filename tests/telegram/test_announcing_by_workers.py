@@ -58,7 +58,7 @@ def test_scheduled_sweep_announces_orders_whose_task_was_lost(place: Place, crew
     place.order()
 
     crew.worker()
-    crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="1")
+    crew.beat("sweep-announcements")
 
     wait_until(place.posted, "the order is announced")
 
@@ -67,14 +67,14 @@ def test_worker_killed_after_posting_leads_to_a_second_message_that_says_so(
     place: Place, crew: Crew, broker: Broker
 ) -> None:
     place.api.fault("sendMessage", HANG(600, after=True))
-    worker = crew.worker(TELEGRAM_TIMEOUT_SECONDS="12")
+    worker = crew.worker()
     order = place.order()
     wait_until(place.posted, "the order is posted")
     worker.kill()
     assert row_of(order).state == AnnouncementState.SENDING
 
     crew.worker()
-    crew.beat(ANNOUNCEMENT_SWEEP_EVERY_SECONDS="1")
+    crew.beat("sweep-announcements")
     time.sleep(3)  # nobody posts until the lease ends
     assert len(place.posted()) == 1
     later(minutes=2)

@@ -68,9 +68,7 @@ class Work:
 
 def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
     dice = random.Random(7)
-    desk.telegram.crew.beat(
-        ANNOUNCEMENT_SWEEP_EVERY_SECONDS="2"
-    )  # finds orders whose task was lost
+    desk.telegram.crew.beat("sweep-announcements")  # finds orders whose task was lost
     people = [desk.staff(name)[0] for name in NAMES]
     product = make_topup_product(announce=True, price=str(PRICE), available_stock=ORDERS)
     merchant = make_merchant(balance=str(PRICE * ORDERS), rate_limit_per_minute=1_000_000)

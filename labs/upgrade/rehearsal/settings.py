@@ -4,3 +4,4 @@ from config.settings import *  # noqa: F403
 from config.settings import INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "labs.upgrade.rehearsal"]
+IDEMPOTENCY_IN_PROGRESS_SECONDS = 2  # so that nobody waits for five minutes
