@@ -87,7 +87,7 @@ release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [V
 	$(VENV)/bin/cyclonedx-py requirements --pyproject=pyproject.toml --mc-type=application \
 		--output-reproducible --output-file=dist/$(VERSION)/components.cdx.json requirements/run.txt; \
 	git commit --quiet --all --message "Release $(VERSION)"; \
-	git rev-parse HEAD >tests/upgrade/upgrade_from.txt; \
+	git rev-parse HEAD >tests/upgrade_from.txt; \
 	$(call WRITE_VERSION,$(shell echo $(VERSION) | awk -F. '{print $$1 "." $$2 "." $$3 + 1}').dev0); \
 	git commit --quiet --all --message "Begin the version after $(VERSION)"; \
 	git tag --annotate v$(VERSION) HEAD^ --file=dist/$(VERSION)/notes.md --cleanup=whitespace; \

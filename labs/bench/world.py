@@ -160,7 +160,7 @@ class World:
 
     def unrecorded(self) -> Site:
         """The same without request records."""
-        return self._site("unrecorded", "start", SERVICE, 1, "bench.peers.unrecorded_settings")
+        return self._site("unrecorded", "start", SERVICE, 1, "labs.bench.peers.unrecorded_settings")
 
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`. On first use, it shows that it writes a purchase."""
