@@ -71,7 +71,7 @@ INSTALLED_APPS = [
     "orders",
     "merchants",
     "operators",
-    "operators.telegram",
+    "operators.telegram.apps.TelegramConfig",
 ]
 
 MIDDLEWARE = [

@@ -17,8 +17,7 @@ from operators.admin.search import search
 from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
 from operators.admin.timeline import add_note
-from operators.telegram.bot_readiness import readyz_bot
-from operators.worker_health import readyz_worker
+from operators.worker_health import readyz_bot, readyz_worker
 
 company_sign_in = (
     [path("", include("operators.company_sign_in.urls"))] if settings.COMPANY_SIGN_IN else []

@@ -19,13 +19,11 @@ from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from operators.gauge_reads import read_heartbeats, read_waiting_announcements
 from operators.imports.models import open_file, row_of_import
-from operators.models import (
+from operators.models import FileImport, Heartbeat, ReconcileRun
+from operators.telegram.models import (
     Announcement,
     AnnouncementRoute,
-    FileImport,
-    Heartbeat,
     PlatformSettings,
-    ReconcileRun,
     TelegramLink,
 )
 

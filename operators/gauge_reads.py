@@ -6,9 +6,10 @@ from django.conf import settings
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from operators.models import AnnouncementState, Heartbeat, HeartbeatKind
-from operators.telegram.bot_health import seconds_since_beat
-from operators.telegram.platform_settings import read_platform
+from operators.models import Heartbeat, HeartbeatKind
+from operators.telegram.bot_cache import seconds_since_beat
+from operators.telegram.chats import read_platform
+from operators.telegram.models import AnnouncementState
 from topups.models import Fulfilment, FulfilmentStatus
 
 MOST_WAITING = 1000  # orders; more than these are not counted

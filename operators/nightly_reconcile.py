@@ -22,7 +22,7 @@ from merchants.email.outbox import write_email
 from merchants.models import EmailKind
 from operators.models import ReconcileRun, RunState
 from operators.reconcile import reconcile
-from operators.telegram.platform_settings import Target, platform_settings
+from operators.telegram.chats import Target, platform_settings
 
 logger = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from audit.trail import TRAIL as ACTIONS
 from catalogue.models import VoucherCode
 from core.trails import Line
 from idempotency.models import IdempotencyRecord
-from operators.models import Announcement
+from operators.telegram.models import Announcement
 from operators.trails import Sees, Wanted, hidden_kinds, is_seen, read_trail
 from orders.models import Order
 from topups.models import FulfilmentEvent

@@ -22,9 +22,9 @@ __all__ = ["heartbeats"]  # loaded with the tasks: it connects to Celery's signa
 )
 def show_order(fulfilment_id: int) -> None:
     """Announces an order in Telegram, or updates its message to the current state."""
-    from operators.telegram import announcement_sweep  # noqa: PLC0415
+    from operators.telegram import sweep  # noqa: PLC0415
 
-    announcement_sweep.show_order(fulfilment_id=fulfilment_id)
+    sweep.show_order(fulfilment_id=fulfilment_id)
 
 
 @shared_task(
@@ -46,9 +46,9 @@ def sweep_imports() -> dict[str, int]:
 @shared_task
 def sweep_announcements() -> dict[str, int]:
     """Sends the announcements and edits that were missed, and repeats unclaimed orders."""
-    from operators.telegram import announcement_sweep  # noqa: PLC0415
+    from operators.telegram import sweep  # noqa: PLC0415
 
-    return announcement_sweep.sweep_announcements()
+    return sweep.sweep_announcements()
 
 
 # A run may take longer than the broker's visibility_timeout. Its message is acknowledged before the

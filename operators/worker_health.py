@@ -1,4 +1,4 @@
-"""GET /readyz/worker: whether scheduler and workers are alive, and `reconcile` ran last night."""
+"""The probes of the bot and of the workers, `/readyz/bot` and `/readyz/worker`."""
 
 from datetime import timedelta
 from http import HTTPStatus
@@ -13,16 +13,30 @@ from core.api.envelope import json_response
 from core.api.views import get_only
 from operators.models import Heartbeat, HeartbeatKind
 from operators.nightly_reconcile import is_overdue
+from operators.telegram.bot_cache import seconds_since_beat
 
 ALIVE_FOR = timedelta(seconds=60)  # after a heartbeat
 NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
 
 
 @get_only
-def readyz_worker(request: HttpRequest) -> HttpResponse:
-    """200 while the scheduler and a worker are alive, otherwise 503 with what is missing.
+def readyz_bot(request: HttpRequest) -> HttpResponse:
+    """GET /readyz/bot: 200 while the bot reaches Telegram, otherwise 503."""
+    try:
+        seconds_ago = seconds_since_beat()
+    except Exception:  # the probe answers even without a cache
+        seconds_ago = None
+    if seconds_ago is None:
+        return json_response(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "unready"})
+    return json_response(HTTPStatus.OK, {"status": "ok", "seconds_ago": seconds_ago})
 
-    A nightly `reconcile` that did not run is reported as `degraded` with 200.
+
+@get_only
+def readyz_worker(request: HttpRequest) -> HttpResponse:
+    """GET /readyz/worker: 200 while the scheduler and a worker are alive, otherwise 503.
+
+    The response names what is missing. A nightly `reconcile` that did not run is reported as
+    `degraded` with 200.
     """
     try:
         alive, overdue = _living(), is_overdue()

@@ -33,7 +33,7 @@ from merchants.models import (
     MemberSession,
     Role,
 )
-from operators.models import Announcement, AnnouncementState
+from operators.telegram.models import Announcement, AnnouncementState
 from orders.codes import codes_mac
 from orders.models import ClientCounter, Order
 from tests.factories import (
@@ -152,7 +152,7 @@ def _make_fulfilments(account: Account) -> list[Fulfilment]:
         if fulfilment.status == "completed":
             Announcement.objects.create(
                 fulfilment=fulfilment, state=AnnouncementState.ENDED, chat_id=-7, message_id=7,
-                announced_at=now, shown_event=event.pk,
+                announced_at=now, message_version=event.pk,
             )  # fmt: skip
     return made
 

@@ -16,8 +16,8 @@ from labs.canaries.running import Running
 from merchants.models import Role
 from operators.admin.imports import upload_url
 from operators.imports.models import FileImport, ImportKind, ImportState
-from operators.models import PlatformSettings
 from operators.tasks import run_import
+from operators.telegram.models import PlatformSettings
 from operators.telegram.staff_links import issue_code
 from orders.models import Order
 from tests.concurrency.racing import execute, weakened_sql

@@ -17,7 +17,7 @@ from catalogue.models import VoucherCode
 from labs.proof.contract import ENDS_WITH_ORDER
 from labs.proof.kills import Operation
 from labs.proof.world import World, make_world, retry
-from operators.models import Announcement
+from operators.telegram.models import Announcement
 from orders.models import Order
 from tests.commands import refusal, run
 from tests.factories import buy_topup, make_topup_product, move_now

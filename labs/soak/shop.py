@@ -5,7 +5,7 @@ from typing import Any
 
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
-from operators.models import PlatformSettings
+from operators.telegram.models import PlatformSettings
 from tests.factories import (
     Merchant,
     make_account,

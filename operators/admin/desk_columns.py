@@ -15,7 +15,7 @@ from unfold.decorators import display
 
 from operators.admin.base import EMPTY, amount, label, staff_of
 from operators.desk_summary import STATES, URGENCIES, age_in_words, urgency
-from operators.models import Announcement, AnnouncementState
+from operators.telegram.models import Announcement, AnnouncementState
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
 

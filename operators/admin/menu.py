@@ -20,8 +20,9 @@ from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures
 from operators.admin.system_page import SEES_FIGURES, may_open
 from operators.desk_summary import summarise_desk
-from operators.models import Announcement, ReconcileRun
+from operators.models import ReconcileRun
 from operators.nightly_reconcile import describe_problem
+from operators.telegram.models import Announcement
 from operators.worker_health import missing_processes
 from topups.models import Fulfilment
 from topups.transitions import FULFIL

@@ -22,7 +22,8 @@ from unfold.decorators import display
 
 from audit.models import AuditAction
 from operators.admin.base import BackOfficeAdmin, RecordAdmin, link_to, staff_of
-from operators.models import (
+from operators.telegram.announcements import announce_again
+from operators.telegram.models import (
     ONLY_ROW,
     Announcement,
     AnnouncementChat,
@@ -31,7 +32,6 @@ from operators.models import (
     PlatformSettings,
     TelegramLink,
 )
-from operators.telegram.announcement_requests import announce_again
 from operators.telegram.staff_links import unlink_user
 
 MAX_SELECTED = 100

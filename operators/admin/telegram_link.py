@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from core.inputs import InputProblem
 from operators.admin.base import site_page, staff_of
-from operators.models import TelegramLink
+from operators.telegram.models import TelegramLink
 from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user
 
 

@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import operators.models
+import operators.telegram.models
 
 
 class Migration(migrations.Migration):
@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
                         default="UTC",
                         help_text="Used for the quiet hours and for times in messages.",
                         max_length=64,
-                        validators=[operators.models.check_time_zone],
+                        validators=[operators.telegram.models.check_time_zone],
                     ),
                 ),
                 (
@@ -193,13 +193,13 @@ class Migration(migrations.Migration):
                 ("attempts", models.PositiveIntegerField(default=0)),
                 ("busy_until", models.DateTimeField(null=True)),
                 ("lost_answers", models.PositiveSmallIntegerField(default=0)),
-                ("shown_event", models.BigIntegerField(null=True)),
+                ("message_version", models.BigIntegerField(null=True)),
                 ("restore_at", models.DateTimeField(null=True)),
-                ("asked", models.CharField(blank=True, default="", max_length=200)),
+                ("asks", models.CharField(blank=True, default="", max_length=200)),
                 ("announced_at", models.DateTimeField(null=True)),
                 ("repeated_at", models.DateTimeField(null=True)),
                 ("repeats", models.PositiveSmallIntegerField(default=0)),
-                ("repeat_asked", models.BooleanField(default=False)),
+                ("repeat_requested", models.BooleanField(default=False)),
                 ("last_error", models.CharField(blank=True, default="", max_length=200)),
                 (
                     "created_at",

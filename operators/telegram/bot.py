@@ -5,7 +5,7 @@ process is killed before the update was handled. This process sends the next `of
 the decisions on the whole batch are in the database. An update may be handled twice, which is
 harmless (presses.py), but none is lost.
 
-Answers to people are sent in the background: one that hangs must not hold up everybody's presses.
+Answers to people are sent in the background: one that hangs must not delay the presses of others.
 A killed process loses the answers that it was sending. The orders' messages still show the result.
 """
 
@@ -23,12 +23,10 @@ from telegram.ext import Application, ApplicationBuilder
 from telegram.request import HTTPXRequest
 
 from core.queue import load_celery
-from operators.telegram import bot_health
-from operators.telegram.background import Background
+from operators.telegram import bot_cache
 from operators.telegram.bot_api import base_url, describe
-from operators.telegram.chat_commands import MENU
-from operators.telegram.handlers import Handlers, in_database
-from operators.telegram.updates import UpdatesRequest
+from operators.telegram.handlers import Background, Handlers, in_database
+from operators.telegram.texts import MENU
 
 logger = structlog.get_logger(__name__)
 
@@ -45,6 +43,24 @@ FINISHING = 15.0  # seconds for the last answers when the bot stops: longer than
 
 class Rejected(Exception):
     """Telegram does not accept the token."""
+
+
+class UpdatesRequest(HTTPXRequest):
+    """Fetches updates. One that cannot be parsed is logged and replaced with an empty one.
+
+    It is then confirmed with the others. Telegram sends an unconfirmed update again and again.
+    """
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """Raises TelegramError if the payload is not an answer of the Bot API."""
+        try:
+            answer = dict(HTTPXRequest.parse_json_payload(payload))
+            if "result" in answer:
+                answer["result"] = [_readable(update) for update in answer["result"]]
+        except (KeyError, RecursionError, TypeError, ValueError):
+            raise TelegramError("This is not an answer of the Bot API.") from None
+        return answer
 
 
 def run_bot() -> None:
@@ -156,7 +172,7 @@ async def _handle(bot: Bot, update: Update) -> None:
 async def _beat() -> None:
     try:
         # On the thread that handles updates: a heartbeat proves that this thread works, too.
-        await in_database(bot_health.beat)
+        await in_database(bot_cache.beat)
     except Exception as error:  # a lost cache must not stop the bot
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 
@@ -188,3 +204,16 @@ async def _unless(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None
     working.cancel()
     await asyncio.wait([working])
     return None
+
+
+def _readable(update: Any) -> Any:
+    """The update, or an empty one with its number if it cannot be parsed."""
+    number = update["update_id"]
+    if type(number) is not int:
+        raise TypeError(number)
+    try:
+        Update.de_json(update)
+    except Exception as error:  # python-telegram-bot lets errors of any kind through
+        logger.warning("telegram_update_unreadable", cause=type(error).__name__)
+        return {"update_id": number}
+    return update

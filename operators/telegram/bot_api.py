@@ -31,8 +31,9 @@ from telegram.error import (
 )
 from telegram.request import HTTPXRequest
 
-from operators.telegram.message import Message, Rows
-from operators.telegram.platform_settings import Target
+from operators.telegram.buttons import Rows
+from operators.telegram.chats import Target
+from operators.telegram.message import Message
 
 MAX_DESCRIPTION = 200
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
@@ -59,7 +60,7 @@ class Unreachable(Trouble):
 
 
 class AnswerLost(Trouble):
-    """The result is unknown, and Telegram cannot be asked for it."""
+    """The result is unknown, and the Bot API has no call that returns it."""
 
 
 class Refused(Trouble):

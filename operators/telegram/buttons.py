@@ -1,9 +1,13 @@
-"""The callback data of a button: an action, an order, and a version of that order.
+"""The buttons of an order's message: those of its state, and those of a question.
 
+The callback data of a button names an action, an order, and a version of that order.
 Telegram returns the bytes of the button, but other bytes could arrive too. The data is therefore
 signed with a key derived from SECRET_KEY; SECRET_KEY_FALLBACKS are accepted too. The version is the
 order's last event that the message showed. A late, repeated or reordered press names an old version
 and changes nothing.
+
+Each question names the operator whom it asks. Only the buttons of a question name an amount, and
+only for two minutes.
 """
 
 import base64
@@ -15,18 +19,22 @@ from enum import IntEnum, unique
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from core.json_output import money_text
 from topups.fulfilments import RejectReason
+from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import ENDING, Move
+from wallets.selectors import left_to_pay_back
 
 MAX_BYTES = 64  # the Bot API's limit for callback data
 SALT = "operators.telegram.buttons"
 CONTENT = struct.Struct(">BBQQ")
 SIGNATURE_BYTES = 12
+LONGEST_NAME = 20  # of an operator, in a button
 
 
 @unique
 class Action(IntEnum):
-    """What a button does. Posted messages contain these numbers, so they must not change."""
+    """The actions of buttons. Posted messages contain these numbers, so they must not change."""
 
     CLAIM = 1
     DONE = 2
@@ -66,23 +74,43 @@ BUTTON_MOVES = {
 }
 # Buttons that move nothing by themselves.
 OTHER_LABELS = {Action.BACK: "Go back", Action.DECIDE: "Senior: decide…"}
-
-
-def label_of(action: Action) -> str:
-    """What the button of an action says."""
-    move = BUTTON_MOVES.get(action)
-    return move.label if move else OTHER_LABELS[action]
+STATE_BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
+    FulfilmentStatus.PENDING: [[Action.CLAIM]],
+    FulfilmentStatus.PROCESSING: [
+        [Action.DONE],
+        [Action.WRONG_ID],
+        [Action.NO_STOCK],
+        [Action.FAILED, Action.UNSURE],
+        [Action.RELEASE],
+    ],
+    FulfilmentStatus.PENDING_REVIEW: [[Action.DONE], [Action.DECIDE]],
+    FulfilmentStatus.COMPLETED: [],
+    FulfilmentStatus.FAILED: [],
+}
+DECISIONS = [[Action.WRONG_ID], [Action.NO_STOCK], [Action.FAILED, Action.UNREFUNDED]]
+REASONS = {Action.WRONG_ID: "wrong ID: ", Action.NO_STOCK: "no stock: "}
 
 
 @dataclass(frozen=True)
 class Press:
-    """A button. `version` is the order's last event that the message showed; `sure` marks the
-    button that confirms an action."""
+    """What a button does. `version` is the order's last event that the message showed; `sure` marks
+    the button that confirms an action."""
 
     action: Action
     fulfilment_id: int
     version: int
     sure: bool = False
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button's label and its callback data."""
+
+    label: str
+    data: str
+
+
+Rows = list[list[Button]]
 
 
 class Forged(Exception):
@@ -110,6 +138,57 @@ def decode(data: str | None) -> Press:
     return Press(Action(action), fulfilment_id, version, bool(sure))
 
 
+def state_buttons(fulfilment: Fulfilment, version: int) -> Rows:
+    """The buttons that the state of the order allows."""
+    return _rows(STATE_BUTTONS[FulfilmentStatus(fulfilment.status)], fulfilment.pk, version)
+
+
+def confirmation(press: Press, fulfilment: Fulfilment, name: str) -> tuple[str, Rows]:
+    """What the press will do, such as `Reject and refund 4.99 USD?`, and the buttons that ask the
+    operator `name` to confirm it. Reads the order's ledger entries from the database."""
+    question = f"{REASONS.get(press.action, '')}{_consequence(press.action, fulfilment)}?"
+    yes = Press(press.action, press.fulfilment_id, press.version, sure=True)
+    rows = [[Button(f"{_short(name)}: {question}", encode(yes))], [_back(press)]]
+    return question[0].upper() + question[1:], rows
+
+
+def decisions(press: Press) -> Rows:
+    """The buttons of what only a senior operator may decide. Each asks for confirmation."""
+    return [*_rows(DECISIONS, press.fulfilment_id, press.version), [_back(press)]]
+
+
 def _sign(content: bytes, secret_key: str) -> bytes:
     signature = salted_hmac(SALT, content, secret=secret_key, algorithm="sha256").digest()
     return signature[:SIGNATURE_BYTES]
+
+
+def _rows(actions: list[list[Action]], fulfilment_id: int, version: int) -> Rows:
+    return [[_button(action, fulfilment_id, version) for action in row] for row in actions]
+
+
+def _button(action: Action, fulfilment_id: int, version: int) -> Button:
+    """The button of an action, with its usual label."""
+    move = BUTTON_MOVES.get(action)
+    label = move.label if move else OTHER_LABELS[action]
+    return Button(label, encode(Press(action, fulfilment_id, version)))
+
+
+def _consequence(action: Action, fulfilment: Fulfilment) -> str:
+    match BUTTON_MOVES[action].move:
+        case Move.COMPLETE:
+            return "mark as delivered"
+        case Move.REJECT_UNREFUNDED:
+            return "fail without refund"
+        case _:
+            left = left_to_pay_back(fulfilment.order_reference)
+            if not left:
+                return "reject, with nothing left to refund"
+            return f"reject and refund {money_text(left)} {fulfilment.currency}"
+
+
+def _back(press: Press) -> Button:
+    return _button(Action.BACK, press.fulfilment_id, press.version)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -1,6 +1,6 @@
 """Handles updates: the only module that uses both Telegram and the database.
 
-presses.py and chat_commands.py decide what to do, on the single thread that the ORM has in this
+presses.py and texts.py decide what to do, on the single thread that the ORM has in this
 process. Updates are therefore carried out in the order of arrival, while answers to Telegram are
 sent in the background.
 """
@@ -25,10 +25,9 @@ from telegram.ext import (
     filters,
 )
 
-from operators.telegram import chat_commands, presses, replies
-from operators.telegram.background import Background
+from operators.telegram import presses, texts
 from operators.telegram.bot_api import describe, markup
-from operators.telegram.presses import Pressed, Verdict
+from operators.telegram.presses import Query, Verdict
 
 logger = structlog.get_logger(__name__)
 
@@ -46,9 +45,33 @@ AWAY_TYPED = "The database is not available. Try again in a moment."
 Result = TypeVar("Result")
 
 
+class Background:
+    """Coroutines that run beside the handling of updates. None of them may raise."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs `work` with the present context, such as the id in log lines."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def finish(self, seconds: float) -> None:
+        """Waits until all is done, for at most this long; what is left is cancelled and logged."""
+        if not self._running:
+            return
+        _, late = await asyncio.wait(self._running, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            logger.warning("telegram_answers_abandoned", count=len(late))
+            await asyncio.wait(late)
+
+
 class Handlers:
     """What the bot does with updates. A handler returns once its decision is in the database:
-    answers and edits go on in the background, so that one that hangs holds nobody else up."""
+    answers and edits go on in the background, so that one that hangs delays no other update."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
@@ -68,58 +91,58 @@ class Handlers:
         query = update.callback_query
         assert query is not None  # noqa: S101  CallbackQueryHandler passes no other updates
         message = query.message
-        pressed = Pressed(
+        press = Query(
             query_id=query.id,
             telegram_user_id=query.from_user.id,
             data=query.data,
             chat_id=message.chat.id if message else None,
             message_id=message.message_id if message else None,
         )
-        deciding = asyncio.ensure_future(in_database(partial(presses.carry_out, pressed)))
+        deciding = asyncio.ensure_future(in_database(partial(presses.carry_out, press)))
         self._background.start(_guarded(update, _answer_press(query, deciding)))
         await asyncio.wait([deciding])
 
     async def on_command(
         self, update: Update, context: ContextTypes.DEFAULT_TYPE, *, name: str
     ) -> None:
-        """Answers where it was asked."""
+        """Answers in the chat of the command."""
         message = update.message
         if message is None or message.from_user is None or message.sender_chat is not None:
-            return  # written as a group or a channel, so by nobody
-        typed = chat_commands.Typed(
+            return  # written in the name of a group or a channel
+        command = texts.Command(
             telegram_user_id=message.from_user.id,
             chat_id=message.chat.id,
             private=message.chat.type == "private",
             name=name,
             words=" ".join((message.text or "").split()[1:]),
         )
-        text = await in_database(partial(chat_commands.answer, typed))
+        text = await in_database(partial(texts.answer_command, command))
         if text is not None:
             self._background.start(_guarded(update, _insist_on_reply(message, text)))
 
     async def on_reply(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
-        """Keeps a reply to an order's message as a note."""
+        """Adds a reply to an order's message as a note."""
         message = update.message
         if message is None or message.from_user is None or message.sender_chat is not None:
-            return  # written as a group or a channel, so by nobody
+            return  # written in the name of a group or a channel
         if message.reply_to_message is None or message.text is None:
             return
-        replied = replies.Replied(
+        reply = texts.Reply(
             telegram_user_id=message.from_user.id,
             chat_id=message.chat.id,
             message_id=message.message_id,
             to=message.reply_to_message.message_id,
             text=message.text,
         )
-        text = await in_database(partial(replies.keep_note, replied))
+        text = await in_database(partial(texts.add_note, reply))
         if text is not None:
             self._background.start(_guarded(update, _insist_on_reply(message, text)))
 
     async def on_error(self, update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
         """Reports a failure to the person. The update still counts as handled.
 
-        An unconfirmed update would block all later ones, and would be carried out when nobody
-        expects it. The person can press again.
+        An unconfirmed update would block all later ones, and would be carried out at an unexpected
+        time. The person can press again.
         """
         if context.error is not None:
             self._background.start(_report(update, context.error))
@@ -151,11 +174,11 @@ async def _report(update: object, error: Exception) -> None:
 async def _answer_press(query: CallbackQuery, deciding: "asyncio.Future[Verdict | None]") -> None:
     """Answers every press soon. If the decision takes longer, its result is sent afterwards."""
     done, _ = await asyncio.wait([deciding], timeout=SOON)
-    told = False
+    is_answered = False
     if done:
         verdict = deciding.result()
         if verdict is not None:
-            told = await answer(query, verdict.text, alert=verdict.alert)
+            is_answered = await answer(query, verdict.text, alert=verdict.alert)
     else:
         await answer(query, LATER)
         try:
@@ -166,8 +189,8 @@ async def _answer_press(query: CallbackQuery, deciding: "asyncio.Future[Verdict 
         return  # the same press again: its answer is on its way
     if verdict.ask is not None:
         await _ask(query, verdict)
-    if not told:
-        await _tell_in_chat(query, verdict)
+    if not is_answered:
+        await _reply_in_chat(query, verdict)
 
 
 async def in_database(work: Callable[[], Result]) -> Result:
@@ -191,15 +214,16 @@ def _with_fresh_connection(work: Callable[[], Result]) -> Result:
 
 
 async def _ask(query: CallbackQuery, verdict: Verdict) -> None:
-    """Shows the question below the message. A sweep removes it if nobody answers."""
+    """Shows the question below the message. A sweep removes it if the operator does not answer."""
     press = verdict.ask
     assert press is not None  # noqa: S101  the caller checked it
     keyboard = markup(verdict.rows)
-    shown = await _insist(partial(query.edit_message_reply_markup, reply_markup=keyboard))
-    await in_database(partial(presses.follow_up_question, press, verdict.name, shown=shown))
+    is_visible = await _insist(partial(query.edit_message_reply_markup, reply_markup=keyboard))
+    follow_up = partial(presses.follow_up_question, press, verdict.name, is_visible=is_visible)
+    await in_database(follow_up)
 
 
-async def _tell_in_chat(query: CallbackQuery, verdict: Verdict) -> None:
+async def _reply_in_chat(query: CallbackQuery, verdict: Verdict) -> None:
     """Posts what the order's message does not show, for staff whose press got no answer in time."""
     if verdict.alert and verdict.name and isinstance(query.message, Message):
         text = f"{verdict.name}: {verdict.text}"
@@ -226,7 +250,7 @@ async def _insist(say: Callable[[], Any]) -> bool:
         async with asyncio.timeout(INSISTING):
             return await _say_again(say)
     except TimeoutError:
-        logger.warning("telegram_not_told", cause="no answer in time")
+        logger.warning("telegram_answer_failed", cause="no answer in time")
         return False
 
 
@@ -234,19 +258,19 @@ async def _say_again(say: Callable[[], Any]) -> bool:
     for number in range(TRIES):
         try:
             await say()
-        except RetryAfter as asked:
-            wait = asked.retry_after
+        except RetryAfter as error:
+            wait = error.retry_after
             await asyncio.sleep(wait if isinstance(wait, int) else wait.total_seconds())
         except BadRequest as error:
             if "not modified" in str(error).lower():
                 return True
-            logger.warning("telegram_not_told", cause=describe(error), number=number)
+            logger.warning("telegram_answer_failed", cause=describe(error), number=number)
             return number > 0
         except NetworkError as error:
-            logger.warning("telegram_not_told", cause=describe(error), number=number)
+            logger.warning("telegram_answer_failed", cause=describe(error), number=number)
             await asyncio.sleep(PAUSE * 2**number)
         except TelegramError as error:
-            logger.warning("telegram_not_told", cause=describe(error))
+            logger.warning("telegram_answer_failed", cause=describe(error))
             return False
         else:
             return True

@@ -1,7 +1,7 @@
 """An order's message in Telegram: text in Telegram's HTML, and the buttons its state allows.
 
 The text shows nothing about the merchant: neither the name nor any amount. The buttons are for
-every operator; what only seniors may do is behind one button (questions.py).
+every operator; what only seniors may do is behind one button.
 """
 
 import re
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from html import escape
 
 from operators.desk_summary import age_in_words
-from operators.telegram.buttons import Action, Press, encode, label_of
+from operators.telegram.buttons import Rows, state_buttons
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
 from topups.versions import last_event, version_of
@@ -24,32 +24,8 @@ LONGEST_VALUE = 255
 AGES = [timedelta(minutes=minutes) for minutes in (10, 20, 30, 60)]
 FRESH = AGES[0]
 
-BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
-    FulfilmentStatus.PENDING: [[Action.CLAIM]],
-    FulfilmentStatus.PROCESSING: [
-        [Action.DONE],
-        [Action.WRONG_ID],
-        [Action.NO_STOCK],
-        [Action.FAILED, Action.UNSURE],
-        [Action.RELEASE],
-    ],
-    FulfilmentStatus.PENDING_REVIEW: [[Action.DONE], [Action.DECIDE]],
-    FulfilmentStatus.COMPLETED: [],
-    FulfilmentStatus.FAILED: [],
-}
 # Only a rejection in Telegram has a reason here. The history of the order has every reason.
 ENDS = {FailureReason.WRONG_ID: "wrong player ID, ", FailureReason.NO_STOCK: "no stock, "}
-
-
-@dataclass(frozen=True)
-class Button:
-    """A button's label and its callback data."""
-
-    label: str
-    data: str
-
-
-Rows = list[list[Button]]
 
 
 @dataclass(frozen=True)
@@ -88,21 +64,16 @@ def render(
         foot.append("This order may be in the chat twice. Deliver it only once.")
     room = MAX_LENGTH - ROOM - _units(head)
     lines = [*head, *_fit(_fields(fulfilment), room), *foot]
-    return Message("\n".join(lines), _buttons(fulfilment, last.pk), last.pk)
+    return Message("\n".join(lines), state_buttons(fulfilment, last.pk), last.pk)
 
 
 def retired(fulfilment: Fulfilment) -> Message:
-    """What a message shows once another one shows its order."""
+    """The text of a message once another one shows its order."""
     return Message(
         f"Order <code>{_text(fulfilment.order_reference)}</code>: another message shows it now.",
         [],
         version_of(fulfilment),
     )
-
-
-def button(press: Press) -> Button:
-    """The button of this press, with the usual label of its action."""
-    return Button(label_of(press.action), encode(press))
 
 
 def next_age_at(fulfilment: Fulfilment, now: datetime) -> datetime | None:
@@ -116,11 +87,6 @@ def next_age_at(fulfilment: Fulfilment, now: datetime) -> datetime | None:
             return begun + step
     every = timedelta(hours=1) if age < timedelta(days=2) else timedelta(days=1)
     return begun + (age // every + 1) * every
-
-
-def _buttons(fulfilment: Fulfilment, version: int) -> Rows:
-    rows = BUTTONS[FulfilmentStatus(fulfilment.status)]
-    return [[button(Press(action, fulfilment.pk, version)) for action in row] for row in rows]
 
 
 def _ordered(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
@@ -160,8 +126,8 @@ def _fields(fulfilment: Fulfilment) -> Iterator[str]:
     for each in fulfilment.fields:
         value = f"<code>{_text(each['value'])}</code>"
         label = each.get("value_label")
-        shown = f"{_text(label)} ({value})" if label and label != each["value"] else value
-        yield f"{_text(each['label'])}: {shown}"
+        text = f"{_text(label)} ({value})" if label and label != each["value"] else value
+        yield f"{_text(each['label'])}: {text}"
 
 
 def _fit(lines: Iterable[str], room: int) -> Iterator[str]:

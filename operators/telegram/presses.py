@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 
 from django.db.models import Q
 
-from operators.models import Announcement, PlatformSettings
-from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
-from operators.telegram.buttons import BUTTON_MOVES, Action, Forged, Press, decode
-from operators.telegram.handled_presses import note_handled, was_handled
-from operators.telegram.message import Rows
-from operators.telegram.questions import confirmation, decisions
+from operators.telegram.announcements import note_question, note_stray, request_refresh
+from operators.telegram.bot_cache import note_handled, was_handled
+from operators.telegram.buttons import (
+    BUTTON_MOVES,
+    Action,
+    Forged,
+    Press,
+    Rows,
+    confirmation,
+    decisions,
+    decode,
+)
+from operators.telegram.models import Announcement, PlatformSettings
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
 from topups.fulfilments import (
     AlreadyDone,
@@ -48,8 +55,8 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Pressed:
-    """A press as Telegram delivers it. `chat_id` and `message_id` name the message pressed.
+class Query:
+    """A press as Telegram delivers it. `chat_id` and `message_id` name the message query.
 
     Telegram delivers a press more than once with the same `query_id`.
     """
@@ -65,8 +72,8 @@ class Pressed:
 class Verdict:
     """The answer to a press.
 
-    `alert` shows it in a dialog. `name` is the person's username, empty for strangers. With `ask`,
-    the message asks this person, with the buttons of `rows`.
+    `alert` shows it in a dialog. `name` is the operator's username, empty for strangers. With
+    `ask`, the message asks this operator, with the buttons of `rows`.
     """
 
     text: str
@@ -76,44 +83,44 @@ class Verdict:
     rows: Rows = field(default_factory=list)
 
 
-def carry_out(pressed: Pressed) -> Verdict | None:
-    """Does what the button says, if the person may and the order has not changed since.
+def carry_out(query: Query) -> Verdict | None:
+    """Does what the button says, if the operator may and the order has not changed since.
 
     None if this press was handled before: it needs no other answer.
     """
-    if was_handled(pressed.query_id):
+    if was_handled(query.query_id):
         return None
-    verdict = _decide(pressed)
-    return verdict if note_handled(pressed.query_id) else None
+    verdict = _decide(query)
+    return verdict if note_handled(query.query_id) else None
 
 
-def _decide(pressed: Pressed) -> Verdict:
+def _decide(query: Query) -> Verdict:
     try:
-        press = decode(pressed.data)
+        press = decode(query.data)
     except Forged:
-        _refuse(pressed, None, "pressed an invalid button")
+        _refuse(query, None, "pressed an invalid button")
         return Verdict("This button no longer works. Find the order with /queue.", True)
     fulfilment = Fulfilment.objects.filter(pk=press.fulfilment_id).first()
     if fulfilment is None:
         return Verdict("This order does not exist.", True)
     try:
-        operator = operator_of(pressed.telegram_user_id)
+        operator = operator_of(query.telegram_user_id)
     except NotAnOperator as refused:
-        _refuse(pressed, fulfilment, f"pressed {press.action.name.lower()}")
+        _refuse(query, fulfilment, f"pressed {press.action.name.lower()}")
         return Verdict(str(refused), True)
-    _note_where(pressed, fulfilment)
+    _note_where(query, fulfilment)
     return _move(fulfilment, press, operator)
 
 
-def follow_up_question(press: Press, name: str, *, shown: bool) -> None:
-    """Call it after the edit that shows a question; `shown` says whether Telegram accepted it.
+def follow_up_question(press: Press, name: str, *, is_visible: bool) -> None:
+    """Call it after the edit that shows a question. `is_visible` is whether Telegram accepted it.
 
     The message gets its own buttons back after a while. It gets them back at once if
     Telegram did not accept the edit, or if the order has moved since the press.
     """
     note_question(fulfilment_id=press.fulfilment_id, name=name)  # an edit may have cleared it
     fulfilment = Fulfilment.objects.get(pk=press.fulfilment_id)
-    if not shown or version_of(fulfilment) != press.version:
+    if not is_visible or version_of(fulfilment) != press.version:
         request_refresh(fulfilment_id=press.fulfilment_id, by=name)
 
 
@@ -172,7 +179,7 @@ def _question(fulfilment: Fulfilment, press: Press, operator: Operator) -> Verdi
 
 
 def _go_back(fulfilment: Fulfilment, press: Press, name: str) -> Verdict:
-    """Withdraws the person's own question. A late press withdraws none."""
+    """Withdraws the operator's own question. A late press withdraws none."""
     current = version_of(fulfilment) == press.version
     request_refresh(fulfilment_id=fulfilment.pk, by=name if current else "")
     return Verdict("Nothing was changed.", name=name)
@@ -192,13 +199,13 @@ def _present(fulfilment: Fulfilment, event: FulfilmentEvent, name: str) -> str:
     return STATES[FulfilmentStatus(fulfilment.status)].format(who)
 
 
-def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:
+def _note_where(query: Query, fulfilment: Fulfilment) -> None:
     """Reports an unknown message to the announcement.
 
     A button names its order, but it need not be on that order's message. A message that is known,
     of any order, is left as it is.
     """
-    chat_id, message_id = pressed.chat_id, pressed.message_id
+    chat_id, message_id = query.chat_id, query.message_id
     if chat_id is None or message_id is None:
         return
     named = Q(message_id=message_id) | Q(former_message_id=message_id)
@@ -206,9 +213,9 @@ def _note_where(pressed: Pressed, fulfilment: Fulfilment) -> None:
         note_stray(fulfilment_id=fulfilment.pk, chat_id=chat_id, message_id=message_id)
 
 
-def _refuse(pressed: Pressed, fulfilment: Fulfilment | None, note: str) -> None:
+def _refuse(query: Query, fulfilment: Fulfilment | None, note: str) -> None:
     record_refusal(
-        telegram_user_id=pressed.telegram_user_id,
+        telegram_user_id=query.telegram_user_id,
         on=fulfilment or PlatformSettings(),
         reference=fulfilment.order_reference if fulfilment else "",
         note=note,

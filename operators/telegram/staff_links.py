@@ -13,7 +13,8 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.inputs import InputProblem
-from operators.models import CompanyIdentity, TelegramLink, TelegramLinkCode
+from operators.models import CompanyIdentity
+from operators.telegram.models import TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel
 from topups.transitions import FULFIL
@@ -30,19 +31,18 @@ class NotAnOperator(Exception):
 
 def operator_of(telegram_user_id: int) -> Operator:
     """The member of staff behind a Telegram account. Raises NotAnOperator."""
-    link = TelegramLink.objects.select_related("user").filter(telegram_user_id=telegram_user_id)
-    found = link.first()
-    if found is None:
+    link = _link_of(telegram_user_id)
+    if link is None:
         raise NotAnOperator(
             "You cannot use this bot: your Telegram account is not linked to a staff account. To"
             " link it, open the back office and choose Telegram below your name."
         )
-    if not may_operate(found.user):
+    if not may_operate(link.user):
         raise NotAnOperator(
             "You cannot use this bot: you do not have permission to work on top-up orders, or you"
             " have not signed in to the back office with your company account today."
         )
-    return Operator(user=found.user, channel=Channel.TELEGRAM)
+    return Operator(user=link.user, channel=Channel.TELEGRAM)
 
 
 def may_operate(user: User) -> bool:
@@ -59,7 +59,7 @@ def may_operate(user: User) -> bool:
 def _company_account_is_current(user: User) -> bool:
     """Whether the company vouched for this person within the longest time of a session.
 
-    Telegram has no sessions: without this, somebody who left the company could go on there. True
+    Telegram has no sessions: without this, a person who left the company could go on there. True
     for people without a company account, if they may sign in with a password.
     """
     identity = CompanyIdentity.objects.filter(user=user).first()
@@ -75,11 +75,10 @@ def record_refusal(
 ) -> None:
     """Writes an audit entry about a refused attempt; `note` says what was tried.
 
-    At most one entry a minute for each person and object, so that nobody can flood the audit trail
-    by pressing.
+    At most one entry a minute for each person and object, so that presses cannot flood the audit
+    trail.
     """
-    linked = TelegramLink.objects.select_related("user").filter(telegram_user_id=telegram_user_id)
-    link = linked.first()
+    link = _link_of(telegram_user_id)
     text = f"Telegram user {telegram_user_id}: {note}"[:500]
     lately = AuditEntry.objects.filter(
         object_type=on._meta.label_lower,
@@ -179,18 +178,24 @@ def consume_code(*, code: str, telegram_user_id: int) -> TelegramLink:
     """
     with transaction.atomic():
         live = TelegramLinkCode.objects.select_for_update().select_related("user")
-        found = live.filter(digest=_digest(code), expires_at__gt=timezone.now()).first()
-        if found is None:
+        link_code = live.filter(digest=_digest(code), expires_at__gt=timezone.now()).first()
+        if link_code is None:
             raise InputProblem(
                 "This code is wrong, used or expired. Get a new one in the back office."
             )
-        found.delete()
-        return link_user(user=found.user, telegram_user_id=telegram_user_id, actor=found.user)
+        link_code.delete()
+        user = link_code.user
+        return link_user(user=user, telegram_user_id=telegram_user_id, actor=user)
 
 
 def void_code(code: str) -> None:
     """Cancels a code that others have seen."""
     TelegramLinkCode.objects.filter(digest=_digest(code)).delete()
+
+
+def _link_of(telegram_user_id: int) -> TelegramLink | None:
+    links = TelegramLink.objects.select_related("user")
+    return links.filter(telegram_user_id=telegram_user_id).first()
 
 
 def _digest(code: str) -> str:

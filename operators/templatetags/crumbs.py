@@ -11,7 +11,7 @@ from django.utils.text import capfirst
 
 from core.backoffice.declarations import MenuEntry
 from core.backoffice.registry import back_offices
-from operators.models import PlatformSettings
+from operators.telegram.models import PlatformSettings
 
 register = template.Library()
 

@@ -23,13 +23,15 @@ from catalogue.models import Shelf, VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import BalanceAlert
 from operators.models import (
-    AnnouncementChat,
-    AnnouncementRoute,
     CompanyIdentity,
     Heartbeat,
     HeartbeatKind,
-    PlatformSettings,
     ReconcileRun,
+)
+from operators.telegram.models import (
+    AnnouncementChat,
+    AnnouncementRoute,
+    PlatformSettings,
     TelegramLinkCode,
 )
 from orders.models import LostPurchase

@@ -17,16 +17,9 @@ from idempotency.models import IdempotencyRecord
 from merchants.models import Email, EmailKind
 from operators import gauges
 from operators.gauges import GAUGES, Reader
-from operators.models import (
-    Announcement,
-    AnnouncementState,
-    Heartbeat,
-    HeartbeatKind,
-    PlatformSettings,
-    ReconcileRun,
-    RunState,
-)
-from operators.telegram import bot_health
+from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.telegram import bot_cache
+from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
 from orders.backoffice import CHECKS
 from orders.models import Order
 from orders.sales_counting import count_sales
@@ -212,7 +205,7 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
         Heartbeat.objects.create(
             kind=HeartbeatKind.WORKER, host=host, beat_at=now - timedelta(seconds=seconds)
         )
-    bot_health.beat()
+    bot_cache.beat()
     ReconcileRun.objects.create(
         state=RunState.FINDINGS,
         started_at=now - timedelta(hours=2),

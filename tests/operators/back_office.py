@@ -28,13 +28,8 @@ from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, seal_file
-from operators.models import (
-    Announcement,
-    AnnouncementRoute,
-    AnnouncementState,
-    ReconcileRun,
-    RunState,
-)
+from operators.models import ReconcileRun, RunState
+from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
 from tests.factories import (
     buy_topup,

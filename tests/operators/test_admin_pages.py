@@ -23,7 +23,7 @@ from accounts.models import Account, ApiClient
 from audit.models import AuditEntry
 from catalogue.models import Category
 from merchants.models import Invitation
-from operators.models import PlatformSettings
+from operators.telegram.models import PlatformSettings
 from orders.sales_counting import count_sales
 from tests.factories import make_account, make_client
 from tests.merchants.people import make_member

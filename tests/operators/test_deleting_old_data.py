@@ -19,10 +19,11 @@ from embedded.environment import PROJECT
 from merchants.models import Email, EmailKind, Invitation, MemberSession, Role
 from operators import retention
 from operators.imports.models import FileImport, ImportKind, ImportState
-from operators.models import ReconcileRun, RunState, TelegramLinkCode
+from operators.models import ReconcileRun, RunState
 from operators.reconcile import reconcile
 from operators.retention import EXPIRING, KINDS, delete_old_data
 from operators.tasks import delete_old_data as nightly
+from operators.telegram.models import TelegramLinkCode
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import VoucherCode
-from operators.models import PlatformSettings
+from operators.telegram.models import PlatformSettings
 from orders.models import Order
 from tests.factories import buy_topup, make_merchant
 from tests.neighbour import ours

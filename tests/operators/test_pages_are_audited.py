@@ -22,12 +22,8 @@ from catalogue.models import Category, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
 from operators.imports import jobs
-from operators.models import (
-    Announcement,
-    AnnouncementState,
-    FileImport,
-    PlatformSettings,
-)
+from operators.models import FileImport
+from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
 from orders.models import Order
 from tests.factories import (
     buy_topup,

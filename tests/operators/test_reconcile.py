@@ -41,7 +41,7 @@ def busy() -> Merchant:
 
 
 ANNOUNCEMENT = (
-    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_asked, asked,"
+    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_requested, asks,"
     " last_error, fulfilment_id, state, chat_id, message_id, announced_at)"
     " SELECT 1, 0, 0, false, '', '', id,"
 )

@@ -7,8 +7,8 @@ from django.db import connection
 
 from audit.models import AuditAction
 from audit.services import record_action
-from operators.models import Announcement
 from operators.reconcile import reconcile
+from operators.telegram.models import Announcement
 from tests.factories import (
     Merchant,
     buy_topup,

@@ -17,7 +17,8 @@ from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
 from operators.admin.base import CappedPaginator
-from operators.models import Announcement, FileImport, ReconcileRun
+from operators.models import FileImport, ReconcileRun
+from operators.telegram.models import Announcement
 from orders.models import Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment

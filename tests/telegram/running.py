@@ -16,7 +16,7 @@ from core import queue
 from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from operators.models import PlatformSettings, TelegramLink
+from operators.telegram.models import PlatformSettings, TelegramLink
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, make_topup_product
 from tests.live import HOST, database_url, with_settings
 from tests.quick_starts import QuickProcess

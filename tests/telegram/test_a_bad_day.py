@@ -16,8 +16,8 @@ from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
-from operators.models import Announcement
-from operators.telegram import bot_health
+from operators.telegram import bot_cache
+from operators.telegram.models import Announcement
 from tests.commands import refusal
 from tests.live import owner_url
 from tests.quick_starts import run_quickly
@@ -304,11 +304,11 @@ def test_check_command_reports_a_running_bot(desk: Desk) -> None:
     wait_until(lambda: _check(desk).returncode == 0, "a heartbeat")
     sign = json.loads(_check(desk).stdout)
     assert sign["status"] == "ok"
-    assert sign["seconds_ago"] < bot_health.SECONDS
+    assert sign["seconds_ago"] < bot_cache.SECONDS
 
     desk.bot.kill()
     theirs = RedisCache(settings.REDIS_URL, {"KEY_PREFIX": ""})
-    assert theirs.delete(bot_health.key())  # as if it had expired
+    assert theirs.delete(bot_cache.key())  # as if it had expired
     gone = _check(desk)
     assert gone.returncode == 1
     assert "No bot has reached Telegram" in gone.stderr
@@ -353,12 +353,12 @@ def test_two_bots_do_nothing_twice(desk: Desk) -> None:
 
 
 def test_probe_reports_the_heartbeat(client: Any) -> None:
-    cache.delete(bot_health.key())
+    cache.delete(bot_cache.key())
     assert client.get("/readyz/bot").status_code == 503
-    bot_health.beat()
+    bot_cache.beat()
     answer = client.get("/readyz/bot")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    cache.delete(bot_health.key())
+    cache.delete(bot_cache.key())
 
 
 def _check(desk: Desk) -> CompletedProcess[str]:

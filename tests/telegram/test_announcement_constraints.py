@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from operators.models import Announcement, AnnouncementRoute, PlatformSettings
+from operators.telegram.models import Announcement, AnnouncementRoute, PlatformSettings
 from tests.factories import make_category, make_topup_product
 from tests.telegram.announcing import Place, row_of, show
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.db.models import F
 
-from operators.models import Announcement, AnnouncementRoute, AnnouncementState
-from operators.telegram.announcement_requests import note_question, note_stray, request_refresh
+from operators.telegram.announcements import note_question, note_stray, request_refresh
+from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from tests.factories import make_category, make_operator, make_topup_product
 from tests.neighbour import ours
 from tests.telegram.announcing import (
@@ -341,7 +341,7 @@ def test_a_message_asks_one_operator_at_a_time(place: Place) -> None:
     assert note_question(fulfilment_id=order.pk, name="anna") == ""
     later(minutes=2)
     assert note_question(fulfilment_id=order.pk, name="berta") == ""
-    assert row_of(order).asked == "berta"
+    assert row_of(order).asks == "berta"
 
 
 def test_question_on_an_ended_order_is_removed(place: Place) -> None:

@@ -9,11 +9,12 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from operators.models import Announcement, AnnouncementState
-from operators.telegram import announce, announcement_rows, bot_api
-from operators.telegram.announce import Due, Outcome, PostingClaim
+from operators.telegram import announcements, bot_api, posting
+from operators.telegram.chats import Platform, read_platform
 from operators.telegram.message import render
-from operators.telegram.platform_settings import Platform, read_platform
+from operators.telegram.models import Announcement, AnnouncementState
+from operators.telegram.posting import Due, Outcome, PostingClaim
+from operators.telegram.sweep import _not_announced, _not_claimed
 from tests.concurrency.racing import race, start
 from tests.factories import make_operator
 from tests.telegram.announcing import (
@@ -63,7 +64,7 @@ def test_control_without_the_claim_orders_are_announced_twice(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A claim that first reads and then writes shows that the race is real."""
-    monkeypatch.setattr(announce, "_claim", _careless_claim)
+    monkeypatch.setattr(posting, "_claim", _careless_claim)
     place.api.fault("sendMessage", SLOW(0.05), times=ORDERS * WORKERS)
     orders = [place.order() for _ in range(ORDERS)]
 
@@ -80,7 +81,7 @@ def _careless_claim(due: Due, platform: Platform) -> PostingClaim | Outcome:
     Announcement.objects.filter(pk=row.pk).update(
         state=AnnouncementState.SENDING,
         attempts=F("attempts") + 1,
-        busy_until=timezone.now() + announcement_rows.LEASE,
+        busy_until=timezone.now() + announcements.LEASE,
         chat_id=due.target.chat_id,
     )
     fulfilment = Fulfilment.objects.select_related("product__category").get(pk=due.fulfilment_id)
@@ -91,7 +92,7 @@ def _careless_claim(due: Due, platform: Platform) -> PostingClaim | Outcome:
 def test_one_of_many_workers_repeats_each_order(place: Place) -> None:
     orders = [place.order() for _ in range(ORDERS)]
     sweep()
-    Announcement.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_requested=True)
 
     _in_each_worker(sweep)
 
@@ -102,14 +103,14 @@ def test_one_of_many_workers_repeats_each_order(place: Place) -> None:
 def test_order_found_due_is_not_posted_after_another_process_posted_it(place: Place) -> None:
     order = place.order()
     platform = read_platform()
-    (due,) = announce._not_announced(platform)
+    (due,) = _not_announced(platform)
     show(order)
-    Announcement.objects.update(repeat_asked=True)
-    (again,) = announce._not_claimed(platform)
+    Announcement.objects.update(repeat_requested=True)
+    (again,) = _not_claimed(platform)
     sweep()
 
-    assert announce._post(due, platform) == Outcome.SKIPPED
-    assert announce._post(again, platform) == Outcome.SKIPPED
+    assert posting.post(due, platform) == Outcome.SKIPPED
+    assert posting.post(again, platform) == Outcome.SKIPPED
 
     assert len(place.posted()) == 2
 

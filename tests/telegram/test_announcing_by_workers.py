@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core import queue
-from operators.models import AnnouncementState
+from operators.telegram.models import AnnouncementState
 from tests.factories import make_merchant, make_topup_product
 from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until

@@ -3,7 +3,7 @@
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.models import TelegramLink
+from operators.telegram.models import TelegramLink
 from operators.telegram.staff_links import issue_code, unlink_user
 from tests.factories import make_operator
 from tests.telegram.running import Desk

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from operators.models import Announcement
+from operators.telegram.models import Announcement
 from tests.commands import run
 from tests.factories import buy_topup, make_merchant, make_topup_product
 from tests.neighbour import ours

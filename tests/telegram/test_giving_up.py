@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.models import Announcement, AnnouncementState
 from operators.reconcile import reconcile
-from operators.telegram.announcement_requests import request_refresh
+from operators.telegram.announcements import request_refresh
+from operators.telegram.models import Announcement, AnnouncementState
 from tests.factories import make_operator
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.telegram.announcing import (
@@ -179,7 +179,7 @@ def test_refused_repetition_leaves_the_known_message_up_to_date(place: Place) ->
     order = place.order()
     show(order)
     place.api.fault("sendMessage", ERROR(400, "Bad Request: TOPIC_CLOSED"))
-    Announcement.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_requested=True)
     sweep()
     assert row_of(order).state == AnnouncementState.GIVEN_UP
 

@@ -3,8 +3,8 @@
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.models import AnnouncementRoute, AnnouncementState, PlatformSettings
-from operators.telegram.announcement_requests import request_refresh
+from operators.telegram.announcements import request_refresh
+from operators.telegram.models import AnnouncementRoute, AnnouncementState, PlatformSettings
 from tests.factories import make_topup_product
 from tests.telegram.announcing import (
     DOUBT,

@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from core.inputs import InputProblem
-from operators.models import PlatformSettings, TelegramLink, TelegramLinkCode
-from operators.telegram.chat_commands import Typed, answer
+from operators.telegram.models import PlatformSettings, TelegramLink, TelegramLinkCode
 from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,
@@ -28,6 +27,7 @@ from operators.telegram.staff_links import (
     unlink_user,
     void_code,
 )
+from operators.telegram.texts import Command, answer_command
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
 from tests.operators.back_office import make_staff, signed_in, url
@@ -250,7 +250,9 @@ def test_code_shown_in_a_group_is_cancelled(chat_id: int) -> None:
     PlatformSettings.objects.create(chat_id=-5)
     code = issue_code(user=staff())
 
-    answer(Typed(telegram_user_id=77, chat_id=chat_id, private=False, name="link", words=code))
+    answer_command(
+        Command(telegram_user_id=77, chat_id=chat_id, private=False, name="link", words=code)
+    )
 
     with pytest.raises(InputProblem):
         consume_code(code=code, telegram_user_id=78)

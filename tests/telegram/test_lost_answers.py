@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from embedded.processes import free_port
-from operators.models import Announcement, AnnouncementChat, AnnouncementState
-from operators.telegram import announce, bot_api
-from operators.telegram.announcement_requests import note_stray
+from operators.telegram import bot_api, posting
+from operators.telegram.announcements import note_stray
+from operators.telegram.chats import Target
 from operators.telegram.message import Message
 from operators.telegram.message import render as real_render
-from operators.telegram.platform_settings import Target
+from operators.telegram.models import Announcement, AnnouncementChat, AnnouncementState
 from tests.telegram.announcing import (
     ANSWER_LOST,
     DOUBT,
@@ -133,7 +133,7 @@ def test_worker_killed_while_sending_counts_as_a_lost_answer(place: Place) -> No
 def test_lost_repetition_leaves_the_known_message_up_to_date(place: Place) -> None:
     order = place.order()
     show(order)
-    Announcement.objects.update(repeat_asked=True)
+    Announcement.objects.update(repeat_requested=True)
     place.api.fault("sendMessage", DROP(after=True))
     sweep()
     move(order, Move.COMPLETE)
@@ -215,7 +215,7 @@ def test_failure_of_one_order_does_not_stop_the_others(
             raise ValueError
         return shown(fulfilment, **options)
 
-    monkeypatch.setattr(announce, "render", render)
+    monkeypatch.setattr(posting, "render", render)
 
     for _ in range(2):
         sweep()

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from operators.models import Announcement, AnnouncementState, TelegramLink
 from operators.telegram.buttons import Action, Press, encode
-from operators.telegram.presses import Pressed, Verdict, carry_out
+from operators.telegram.models import Announcement, AnnouncementState, TelegramLink
+from operators.telegram.presses import Query, Verdict, carry_out
 from tests.concurrency.racing import start
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from topups import fulfilments
@@ -37,7 +37,7 @@ def linked(number: int, **fields: Any) -> Operator:
 def press(person: int, action: Action, fulfilment: Fulfilment, message_id: int = 1) -> Verdict:
     version = last_event(fulfilment).pk
     data = encode(Press(action, fulfilment.pk, version, sure=True))
-    verdict = carry_out(Pressed(uuid4().hex, person, data, CHAT, message_id))
+    verdict = carry_out(Query(uuid4().hex, person, data, CHAT, message_id))
     assert verdict is not None
     return verdict
 
@@ -78,7 +78,7 @@ def announced(fulfilment: Fulfilment, message_id: int, **fields: Any) -> Announc
         chat_id=CHAT,
         message_id=message_id,
         announced_at=shown.created_at,
-        shown_event=shown.pk,
+        message_version=shown.pk,
     )
 
 

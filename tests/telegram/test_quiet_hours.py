@@ -4,8 +4,8 @@ from datetime import UTC, datetime, time
 
 import pytest
 
-from operators.models import PlatformSettings
-from operators.telegram.platform_settings import is_quiet
+from operators.telegram.chats import is_quiet
+from operators.telegram.models import PlatformSettings
 from tests.telegram.announcing import (
     Place,
     move,

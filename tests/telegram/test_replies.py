@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from operators.models import Announcement, AnnouncementState, TelegramLink
-from operators.telegram.replies import Replied, keep_note
+from operators.telegram.models import Announcement, AnnouncementState, TelegramLink
+from operators.telegram.texts import Reply, add_note
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
 from tests.telegram.fake_bot_api.objects import Message
@@ -22,7 +22,7 @@ def announced(desk: Desk) -> tuple[Fulfilment, Message]:
     """A new order whose message the bot knows as its own."""
     fulfilment, message = desk.order()
     known = Announcement.objects.filter(fulfilment=fulfilment, message_id=message.id)
-    desk.api.wait_for(known.exists, "the bot has stored the message's id")
+    desk.api.wait_for(known.exists, "the worker has stored the message's id", poll=True)
     return fulfilment, message
 
 
@@ -85,18 +85,18 @@ def test_a_reply_that_is_handled_again_after_a_crash_or_twice_at_once_is_kept_on
         message_id=5,
         announced_at=timezone.now(),
     )
-    crashed = Replied(telegram_user_id=1, chat_id=-1001, message_id=6, to=5, text="one note")
+    crashed = Reply(telegram_user_id=1, chat_id=-1001, message_id=6, to=5, text="one note")
     doubled = replace(crashed, message_id=7, text="another")
 
     def crash(handled: str) -> bool:
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr("operators.telegram.replies.note_handled", crash)
+        patch.setattr("operators.telegram.texts.note_handled", crash)
         with pytest.raises(SystemExit):
-            keep_note(crashed)
-    answer = keep_note(crashed)
-    answers = race([partial(keep_note, doubled)] * 4)
+            add_note(crashed)
+    answer = add_note(crashed)
+    answers = race([partial(add_note, doubled)] * 4)
 
     assert answer is not None
     assert answer.startswith(f"Note kept for {fulfilment.order_reference}.")

@@ -6,9 +6,9 @@ import pytest
 from django.urls import reverse
 
 from core.backoffice.staff_roles import StaffRole
-from operators.models import AnnouncementRoute, PlatformSettings
 from operators.roles import permissions_of
-from operators.telegram.platform_settings import Target, platform_settings, read_platform
+from operators.telegram.chats import Target, platform_settings, read_platform
+from operators.telegram.models import AnnouncementRoute, PlatformSettings
 from tests.factories import make_category, make_topup_product
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 

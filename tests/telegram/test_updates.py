@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from telegram.error import TelegramError
 
-from operators.telegram.updates import UpdatesRequest
+from operators.telegram.bot import UpdatesRequest
 
 VALID = {
     "update_id": 7,

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from operators.models import AnnouncementRoute
+from operators.telegram.models import AnnouncementRoute
 from tests.factories import make_topup_product
 from tests.operators.back_office import signed_in
 from tests.telegram.announcing import (

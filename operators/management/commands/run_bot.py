@@ -7,7 +7,7 @@ from django.core.management import CommandError
 from core.command_line import ServiceCommand
 from core.json_output import dumps
 from core.version import log_start
-from operators.telegram.bot_health import SECONDS, seconds_since_beat
+from operators.telegram.bot_cache import SECONDS, seconds_since_beat
 
 
 class Command(ServiceCommand):

@@ -1,41 +1,31 @@
 """Posting orders in Telegram: claim the row, post, record the result.
 
-The Bot API cannot be asked what was posted, so the row records what is known. A process claims the
-row with a conditional UPDATE and commits it before it sends: of two processes, one sends. If the
-answer is lost (a timeout, a 5xx, a killed worker), the order is posted once more, and the second
-message says that there may be two. Both messages work, because buttons act on the order. The first
-press on the message that the row does not name reveals its id.
+The Bot API has no call that lists what was posted, so the row records what is known. A process
+claims the row with a conditional UPDATE and commits it before it sends: of two processes, one
+sends. If the answer is lost (a timeout, a 5xx, a killed worker), the order is posted once more, and
+the second message says that there may be two. Both messages work, because buttons act on the order.
+The first press on the message that the row does not name reveals its id.
 """
 
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum, auto
 from typing import Any
 
 import structlog
 from django.db import transaction
 from django.db.models import Case, F, Q, Value, When
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from operators.models import Announcement, AnnouncementState
 from operators.telegram import bot_api, chats
-from operators.telegram.announcement_rows import (
-    LEASE,
-    free,
-    give_up,
-    load_fulfilment,
-    log_failure,
-)
+from operators.telegram.announcements import LEASE, free, give_up, load_fulfilment
+from operators.telegram.chats import Platform, Target
+from operators.telegram.editing import refresh_message
 from operators.telegram.message import Message, next_age_at, render, retired
-from operators.telegram.platform_settings import Platform, Target
-from operators.telegram.refresh import refresh_message
+from operators.telegram.models import Announcement, AnnouncementState
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
-from topups.versions import latest_event
 
 logger = structlog.get_logger(__name__)
 
@@ -58,8 +48,8 @@ class Outcome(Enum):
 class Due:
     """An order to post, and the chat to post it in.
 
-    `still` is what the row must match when it is claimed. A second process that found the same
-    order due therefore does not post it again.
+    `still` is what the row must match when it is claimed. A second process that has the same order
+    on its list therefore does not post it again.
     """
 
     fulfilment_id: int
@@ -78,115 +68,7 @@ class PostingClaim:
     message: Message
 
 
-def announce_due(platform: Platform, *, end: float) -> int:
-    """Posts orders that were never announced, the oldest first, until `end` (seconds of
-    `time.monotonic`); returns how many."""
-    if not platform.announces(timezone.now()):
-        return 0
-    return _post_each(_not_announced(platform), platform, end=end)
-
-
-def repeat_due(platform: Platform, *, end: float) -> int:
-    """Posts orders again that stayed unclaimed for as long as the settings say, until `end`
-    (seconds of `time.monotonic`); returns how many."""
-    if not platform.announces(timezone.now()):
-        return 0
-    return _post_each(_not_claimed(platform), platform, end=end)
-
-
-def return_lost() -> None:
-    """Releases rows whose process died while sending: whether it posted is unknown."""
-    dead = Announcement.objects.filter(state=SENDING, busy_until__lte=timezone.now())
-    lost = dead.update(
-        state=Case(When(message_id=None, then=Value(WAITING)), default=Value(ANNOUNCED)),
-        busy_until=None,
-        lost_answers=F("lost_answers") + 1,
-        last_error="The process that sent it died.",
-    )
-    if lost:
-        logger.warning("announcement_answers_lost", count=lost)
-    _give_up_hopeless()
-
-
-# What is due.
-
-
-def _not_announced(platform: Platform) -> Iterator[Due]:
-    never_posted = Q(announcement=None) | Q(announcement__state=WAITING)
-    lost_its_message = Q(announcement__state=WAITING, announcement__announced_at__isnull=False)
-    waiting = (
-        Fulfilment.objects.filter(
-            Q(never_posted, status=FulfilmentStatus.PENDING, product__announce=True)
-            | Q(lost_its_message, status__in=OPEN)
-        )
-        .order_by("created_at", "pk")
-        .values_list("pk", "product_id", "product__category_id")
-    )
-    for pk, product_id, category_id in waiting:
-        target = platform.target_of(product_id=product_id, category_id=category_id)
-        if target is not None:
-            yield Due(pk, target, Q(state=WAITING))
-
-
-def _not_claimed(platform: Platform) -> Iterator[Due]:
-    times, minutes = platform.settings.repeat_times, platform.settings.repeat_minutes
-    wanted = Q(repeat_asked=True)
-    if minutes is not None:
-        long_ago = timezone.now() - timedelta(minutes=minutes)
-        wanted |= Q(repeats__lt=times, unclaimed_since__lte=long_ago)
-    rows = (
-        Announcement.objects.filter(
-            _may_be_posted(), state=ANNOUNCED, fulfilment__status=FulfilmentStatus.PENDING
-        )
-        .annotate(
-            unclaimed_since=Greatest(
-                Coalesce("repeated_at", "announced_at"), latest_event("fulfilment", "created_at")
-            )
-        )
-        .filter(wanted)
-        .order_by("fulfilment__created_at", "pk")
-    )
-    for row in rows:
-        assert row.chat_id is not None  # noqa: S101  a constraint
-        target = Target(row.chat_id, row.topic_id)
-        yield Due(row.fulfilment_id, target, Q(state=ANNOUNCED, attempts=row.attempts))
-
-
-def _is_due(fulfilment: Fulfilment, row: Announcement) -> bool:
-    """Whether the order needs a post now. The holder of an order needs its buttons, so a lost
-    message of any open order is replaced."""
-    if fulfilment.status == FulfilmentStatus.PENDING:
-        return True
-    lost_its_message = row.message_id is None and row.announced_at is not None
-    return lost_its_message and fulfilment.status in OPEN
-
-
-def _may_be_posted() -> Q:
-    """What a row must match when it is claimed."""
-    return free() & Q(former_message_id=None, lost_answers__lt=MAX_LOST_ANSWERS)
-
-
-# Posting.
-
-
-def _post_each(orders: Iterator[Due], platform: Platform, *, end: float) -> int:
-    """A failure of one order is logged and does not stop the others."""
-    closed = set(chats.paused_chats())
-    sent = 0
-    for due in orders:
-        if time.monotonic() >= end:
-            break
-        if due.target.chat_id in closed:
-            continue
-        with log_failure(due.fulfilment_id):
-            outcome = _post(due, platform)
-            sent += outcome == Outcome.SENT
-            if outcome == Outcome.CHAT_CLOSED:
-                closed.add(due.target.chat_id)
-    return sent
-
-
-def _post(due: Due, platform: Platform) -> Outcome:
+def post(due: Due, platform: Platform) -> Outcome:
     """Claims the row, posts, and records the result. If the process dies in between, the row stays
     `sending` until its lease ends; the answer then counts as lost."""
     claim = _claim(due, platform)
@@ -210,12 +92,40 @@ def _post(due: Due, platform: Platform) -> Outcome:
     return Outcome.SENT
 
 
+def return_lost() -> None:
+    """Releases rows whose process died while sending: whether it posted is unknown."""
+    dead = Announcement.objects.filter(state=SENDING, busy_until__lte=timezone.now())
+    lost = dead.update(
+        state=Case(When(message_id=None, then=Value(WAITING)), default=Value(ANNOUNCED)),
+        busy_until=None,
+        lost_answers=F("lost_answers") + 1,
+        last_error="The process that sent it died.",
+    )
+    if lost:
+        logger.warning("announcement_answers_lost", count=lost)
+    _give_up_hopeless()
+
+
+def may_be_posted() -> Q:
+    """What a row must match when it is claimed."""
+    return free() & Q(former_message_id=None, lost_answers__lt=MAX_LOST_ANSWERS)
+
+
+def _is_due(fulfilment: Fulfilment, row: Announcement) -> bool:
+    """Whether the order needs a post now. The holder of an order needs its buttons, so a lost
+    message of any open order is replaced."""
+    if fulfilment.status == FulfilmentStatus.PENDING:
+        return True
+    lost_its_message = row.message_id is None and row.announced_at is not None
+    return lost_its_message and fulfilment.status in OPEN
+
+
 def _claim(due: Due, platform: Platform) -> PostingClaim | Outcome:
     """Claims the row and commits. An order that cannot be rendered is not claimed."""
     with transaction.atomic():
         row, _ = Announcement.objects.get_or_create(fulfilment_id=due.fulfilment_id)
         unchanged = Q(pk=row.pk, state=row.state, attempts=row.attempts)
-        claimed = Announcement.objects.filter(due.still, unchanged, _may_be_posted()).update(
+        claimed = Announcement.objects.filter(due.still, unchanged, may_be_posted()).update(
             state=SENDING,
             attempts=F("attempts") + 1,
             busy_until=timezone.now() + LEASE,
@@ -245,10 +155,10 @@ def _keep_message(claim: PostingClaim, message_id: int, version: int) -> bool:
     changes: dict[str, Any] = {
         "state": ANNOUNCED,
         "message_id": message_id,
-        "shown_event": version,
+        "message_version": version,
         "age_at": next_age_at(claim.fulfilment, now),
         "restore_at": None,
-        "repeat_asked": False,
+        "repeat_requested": False,
         "last_error": "",
     }
     if claim.row.message_id is None:

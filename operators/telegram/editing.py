@@ -11,16 +11,11 @@ from typing import Any
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils import timezone
 
-from operators.models import Announcement, AnnouncementState
 from operators.telegram import bot_api, chats
-from operators.telegram.announcement_rows import (
-    LEASE,
-    free,
-    give_up,
-    load_fulfilment,
-)
+from operators.telegram.announcements import LEASE, free, give_up, load_fulfilment
+from operators.telegram.chats import Platform
 from operators.telegram.message import Message, next_age_at, render, retired
-from operators.telegram.platform_settings import Platform
+from operators.telegram.models import Announcement, AnnouncementState
 from topups.models import Fulfilment
 from topups.transitions import OPEN
 from topups.versions import latest_event
@@ -55,7 +50,7 @@ def resume_edits(fulfilment_id: int) -> None:
     given_up = Announcement.objects.filter(
         fulfilment_id=fulfilment_id, state=AnnouncementState.GIVEN_UP, message_id__isnull=False
     )
-    stale = given_up.annotate(latest=LATEST).exclude(shown_event=F("latest"))
+    stale = given_up.annotate(latest=LATEST).exclude(message_version=F("latest"))
     stale.update(state=ANNOUNCED)
     Announcement.objects.filter(
         fulfilment_id=fulfilment_id,
@@ -81,8 +76,8 @@ def _editable() -> QuerySet[Announcement]:
 
 def _is_stale() -> Q:
     return (
-        Q(shown_event=None)
-        | ~Q(shown_event=F("latest"))
+        Q(message_version=None)
+        | ~Q(message_version=F("latest"))
         | Q(restore_at__lte=timezone.now())
         | Q(former_message_id__isnull=False)
         | (~Q(fulfilment__status__in=OPEN) & ~REFUND_DUE)
@@ -90,8 +85,7 @@ def _is_stale() -> Q:
 
 
 def _has_aged() -> Q:
-    """Matches messages that show an old age, except those that ask somebody: they keep the
-    question."""
+    """Matches messages that show an old age, except those with a question: they keep it."""
     return Q(age_at__lte=timezone.now(), restore_at=None)
 
 
@@ -137,7 +131,7 @@ def _edit(row: Announcement, platform: Platform) -> bool:
     state = ENDED if _is_settled(fulfilment) else ANNOUNCED
     held = _held(row).update(
         busy_until=None,
-        shown_event=message.version,
+        message_version=message.version,
         age_at=next_age_at(fulfilment, now),
         former_message_id=None,
         # If the buttons were changed during the edit, another round follows.
@@ -152,12 +146,12 @@ def _edit(row: Announcement, platform: Platform) -> bool:
 
 def _keeps_question(row: Announcement, fulfilment: Fulfilment, message: Message) -> bool:
     """Whether only the former message needed an edit: the present one shows the order as it is, and
-    asks somebody to confirm."""
+    asks an operator to confirm."""
     return (
         row.former_message_id is not None
         and row.restore_at is not None
         and row.restore_at > timezone.now()
-        and row.shown_event == message.version
+        and row.message_version == message.version
         and fulfilment.status in OPEN
     )
 
@@ -170,10 +164,10 @@ def _is_settled(fulfilment: Fulfilment) -> bool:
 
 def _edit_again(row: Announcement) -> None:
     """Asks for another edit: one made after its lease may have overwritten a newer one."""
-    shown = Announcement.objects.filter(
+    same_message = Announcement.objects.filter(
         pk=row.pk, message_id=row.message_id, state__in=[ANNOUNCED, ENDED]
     )
-    shown.update(state=ANNOUNCED, restore_at=timezone.now())
+    same_message.update(state=ANNOUNCED, restore_at=timezone.now())
 
 
 def _handle_failed_edit(
@@ -203,7 +197,7 @@ def _drop_message(row: Announcement, fulfilment: Fulfilment, error: str) -> None
         changes: dict[str, Any] = {
             "state": AnnouncementState.WAITING,
             "message_id": None,
-            "shown_event": None,
+            "message_version": None,
         }
     else:
         changes = {"state": ENDED}

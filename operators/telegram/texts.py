@@ -1,21 +1,29 @@
-"""The bot's answers to commands: the queue, the sender's claims, one order, and linking.
+"""What people type: commands, and replies to an order's message. All answers are Telegram's HTML.
 
-All texts are Telegram's HTML. No command changes an order: the buttons of its message do, and the
-answers link to that message.
+No command changes an order: the buttons of its message do, and the answers link to that message.
+
+A reply becomes a note in the order's timeline, which the merchant never sees. After a rejection or
+a doubt, the operator replies to the message and says why.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
+from structlog.contextvars import bound_contextvars
 
+from audit.models import AuditAction, AuditEntry
+from audit.services import record_action
+from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from operators.desk_summary import age_in_words
-from operators.models import Announcement, AnnouncementRoute, PlatformSettings
+from operators.telegram.bot_cache import note_handled, was_handled
+from operators.telegram.chats import platform_settings, read_platform
 from operators.telegram.message import render
-from operators.telegram.platform_settings import platform_settings, read_platform
+from operators.telegram.models import Announcement, AnnouncementRoute, PlatformSettings
 from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,
@@ -27,7 +35,7 @@ from topups.fulfilments import Operator
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
 
-SHOWN = 15  # keeps the list below the 4096 characters of a message, even with long names
+LISTED = 15  # keeps the list below the 4096 characters of a message, even with long names
 MAX_REFERENCE = 64
 MENU = {
     "queue": "Open orders, oldest first",
@@ -59,7 +67,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Typed:
+class Command:
     """A command as Telegram delivers it; `words` is the text after its name."""
 
     telegram_user_id: int
@@ -69,20 +77,62 @@ class Typed:
     words: str
 
 
-def answer(typed: Typed) -> str | None:
+@dataclass(frozen=True)
+class Reply:
+    """A reply as Telegram delivers it. `to` is the message that it answers."""
+
+    telegram_user_id: int
+    chat_id: int
+    message_id: int
+    to: int
+    text: str
+
+
+def answer_command(command: Command) -> str | None:
     """The answer, in HTML; None for groups that are not the operators': the bot ignores those."""
-    if not typed.private and typed.name in ("start", "link"):
-        void_code(typed.words)  # other people have seen it
-    if not typed.private and typed.chat_id not in _our_chats():
+    if not command.private and command.name in ("start", "link"):
+        void_code(command.words)  # other members of the group have seen it
+    if not command.private and command.chat_id not in _our_chats():
         return None
-    if typed.name in ("start", "link"):
-        return _link(typed)
+    if command.name in ("start", "link"):
+        return _link(command)
     try:
-        operator = operator_of(typed.telegram_user_id)
+        operator = operator_of(command.telegram_user_id)
     except NotAnOperator as refused:
-        _refuse(typed, f"typed /{typed.name}")
+        _refuse(command, f"typed /{command.name}")
         return escape(str(refused))
-    return ANSWERS[typed.name](operator, typed.words)
+    return ANSWERS[command.name](operator, command.words)
+
+
+def add_note(reply: Reply) -> str | None:
+    """Adds the text as a note of the order, and returns the answer.
+
+    None for a reply to a message of no order, and for a reply that was handled before: the bot
+    answers neither.
+    """
+    named = Q(message_id=reply.to) | Q(former_message_id=reply.to)
+    row = Announcement.objects.filter(named, chat_id=reply.chat_id).first()
+    name = f"reply-{reply.chat_id}-{reply.message_id}"
+    if row is None or was_handled(name):
+        return None
+    fulfilment = row.fulfilment
+    try:
+        operator = operator_of(reply.telegram_user_id)
+    except NotAnOperator as refused:
+        record_refusal(
+            telegram_user_id=reply.telegram_user_id,
+            on=fulfilment,
+            reference=fulfilment.order_reference,
+            note="replied to an order's message",
+        )
+        return escape(str(refused))
+    note = reply.text.replace("\x00", "").strip()
+    if len(note) > NOTE_LENGTH:
+        return f"The note was not kept: it has more than {NOTE_LENGTH} characters."
+    _add_once(reply, row, operator, note)
+    if not note_handled(name):
+        return None
+    return f"Note kept for {fulfilment.order_reference}. The merchant does not see it."
 
 
 def _our_chats() -> set[int]:
@@ -91,26 +141,26 @@ def _our_chats() -> set[int]:
     return routes if default is None else routes | {default}
 
 
-def _link(typed: Typed) -> str:
+def _link(command: Command) -> str:
     """Links the sender of a valid code. Sending or delivering a code twice is not an error."""
-    if not typed.private:
+    if not command.private:
         return IN_PRIVATE
     try:
-        if typed.words:
-            consume_code(code=typed.words, telegram_user_id=typed.telegram_user_id)
-        operator = operator_of(typed.telegram_user_id)
+        if command.words:
+            consume_code(code=command.words, telegram_user_id=command.telegram_user_id)
+        operator = operator_of(command.telegram_user_id)
     except InputProblem as problem:
-        return _link_again(typed, problem)
+        return _link_again(command, problem)
     except NotAnOperator:
         return UNLINKED
     return f"You are linked as <b>{escape(operator.user.get_username())}</b>.\n\n{HELP}"
 
 
-def _link_again(typed: Typed, problem: InputProblem) -> str:
+def _link_again(command: Command, problem: InputProblem) -> str:
     try:
-        operator = operator_of(typed.telegram_user_id)
+        operator = operator_of(command.telegram_user_id)
     except NotAnOperator:
-        _refuse(typed, "sent an invalid link code")
+        _refuse(command, "sent an invalid link code")
         return escape(str(problem))
     name = escape(operator.user.get_username())
     return f"{escape(str(problem))} You are linked as <b>{name}</b>."
@@ -128,10 +178,8 @@ def _order(operator: Operator, words: str) -> str:
     reference = words.strip()[:MAX_REFERENCE].replace("\x00", "")
     if not reference:
         return "Add the order's reference: /order REFERENCE."
-    found = Fulfilment.objects.select_related("product__category").filter(
-        order_reference__iexact=reference
-    )
-    fulfilment = found.first()
+    orders = Fulfilment.objects.select_related("product__category")
+    fulfilment = orders.filter(order_reference__iexact=reference).first()
     if fulfilment is None:
         return f"There is no top-up order <code>{escape(reference)}</code>."
     text = render(fulfilment, now=timezone.now(), zone=read_platform().zone).text
@@ -153,12 +201,12 @@ ANSWERS: dict[str, Callable[[Operator, str], str]] = {
 
 def _list(orders: QuerySet[Fulfilment], nothing: str) -> str:
     rows = orders.select_related("product", "claimed_by", "announcement")
-    shown = list(rows.order_by("created_at", "pk")[: SHOWN + 1])
-    if not shown:
+    first = list(rows.order_by("created_at", "pk")[: LISTED + 1])
+    if not first:
         return nothing
-    lines = [_line(each) for each in shown[:SHOWN]]
-    if len(shown) > SHOWN:
-        lines.append(f"… and {orders.count() - SHOWN} more.")
+    lines = [_line(each) for each in first[:LISTED]]
+    if len(first) > LISTED:
+        lines.append(f"… and {orders.count() - LISTED} more.")
     return "\n".join(lines)
 
 
@@ -182,5 +230,25 @@ def _address(announcement: Announcement | None) -> str:
     return f"https://t.me/c/{chat.removeprefix('-100')}/{announcement.message_id}"
 
 
-def _refuse(typed: Typed, note: str) -> None:
-    record_refusal(telegram_user_id=typed.telegram_user_id, on=PlatformSettings(), note=note)
+def _refuse(command: Command, note: str) -> None:
+    record_refusal(telegram_user_id=command.telegram_user_id, on=PlatformSettings(), note=note)
+
+
+def _add_once(reply: Reply, row: Announcement, operator: Operator, note: str) -> None:
+    """Adds the note, unless a process that crashed before its answer has added it already.
+
+    The note carries the name of its reply as its request id. Under the announcement's lock, only
+    one process at a time looks for it.
+    """
+    name = f"telegram-{reply.chat_id}-{reply.message_id}"
+    fulfilment = row.fulfilment
+    with transaction.atomic(), bound_contextvars(request_id=name):
+        Announcement.objects.select_for_update(no_key=True).get(pk=row.pk)
+        if not AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED, request_id=name).exists():
+            record_action(
+                actor=operator.user,
+                action=AuditAction.NOTE_ADDED,
+                on=fulfilment,
+                reference=fulfilment.order_reference,
+                note=note,
+            )
