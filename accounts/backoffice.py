@@ -14,10 +14,10 @@ from core.backoffice.declarations import (
     Sealed,
     Section,
     Unit,
+    ids_of,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
-from core.trails import ids_of
 
 
 def _cache_answers() -> list[tuple[int]]:

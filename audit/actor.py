@@ -1,4 +1,5 @@
-"""Who acts, and from where, for code that gets no request, such as the receivers in people.py."""
+"""Who acts, and from where, for code that gets no request, such as the receivers in people.py; and
+the same in words."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ class _Handled:
     request: HttpRequest
     address_of: Callable[[HttpRequest], str]
 
+
+SERVICE = "the service"
+CHANNELS = {"admin": "Back office", "shell": "Server", "client": "API", "sql": "Database"}
 
 _handled: ContextVar[_Handled | None] = ContextVar("audit_handled", default=None)
 _asked_by: ContextVar[User | None] = ContextVar("audit_asked_by", default=None)
@@ -68,3 +72,13 @@ def acting_as(name: str) -> Iterator[None]:
 def acting_name() -> str:
     """Who acts instead of a signed-in user: `shell:anna`, or what `acting_as` says; or empty."""
     return str(get_contextvars().get("shell_actor", ""))
+
+
+def who_and_where(actor: str) -> tuple[str, str]:
+    """An actor as records name it, such as `admin:anna`, for people: `anna`, `Back office`."""
+    kind, _, name = actor.partition(":")
+    if actor == "system":
+        return SERVICE, ""
+    if not name or kind not in CHANNELS:
+        return actor, ""
+    return (name if kind == "admin" else actor), CHANNELS[kind]

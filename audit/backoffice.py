@@ -1,7 +1,6 @@
 """What `audit` declares for the back office (core/backoffice/)."""
 
 from audit.models import AuditEntry
-from audit.trail import TRAIL
 from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section
 
 BACK_OFFICE = BackOffice(
@@ -20,5 +19,4 @@ BACK_OFFICE = BackOffice(
         "audit_auditentry": Rights.APPEND_AND_EXPIRE,
     },
     menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy", page="audit_trail")],
-    trails=[TRAIL],
 )

@@ -62,6 +62,11 @@ class AuditAction(models.TextChoices):
     CODES_HELD = "codes_held", "Codes held"
     CODES_RELEASED = "codes_released", "Codes released"
     CODES_VOIDED = "codes_voided", "Codes voided"
+    PRICE_CHANGED = "price_changed", "Price changed"
+    DEPOSIT_BOOKED = "deposit_booked", "Deposit booked"
+    PAYOUT_BOOKED = "payout_booked", "Payout booked"
+    ADJUSTMENT_BOOKED = "adjustment_booked", "Adjustment booked"
+    CREDIT_BOOKED = "credit_booked", "Credit booked"
     OLD_DATA_DELETED = "old_data_deleted", "Old data deleted"
     ADDED = "added", "Added"
     CHANGED = "changed", "Changed"
@@ -73,8 +78,8 @@ class AuditEntry(models.Model):
 
     `object_type` and `object_id` identify the object without a foreign key, so an entry never
     prevents the deletion of its object and outlives it. `actor` is a foreign key, because users are
-    never deleted, only deactivated. Without one, `actor_name` says who ran the command, such as
-    `shell:anna`; both are empty for what the service did by itself.
+    never deleted, only deactivated. Without one, `actor_name` says who acted, such as `shell:anna`
+    for a command or `sql:anna` for SQL; both are empty for what the service did by itself.
 
     `address` is the network address of the request in which it happened, if there was one.
 
@@ -108,7 +113,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
-        # The page of the audit trail reads ranges of these (audit/trail.py).
+        # The page of the audit trail reads ranges of these (operators/audit_trail.py).
         indexes = [
             models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"]),
             models.Index(name="audit_entry_by_time", fields=["created_at", "id"]),

@@ -16,7 +16,7 @@ Changes = Mapping[str, tuple[Any, Any]]  # the old and the new value by name
 
 def record_action(
     *,
-    actor: User | None,
+    actor: User | str | None,
     action: AuditAction,
     on: Model | type[Model],
     reference: str = "",
@@ -25,10 +25,10 @@ def record_action(
 ) -> AuditEntry:
     """Adds one entry; call it in the transaction of the action that it records.
 
-    `actor` is None for a command on the server, whose user is recorded by name, and for what the
-    service does by itself. `on` is the object, or its class if the action concerns many.
-    `reference` is the name people use for the object, such as the reference of an order or the
-    prefix of a key; a long one is cut. `changes` must hold no secret.
+    `actor` is a user, or a name such as `shell:anna`. None stands for who runs the present command,
+    and for the service itself outside of one. `on` is the object, or its class if the action
+    concerns many. `reference` is the name people use for the object, such as the reference of an
+    order or the prefix of a key; a long one is cut. `changes` must hold no secret.
     """
     about = {"reference": reference[:REFERENCE_LENGTH], "note": note}
     return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
@@ -43,7 +43,7 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
     AuditEntry.objects.bulk_create(
         [
             AuditEntry(
-                **_columns(actor, AuditAction.CHANGED, row, changes),
+                **_columns(actor, change_action(changes), row, changes),
                 reference=str(row)[:REFERENCE_LENGTH],
             )
             for row, changes in rows
@@ -54,12 +54,13 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
 
 
 def _columns(
-    actor: User | None, action: AuditAction, on: Model | type[Model], changes: Changes
+    actor: User | str | None, action: AuditAction, on: Model | type[Model], changes: Changes
 ) -> dict[str, Any]:
     context = get_contextvars()
+    user, name = (None, actor) if isinstance(actor, str) else (actor, "")
     return {
-        "actor": actor,
-        "actor_name": "" if actor else context.get("shell_actor", ""),
+        "actor": user,
+        "actor_name": "" if user else name or context.get("shell_actor", ""),
         "action": action,
         "object_type": on._meta.label_lower,
         "object_id": "" if isinstance(on, type) else str(on.pk),
@@ -76,3 +77,8 @@ def find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes
         for name, value in after.items()
         if before.get(name) != value
     }
+
+
+def change_action(changes: Changes) -> AuditAction:
+    """The action of an entry about these changes of a row."""
+    return AuditAction.PRICE_CHANGED if "price" in changes else AuditAction.CHANGED

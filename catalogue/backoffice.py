@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from audit.models import AuditAction
 from catalogue.codes import code_digester, open_code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
-from catalogue.trail import TRAIL, parts_of_account, parts_of_product
 from core.backoffice.declarations import (
     BackOffice,
     Check,
@@ -16,6 +15,7 @@ from core.backoffice.declarations import (
     Sealed,
     Section,
     full_access,
+    ids_of,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
@@ -137,10 +137,14 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRole.PLATFORM_MANAGER: ["catalogue.view_category"],
     },
-    trails=[TRAIL],
     parts={
-        "catalogue.product": parts_of_product,
-        "accounts.account": parts_of_account,
+        "catalogue.product": lambda pk: {
+            "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
+            "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
+        },
+        "accounts.account": lambda pk: {
+            "catalogue.referencelink": ids_of(ReferenceLink.objects.filter(account=pk)),
+        },
     },
     seen_with={
         AuditAction.REFERENCE_LINKED: ReferenceLink,

@@ -155,7 +155,7 @@ def save_catalogue(
 def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str]) -> Saved:
     """Creates or updates rows by id. Afterwards call `advance_ids`, unless all is rolled back.
 
-    The audit trail gets an entry for each updated row. Prices are in the price history.
+    The audit trail gets an entry for each updated row.
     """
     # Locked, so that no edit between reading and writing is lost.
     locked = model._default_manager.select_for_update(no_key=True).order_by("pk")
@@ -170,7 +170,7 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
             for name, value in values.items():
                 setattr(instance, name, value)
             updated.append(instance)
-            recorded.append((instance, {k: v for k, v in changes.items() if k != "price"}))
+            recorded.append((instance, changes))
     model._default_manager.bulk_create(created, batch_size=BATCH)
     if updated:
         model._default_manager.bulk_update(
@@ -270,14 +270,14 @@ def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> l
     changed = []
     recorded: list[tuple[Shelf, Changes]] = []
     shelves = Shelf.objects.filter(product__in=[row["id"] for row in products]).order_by("pk")
-    for shelf in shelves.select_for_update(no_key=True):
+    named = shelves.select_related("product", "variation__product")  # for the audit entries
+    for shelf in named.select_for_update(of=("self",), no_key=True):
         row = wanted.get((shelf.product_id, shelf.variation_id), {})
-        price = row.get("price", shelf.price)
-        step = row.get("quantity_step", shelf.quantity_step)
-        if (price, step) != (shelf.price, shelf.quantity_step):
-            steps = {"quantity_step": shelf.quantity_step}
-            recorded.append((shelf, find_changes(steps, {"quantity_step": step})))
-            shelf.price, shelf.quantity_step = price, step
+        before: Values = {"price": shelf.price, "quantity_step": shelf.quantity_step}
+        after: Values = {name: row.get(name, value) for name, value in before.items()}
+        if changes := find_changes(before, after):
+            recorded.append((shelf, changes))
+            shelf.price, shelf.quantity_step = after["price"], after["quantity_step"]
             changed.append(shelf)
     record_changes(recorded)
     if changed:

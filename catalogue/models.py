@@ -161,14 +161,6 @@ class PriceChange(models.Model):
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH, db_default="")
 
-    class Meta:
-        indexes = [
-            models.Index(name="catalogue_price_by_time", fields=["changed_at", "id"]),
-            models.Index(
-                name="catalogue_price_by_actor", fields=["changed_by", "changed_at", "id"]
-            ),
-        ]
-
     def __str__(self) -> str:
         return f"price change {self.pk}"
 

@@ -13,10 +13,10 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Unit,
+    ids_of,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.search import MAX_HITS
-from core.trails import ids_of
 from merchants.models import Email, Invitation, Membership
 from wallets.models import Wallet
 

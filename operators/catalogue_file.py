@@ -78,7 +78,7 @@ class PricesMoved(Exception):
 def import_catalogue(*, path: Path, actor: str) -> Counts:
     """Creates or updates everything in the file by id, or nothing. Returns counts by kind.
 
-    The price history records `actor` as the person who changed a price. Raises InputProblem with
+    The price history names `actor` as the person who changed a price. Raises InputProblem with
     each problem and its place in the file.
     """
     try:
@@ -110,7 +110,6 @@ def import_rows(
         raise PricesMoved(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
         advance_ids(model)
-    # The price history holds the old and new prices.
     note = _in_words(counts)
     record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=note)
     return counts

@@ -17,7 +17,6 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.search import FINDERS
-from topups.trail import TRAILS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
 CHECKS = [
@@ -219,7 +218,6 @@ BACK_OFFICE = BackOffice(
         StaffRole.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
         StaffRole.PLATFORM_MANAGER: ["topups.view_topupproduct"],
     },
-    trails=TRAILS,
     finders=FINDERS,
     menu=[
         MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),

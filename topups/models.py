@@ -107,12 +107,6 @@ class PriceChange(models.Model):
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH, db_default="")
 
-    class Meta:
-        indexes = [
-            models.Index(name="topups_price_by_time", fields=["changed_at", "id"]),
-            models.Index(name="topups_price_by_actor", fields=["changed_by", "changed_at", "id"]),
-        ]
-
     def __str__(self) -> str:
         return f"price change {self.pk}"
 
@@ -363,18 +357,6 @@ class FulfilmentEvent(models.Model):
 
     class Meta:
         ordering = ["pk"]
-        # For the audit trail (topups/trail.py). The first event, which its purchase writes, has no
-        # entry in them.
-        indexes = [
-            models.Index(
-                name="topups_move_by_time", fields=["created_at", "id"], condition=~Q(channel="api")
-            ),
-            models.Index(
-                name="topups_move_by_actor",
-                fields=["actor", "created_at", "id"],
-                condition=~Q(channel="api"),
-            ),
-        ]
 
     def __str__(self) -> str:
         return f"{self.move} {self.pk}"

@@ -17,7 +17,7 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from wallets.models import LedgerEntry, Wallet
 from wallets.roots import row_is_signed
-from wallets.trail import TRAIL
+from wallets.services import BOOKED
 
 CHECKS = [
     Check(
@@ -191,7 +191,9 @@ BACK_OFFICE = BackOffice(
             "wallets.view_wallet",
         ],
     },
-    trails=[TRAIL],
+    # They are on the account, and say an amount.
+    seen_with=dict.fromkeys(BOOKED.values(), LedgerEntry),
+    parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
     finders=[Finder("Booking", LedgerEntry, _booked, _describe)],
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),

@@ -115,14 +115,6 @@ class LedgerEntry(models.Model):
                 fields=["wallet", "kind", "id"],
                 condition=~Q(kind="purchase"),
             ),
-            # For the audit trail (wallets/trail.py). Partial: they leave out purchases.
-            *(
-                models.Index(name=name, fields=fields, condition=~Q(kind="purchase"))
-                for name, fields in (
-                    ("wallets_booking_by_time", ["created_at", "id"]),
-                    ("wallets_booking_by_actor", ["actor", "created_at", "id"]),
-                )
-            ),
         ]
         constraints = [
             # One debit and one refund per order, even after crashes, retries and races. Neither has

@@ -4,7 +4,8 @@ The debit of a purchase is booked in SQL (wallets/sql/debit.sql). Money moves in
 
 Every entry booked here except a refund has a `booking_reference`, which the ledger accepts once. A
 caller that repeats a booking gets AlreadyBooked with the first entry. `actor` is who books:
-`admin:anna`, `shell:anna`, or `system` for a refund.
+`admin:anna`, `shell:anna`, or `system` for a refund. Every booking except a refund writes its audit
+entry in its transaction.
 """
 
 from decimal import Decimal
@@ -12,6 +13,9 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from accounts.models import Account
+from audit.actor import current_actor
+from audit.models import AuditAction
+from audit.services import record_action
 from core.api.errors import OrderRefused, order_refused
 from core.database.columns import (
     BOOKING_REFERENCE_LENGTH,
@@ -24,6 +28,13 @@ from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
 
+# The action of a booking's audit entry, by the kind of its ledger entry.
+BOOKED = {
+    EntryKind.DEPOSIT: AuditAction.DEPOSIT_BOOKED,
+    EntryKind.PAYOUT: AuditAction.PAYOUT_BOOKED,
+    EntryKind.ADJUSTMENT: AuditAction.ADJUSTMENT_BOOKED,
+    EntryKind.CREDIT: AuditAction.CREDIT_BOOKED,
+}
 # What the ledger says about a refund or credit that it refuses (wallets/sql/paid_back.sql).
 NOT_PAID_BACK = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
@@ -132,7 +143,7 @@ def refund(*, account: Account, amount: Decimal, order_reference: str, actor: st
 
 
 def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEntry:
-    """Posts an entry with a booking reference, once."""
+    """Posts an entry with a booking reference and its audit entry, once."""
     entry.actor = actor
     entry.booking_reference = _clean(
         booking_reference, what="booking reference", max_length=BOOKING_REFERENCE_LENGTH
@@ -140,12 +151,36 @@ def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEn
     _check(entry.amount)
     _stop_if_booked(entry)
     try:
-        return _post(entry)
+        with transaction.atomic():
+            _record(_post(entry))
     except (IntegrityError, OrderRefused, BadBooking):
         # The first booking may have been committed while this one waited for the wallet. It may
         # also be why the money is gone.
         _stop_if_booked(entry)
         raise
+    return entry
+
+
+def _record(entry: LedgerEntry) -> None:
+    """Adds the audit entry of a booking. Staff find it by the account and by its reference."""
+    account = Account.objects.get(pk=entry.wallet_id)
+
+    def money(value: Decimal) -> str:
+        return f"{money_text(value)} {account.currency}"
+
+    record_action(
+        actor=current_actor() or entry.actor,
+        action=BOOKED[EntryKind(entry.kind)],
+        on=account,
+        reference=entry.order_reference or entry.booking_reference or "",
+        note=entry.note,
+        changes={
+            "account": (None, account.name),
+            "amount": (None, money(entry.amount)),
+            "balance": (money(entry.balance_after - entry.amount), money(entry.balance_after)),
+            "booking_reference": (None, entry.booking_reference),
+        },
+    )
 
 
 def _stop_if_booked(entry: LedgerEntry) -> None:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("catalogue", "0007_index_prices"),
+        ("catalogue", "0006_drop_index_of_unsold_codes"),
     ]
 
     operations = [

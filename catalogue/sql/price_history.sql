@@ -1,11 +1,25 @@
 -- Records every change of a shelf's price, whether from the back office, an import or SQL.
 -- changed_by is the actor that the transaction named (name_actor in core/database/functions.py),
--- or else the database user.
+-- or else the database user. Code that names an actor writes the audit entry of the change. Without
+-- a name, this trigger writes it: no price changes without an entry.
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    named text := nullif(current_setting('voucher.actor', true), '');
+    by_sql text := 'sql:' || session_user;
 BEGIN
     INSERT INTO catalogue_pricechange (shelf_id, before, after, changed_by)
-    VALUES (NEW.id, OLD.price, NEW.price,
-            coalesce(nullif(current_setting('voucher.actor', true), ''), 'sql:' || session_user));
+    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, by_sql));
+    IF named IS NULL THEN
+        INSERT INTO audit_auditentry
+               (actor_name, action, object_type, object_id, reference, changes)
+        VALUES (by_sql, 'price_changed', 'catalogue.shelf', NEW.id, (
+            SELECT left(concat_ws(' / ', product.name, variation.name), 64)
+              FROM catalogue_product AS product
+              LEFT JOIN catalogue_variation AS variation ON variation.id = NEW.variation_id
+             WHERE product.id = NEW.product_id
+        ),
+                jsonb_build_object('price', jsonb_build_array(OLD.price::text, NEW.price::text)));
+    END IF;
     RETURN NULL;
 END $$;
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
-from core.trails import Objects, Trail
+
+# Rows by their model's label, such as {"accounts.account": ["7"]}.
+Objects = Mapping[str, Sequence[str]]
 
 
 class Section(StrEnum):
@@ -225,10 +227,9 @@ class BackOffice:
         set; other sequences are granted by `migrate` without being named.
     gauges: what the exporter of metrics reads from the database.
     components: the lines of the System page.
-    trails: the tables that the audit trail and the timelines read.
     finders: what the search fields find, in the order of the results.
-    parts: the rows whose history belongs to the history of a row of another model, by that model's
-        label, such as the clients of an account.
+    parts: the rows whose timeline belongs to the timeline of a row of another model, by that
+        model's label, such as the clients of an account.
     seen_with: audit entries of these actions are on a timeline only for staff who may view this
         model. All others are there for staff who may view their object.
     """
@@ -246,7 +247,6 @@ class BackOffice:
     rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()
-    trails: Sequence[Trail] = ()
     finders: Sequence[Finder] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
     seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
@@ -259,3 +259,8 @@ def full_access(*models: type[Model]) -> list[str]:
         for model in models
         for verb in ("view", "add", "change", "delete")
     ]
+
+
+def ids_of(rows: QuerySet[Any]) -> list[str]:
+    """The primary keys of the rows, as `Objects` holds them."""
+    return [str(pk) for pk in rows.order_by("pk").values_list("pk", flat=True)]

@@ -149,7 +149,11 @@ def database_now() -> datetime:
 
 
 def name_actor(actor: str) -> None:
-    """Tells triggers who acts in this transaction, such as `admin:anna` or `shell:anna`."""
+    """Tells triggers who acts in this transaction, such as `admin:anna` or `shell:anna`.
+
+    The caller writes the audit entries of the prices that the transaction changes. Without a name,
+    the triggers of the price histories write them.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('voucher.actor', %s, true)", [actor])
 

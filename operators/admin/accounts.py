@@ -34,6 +34,7 @@ from operators.admin.base import (
     KeptAdmin,
     amount,
     link_to_list,
+    may_view,
     page,
     staff_of,
     url_of,
@@ -42,7 +43,6 @@ from operators.admin.booking import MOVE_MONEY, book
 from operators.admin.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
 from operators.admin.switching import SwitchPage
 from operators.admin.timeline import TimelinePage
-from operators.admin.trail_lines import may_view
 from orders.account_orders import count_open_topups
 from orders.models import Order
 from wallets.models import Wallet

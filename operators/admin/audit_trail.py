@@ -1,4 +1,4 @@
-"""The audit trail: everything that somebody did, as one list, and as a file."""
+"""The page of the audit trail, its export as a file, and the page of one audit entry."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -18,36 +19,34 @@ from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from audit.models import AuditEntry
-from audit.trail import TRAIL
+from audit.models import AuditAction, AuditEntry
 from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
-from core.trails import Line, Trail
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
-from operators.admin.base import EMPTY, RecordAdmin, site_page, staff_of
-from operators.admin.trail_lines import (
+from operators.admin.base import EMPTY, RecordAdmin, may_view, site_page, staff_of
+from operators.admin.timeline_entries import (
     NAMES,
+    change_texts,
     kind_of,
-    may_view,
     object_name,
     page_of,
     rows,
-    shown_changes,
     staff,
-    trails_for,
     url_for,
 )
-from operators.trails import (
+from operators.audit_trail import (
     Place,
+    TimelineEntry,
     Wanted,
-    find_person,
     read_all,
-    read_trail,
+    read_entries,
+    timeline_entry,
     with_parts,
-    without_repeats,
 )
 from orders.selectors import REFERENCE_PATTERN
+from wallets.models import LedgerEntry
+from wallets.services import BOOKED
 
 PER_PAGE = 50
 LONGEST_TEXT = 200
@@ -70,20 +69,23 @@ class TrailFilter(PeriodForm):
         max_length=LONGEST_TEXT,
         label="What it is about",
         widget=UnfoldAdminTextInputWidget,
-        help_text="An order reference, the prefix of an API key, or a kind and its ID: product:2,"
-        " shelf:4, account:12",
+        help_text="The reference of an order or a booking, the prefix of an API key, or a kind and"
+        " its ID: product:2, shelf:4, account:12",
     )
     kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
     field_order = ("who", "about", "kind", "since", "until")
 
-    def __init__(self, data: Any, *, trails: list[Trail]) -> None:
-        super().__init__(data)
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.GET)
+        self.hidden = hidden_bookings(request)
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
         self.fields["kind"].choices = [  # type: ignore[attr-defined]
             ("", "All"),
-            *((trail.title, trail.title) for trail in trails),
-            *(kind for trail in trails for kind in sorted(trail.kinds.items(), key=lambda k: k[1])),
+            *sorted(
+                (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
+                key=lambda choice: choice[1],
+            ),
         ]
 
     def wanted(self) -> Wanted:
@@ -93,10 +95,11 @@ class TrailFilter(PeriodForm):
         named = OBJECT.fullmatch(about)
         label = _labels().get(named[1].lower()) if named else None
         return Wanted(
-            person=find_person(asked["who"].strip()) if asked["who"].strip() else None,
+            by=asked["who"].strip(),
             objects=with_parts(label, named[2]) if named and label else {},
-            called="" if label else _reference(about),
-            kind=asked["kind"],
+            reference="" if label else _reference(about),
+            action=asked["kind"],
+            without=self.hidden,
             since=self.begins,
             until=self.ends,
         )
@@ -118,21 +121,22 @@ def _reference(text: str) -> str:
 @require_safe
 def show_trail(request: HttpRequest) -> HttpResponse:
     """One page of the audit trail, newest first. The place of an older page is in the query."""
-    trails = _allowed(request)
-    filters = TrailFilter(request.GET, trails=trails)
-    found, older = [], ""
+    _refuse_others(request)
+    filters = TrailFilter(request)
+    found: list[AuditEntry] = []
+    older = ""
     if filters.is_valid():
         before = Place.parse(request.GET.get("before", ""))
-        found = read_trail(filters.wanted(), trails=trails, before=before, limit=PER_PAGE + 1)
+        found = read_entries(filters.wanted(), before=before, limit=PER_PAGE + 1)
         if len(found) > PER_PAGE:
             found = found[:PER_PAGE]
-            older = _query(request, before=str(found[-1].place))
+            older = _query(request, before=str(Place.of(found[-1])))
     return site_page(
         request,
         "admin/audit_trail.html",
         title="Audit trail",
         filters=filters,
-        rows=rows(request, without_repeats([one.line for one in found])),
+        rows=rows(request, map(timeline_entry, found)),
         older=older,
         newest=_query(request) if request.GET.get("before") else "",
         export=f"{reverse('audit_trail_file')}{_query(request)}",
@@ -145,8 +149,8 @@ def show_trail(request: HttpRequest) -> HttpResponse:
 def export_trail(request: HttpRequest) -> HttpResponseBase:
     """All that the filter finds, as CSV, newest first. 400 if the filter is invalid; 429 while
     another large file is being sent to the same person."""
-    trails = _allowed(request)
-    filters = TrailFilter(request.GET, trails=trails)
+    _refuse_others(request)
+    filters = TrailFilter(request)
     if not filters.is_valid():
         return HttpResponse(
             "The filter is not valid. Go back and correct it.",
@@ -154,7 +158,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
             content_type="text/plain",
         )
     answer = send_file(
-        _write(filters.wanted(), trails),
+        _write(filters.wanted()),
         to=staff_of(request),
         content_type="text/csv; charset=utf-8",
         name="audit-trail.csv",
@@ -167,12 +171,15 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
     return answer
 
 
-def _allowed(request: HttpRequest) -> list[Trail]:
-    """The tables that this person may read. Raises PermissionDenied."""
-    trails = trails_for(request)
-    if TRAIL not in trails:
+def hidden_bookings(request: HttpRequest) -> list[str]:
+    """The actions that a reader of the audit trail does not see: bookings, without the ledger."""
+    return [] if may_view(request, LedgerEntry) else list(BOOKED.values())
+
+
+def _refuse_others(request: HttpRequest) -> None:
+    """Raises PermissionDenied for people who may not read the audit trail."""
+    if not may_view(request, AuditEntry):
         raise PermissionDenied
-    return trails
 
 
 def _query(request: HttpRequest, **more: str) -> str:
@@ -183,11 +190,11 @@ def _query(request: HttpRequest, **more: str) -> str:
     return f"?{kept.urlencode()}"
 
 
-def _write(wanted: Wanted, trails: list[Trail]) -> Generator[bytes]:
+def _write(wanted: Wanted) -> Generator[bytes]:
     writer = csv.writer(Echo())
     yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
-    for line in read_all(wanted, trails=trails):
-        yield _csv(writer, _cells(line)).encode()
+    for entry in read_all(wanted):
+        yield _csv(writer, _cells(timeline_entry(entry))).encode()
 
 
 def _csv(writer: Any, cells: list[Any]) -> str:
@@ -195,14 +202,14 @@ def _csv(writer: Any, cells: list[Any]) -> str:
     return text
 
 
-def _cells(line: Line) -> list[Any]:
-    changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in shown_changes(line))
-    label, pk = line.on
+def _cells(entry: TimelineEntry) -> list[Any]:
+    changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in change_texts(entry))
+    label, pk = entry.on
     named = f"{kind_of(label)} {pk}".rstrip()
-    time_ = line.at.isoformat().replace("+00:00", "Z")
+    time_ = entry.at.isoformat().replace("+00:00", "Z")
     return [
-        *(time_, line.what, line.who, line.address or line.where, named),
-        *(line.name, line.note, changes, line.request_id),
+        *(time_, entry.what, entry.who, entry.address or entry.where, named),
+        *(entry.name, entry.note, changes, entry.request_id),
     ]
 
 
@@ -223,6 +230,10 @@ class AuditEntryAdmin(RecordAdmin):
         "request_id",
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        entries: QuerySet[AuditEntry] = super().get_queryset(request)
+        return entries.exclude(action__in=hidden_bookings(request))
+
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -230,7 +241,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:
-        return TRAIL.line(entry).who
+        return timeline_entry(entry).who
 
     @admin.display(description="IP address")
     def ip_address(self, entry: AuditEntry) -> str:
@@ -246,23 +257,21 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="changes")
     def changed(self, entry: AuditEntry) -> str:
-        lines = shown_changes(TRAIL.line(entry))
-        return format_html_join("", "<div>{}: {} → {}</div>", lines) or EMPTY
+        changes = change_texts(timeline_entry(entry))
+        return format_html_join("", "<div>{}: {} → {}</div>", changes) or EMPTY
 
     @admin.display(description="object")
     def object(self, entry: AuditEntry) -> str:
-        return object_name(TRAIL.line(entry))
+        return object_name(timeline_entry(entry))
 
     @admin.display(description="object")
     def linked_object(self, entry: AuditEntry) -> str:
-        line = TRAIL.line(entry)
-        return format_html(
-            '<a href="{}" class="text-link">{}</a>', page_of(*line.on), object_name(line)
-        )
+        url = page_of(entry.object_type, entry.object_id)
+        return format_html('<a href="{}" class="text-link">{}</a>', url, self.object(entry))
 
     def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> tuple[str, ...]:
         """The object is a link for who may follow it."""
-        is_seen = obj is not None and url_for(request, *TRAIL.line(obj).on)
+        is_seen = obj is not None and url_for(request, obj.object_type, obj.object_id)
         return tuple(
             "linked_object" if name == "object" and is_seen else name for name in self.fields
         )

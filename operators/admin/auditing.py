@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import User
@@ -12,7 +12,7 @@ from django.forms.models import model_to_dict
 from django.http import HttpRequest
 
 from audit.models import AuditAction
-from audit.services import Changes, find_changes, record_action
+from audit.services import Changes, change_action, find_changes, record_action
 
 RIGHTS = {"groups", "user_permissions", "permissions"}  # audit/people.py records them
 
@@ -20,20 +20,33 @@ RIGHTS = {"groups", "user_permissions", "permissions"}  # audit/people.py record
 class AuditedAdmin:
     """A mixin in front of an admin class: one entry for each form saved, with old and new values.
 
-    A class whose saving calls a service that writes its own entries sets `records_itself`.
+    It names the rows of inlines, too. A changed row with a page of its own, such as a shelf, gets
+    an entry of its own instead. A class whose saving calls a service that writes its own entries
+    sets `records_itself`.
     """
 
     added_action: ClassVar[AuditAction] = AuditAction.ADDED
-    changed_action: ClassVar[AuditAction] = AuditAction.CHANGED
+    changed_action: ClassVar[AuditAction | None] = None  # chosen by the changes
     deleted_action: ClassVar[AuditAction] = AuditAction.DELETED
     records_itself: ClassVar[bool] = False
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         super().save_related(request, form, formsets, change)  # type: ignore[misc]
-        changes = {**_of_form(form), **{k: v for each in formsets for k, v in _of_rows(each)}}
-        if not self.records_itself and (changes or not change):
-            action = self.changed_action if change else self.added_action
-            _record(request, action, form.instance, changes)
+        if self.records_itself:
+            return
+        pages = self.admin_site._registry  # type: ignore[attr-defined]
+        changes = dict(_of_form(form))
+        for formset in formsets:
+            changes |= _new_and_deleted(formset)
+            for row, of_row in _changed_rows(formset):
+                if formset.model in pages:
+                    _record(request, change_action(of_row), row, of_row)
+                else:
+                    changes |= {f"{_row_name(row)}: {name}": pair for name, pair in of_row.items()}
+        if not change:
+            _record(request, self.added_action, form.instance, changes)
+        elif changes:
+            _record(request, self.changed_action or change_action(changes), form.instance, changes)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         if not self.records_itself:
@@ -61,18 +74,23 @@ def _of_form(form: Any) -> Changes:
     return find_changes({name: _plain(form.initial.get(name)) for name in after}, after)
 
 
-def _of_rows(formset: Any) -> Iterable[tuple[str, tuple[Any, Any]]]:
-    """The changes of an inline, by row: those of a new or deleted row are its text."""
-    kind = formset.model._meta.verbose_name
-    for obj in getattr(formset, "new_objects", ()):
-        yield f"{kind} {obj.pk}", (None, str(obj))
-    for obj, names in getattr(formset, "changed_objects", ()):
-        row = next(row for row in formset.initial_forms if row.instance is obj)
-        for name in names:
-            old, new = row.initial.get(name), row.cleaned_data.get(name)
-            yield f"{kind} {obj.pk}: {name}", (_plain(old), _plain(new))
-    for obj in getattr(formset, "deleted_objects", ()):
-        yield f"{kind} {obj.pk or obj}", (str(obj), None)
+def _new_and_deleted(formset: Any) -> Changes:
+    """The new and the deleted rows of an inline, as text."""
+    new = {_row_name(row): (None, str(row)) for row in getattr(formset, "new_objects", ())}
+    deleted = getattr(formset, "deleted_objects", ())
+    return new | {_row_name(row): (str(row), None) for row in deleted}
+
+
+def _changed_rows(formset: Any) -> Iterator[tuple[Model, Changes]]:
+    """The changed rows of an inline, with old and new values."""
+    for row, names in getattr(formset, "changed_objects", ()):
+        form = next(form for form in formset.initial_forms if form.instance is row)
+        old, new = form.initial, form.cleaned_data
+        yield row, {name: (_plain(old.get(name)), _plain(new.get(name))) for name in names}
+
+
+def _row_name(row: Model) -> str:
+    return f"{row._meta.verbose_name} {row.pk or row}"
 
 
 def _lost(obj: Model) -> Changes:

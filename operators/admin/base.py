@@ -286,6 +286,12 @@ def staff_of(request: HttpRequest) -> User:
     return request.user
 
 
+def may_view(request: HttpRequest, model: type[Model]) -> bool:
+    """Whether the reader may see the pages of this model."""
+    found = admin.site._registry.get(model)
+    return found is not None and found.has_view_permission(request)
+
+
 def page(
     model_admin: ModelAdmin,
     request: HttpRequest,

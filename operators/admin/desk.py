@@ -17,8 +17,7 @@ from unfold.contrib.filters.admin import (
 from operators.admin.desk_columns import DeskColumns, WorkFilter
 from operators.admin.desk_moves import DeskMoves
 from operators.admin.desk_pages import DeskPages
-from operators.admin.order_timeline import order_timeline
-from operators.admin.timeline import Timeline, TimelinePage, timeline_of
+from operators.admin.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
 from topups.models import Fulfilment
 from topups.search import with_player

@@ -16,8 +16,8 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from accounts.models import Account, ApiClient
+from audit.actor import who_and_where
 from core.inputs import is_id
-from core.trails import who_and_where
 from operators.admin.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
 from operators.admin.booking import MOVE_MONEY, book
 from orders.models import Order

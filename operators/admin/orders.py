@@ -31,8 +31,7 @@ from operators.admin.base import (
 from operators.admin.booking import MOVE_MONEY, credit
 from operators.admin.codes import RevealingAdmin, reveal_page
 from operators.admin.desk_columns import state_label
-from operators.admin.order_timeline import order_timeline
-from operators.admin.timeline import Timeline, TimelinePage
+from operators.admin.timeline import Timeline, TimelinePage, order_timeline
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus

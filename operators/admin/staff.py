@@ -20,18 +20,20 @@ from accounts.second_factor import has_factor
 from audit.models import AuditEntry
 from merchants.models import Membership
 from merchants.people.credentials import reset_factor
+from operators.admin.audit_trail import hidden_bookings
 from operators.admin.base import (
     BackOfficeAdmin,
     BackOfficeList,
     KeptAdmin,
+    may_view,
     page,
     shown_time,
     staff_of,
     url_of,
 )
 from operators.admin.timeline import SHOWN
-from operators.admin.trail_lines import may_view, rows, trails_for
-from operators.trails import Wanted, find_person, read_trail, without_repeats
+from operators.admin.timeline_entries import rows
+from operators.audit_trail import Wanted, read_entries, timeline_entry
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -113,9 +115,8 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         context = dict(extra_context or {})
         user = self.get_object(request, unquote(object_id))
         if isinstance(user, User) and may_view(request, AuditEntry):
-            wanted = Wanted(person=find_person(user.get_username()))
-            found = read_trail(wanted, trails=trails_for(request), limit=SHOWN)
-            context["did"] = rows(request, without_repeats([one.line for one in found]))
+            wanted = Wanted(by=user.get_username(), without=hidden_bookings(request))
+            context["did"] = rows(request, map(timeline_entry, read_entries(wanted, limit=SHOWN)))
             context["did_url"] = reverse("audit_trail", query={"who": user.get_username()})
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer

@@ -1,8 +1,8 @@
-"""The timeline of an object on its page: what changed, by whom, and from where; and notes."""
+"""The timeline of an object or an order on its page: who did what, from where; and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,34 +18,37 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.models import RequestRecord
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from audit.trail import TRAIL
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
-from operators.admin.base import staff_of, url_of
-from operators.admin.trail_lines import Row, may_view, rows, trails_for
-from operators.trails import (
+from operators.admin.base import list_url, may_view, staff_of, url_of
+from operators.admin.timeline_entries import Row, rows
+from operators.audit_trail import (
     Wanted,
-    hidden_kinds,
+    hidden_actions,
     is_seen,
-    read_trail,
+    read_entries,
+    timeline_entry,
     with_parts,
-    without_repeats,
 )
+from operators.order_timeline import find_idempotency_record, order_entries
+from orders.models import Order
+from wallets.models import LedgerEntry
 
-SHOWN = 30  # the newest lines of an object that is no order
+SHOWN = 30  # the newest entries of an object that is no order
 
 
 @dataclass(frozen=True)
 class Timeline:
     """What admin/timeline.html shows.
 
-    order: how the lines are ordered, in words.
+    order: how the entries are ordered, in words.
     links: what the object belongs to, as far as the reader may see it: kind, name and address.
-    empty: what the page says if there are no lines.
-    more: the address of all lines in the audit trail; empty if there are no more, or if the reader
-        may not open it.
+    empty: what the page says if there are no entries.
+    more: the address of all entries in the audit trail; empty if there are no more, or if the
+        reader may not open it.
     note_url: where the form for a note is sent.
     """
 
@@ -90,29 +93,61 @@ class TimelinePage(ModelAdmin):
 
 
 def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
-    """The newest lines about an object and its parts, for somebody who may see its page.
+    """The newest audit entries about an object and its parts, for a reader who may see its page.
 
-    They see audit entries about what they may view, and the lines of other tables that they may
-    read.
+    They see the entries about what they may view.
     """
 
     def sees(model: type[Model]) -> bool:
         return may_view(request, model)
 
     own = (obj._meta.label_lower, str(obj.pk))
-    trails = [TRAIL, *(trail for trail in trails_for(request) if trail is not TRAIL)]
     objects = {label: pks for label, pks in with_parts(*own).items() if is_seen(label, sees)}
-    wanted = Wanted(objects=objects, without=hidden_kinds(sees))
-    found = read_trail(wanted, trails=trails, limit=SHOWN + 1) if objects else []
+    wanted = Wanted(objects=objects, without=hidden_actions(sees))
+    found = read_entries(wanted, limit=SHOWN + 1) if objects else []
     about = f"{obj._meta.model_name}:{obj.pk}"
     there_is_more = len(found) > SHOWN and may_view(request, AuditEntry)
     return Timeline(
-        rows=rows(request, without_repeats([one.line for one in found[:SHOWN]]), own=[own]),
+        rows=rows(request, map(timeline_entry, found[:SHOWN]), own=[own]),
         order="Newest first.",
         note_form=NoteForm(),
         note_url=note_url(obj),
         more=reverse("audit_trail", query={"about": about}) if there_is_more else "",
     )
+
+
+def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline:
+    """The timeline of an order on the page of `on`: the order itself, or its fulfilment."""
+    entries = order_entries(order, sees=lambda model: may_view(request, model))
+    own = [(row._meta.label_lower, str(row.pk)) for row in (order, order.fulfilment) if row]
+    return Timeline(
+        rows=rows(request, entries, own=own),
+        order="Oldest first.",
+        note_form=NoteForm(),
+        note_url=note_url(on),
+        links=list(_links(request, order, on)),
+    )
+
+
+def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str, str, str]]:
+    """What the order belongs to, as far as the reader may see it."""
+    sold = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
+    related: list[tuple[str, Model | None]] = [
+        ("Order", order),
+        ("At the desk", order.fulfilment),
+        ("Account", order.client.account),
+        ("Client", order.client),
+        ("Product", sold),
+    ]
+    for kind, found in related:
+        if found is not None and found != on and may_view(request, type(found)):
+            yield kind, str(found), url_of(found)
+    record = find_idempotency_record(order)
+    if record is not None and may_view(request, type(record)):
+        yield "Idempotency key", record.key, url_of(record)
+    for model, name in ((RequestRecord, "Requests"), (LedgerEntry, "Ledger entries")):
+        if may_view(request, model):
+            yield name, f"{name} of this order", list_url(model, q=order.reference)
 
 
 def note_url(obj: Model) -> str:

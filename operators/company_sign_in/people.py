@@ -17,14 +17,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from audit.actor import acting_as
+from audit.actor import acting_as, who_and_where
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
 from config.company_sign_in import CompanySignIn
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
-from core.trails import who_and_where
 from merchants.models import Membership
 from operators.models import CompanyIdentity
 

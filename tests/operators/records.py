@@ -8,11 +8,9 @@ from audit.models import AuditEntry
 from tests.factories import buy_topup, make_merchant, make_operator, move_now
 from topups.models import FulfilmentEvent
 from topups.transitions import Move
-from wallets.models import LedgerEntry
 
 RECORDS: dict[str, type[Model]] = {
     "audit": AuditEntry,
-    "ledger": LedgerEntry,  # append-only, with the actor of each movement
     "history": FulfilmentEvent,  # append-only, with the actor of each move
 }
 

@@ -15,7 +15,7 @@ from merchants.models import Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.people.invitations import invite_person
 from operators.admin.timeline import Timeline
-from operators.order_history import find_idempotency_record
+from operators.order_timeline import find_idempotency_record
 from orders.credits import credit_order
 from orders.models import Order
 from tests.concurrency.racing import execute
@@ -188,7 +188,7 @@ def test_an_account_shows_its_clients_keys_and_money(browser: Client, merchant: 
     buy_topup(merchant)
 
     lines = timeline(browser, account).rows
-    assert {"Deposit", "Key issued"} <= {line.what for line in lines}
+    assert {"Deposit booked", "Key issued"} <= {line.what for line in lines}
     assert "Purchase" not in {line.what for line in lines}
     issued = next(line for line in lines if line.on == f"client {prefix_of(key)}")
     assert issued.url == url(merchant.client)

@@ -8,7 +8,7 @@ from core.database.migrations import AddIndexConcurrently
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("topups", "0004_index_moves")]
+    dependencies = [("topups", "0003_delete_player_ids")]
     operations = [
         AddIndexConcurrently(
             model_name="fulfilment",

@@ -1,11 +1,20 @@
 -- Records every change of a top-up product's price, whether from the back office, an import or SQL.
 -- changed_by is the actor that the transaction named (name_actor in core/database/functions.py),
--- or else the database user.
+-- or else the database user. Code that names an actor writes the audit entry of the change. Without
+-- a name, this trigger writes it: no price changes without an entry.
 CREATE OR REPLACE FUNCTION topups_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    named text := nullif(current_setting('voucher.actor', true), '');
+    by_sql text := 'sql:' || session_user;
 BEGIN
     INSERT INTO topups_pricechange (product_id, before, after, changed_by)
-    VALUES (NEW.id, OLD.price, NEW.price,
-            coalesce(nullif(current_setting('voucher.actor', true), ''), 'sql:' || session_user));
+    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, by_sql));
+    IF named IS NULL THEN
+        INSERT INTO audit_auditentry
+               (actor_name, action, object_type, object_id, reference, changes)
+        VALUES (by_sql, 'price_changed', 'topups.topupproduct', NEW.id, left(NEW.name, 64),
+                jsonb_build_object('price', jsonb_build_array(OLD.price::text, NEW.price::text)));
+    END IF;
     RETURN NULL;
 END $$;
 

@@ -1,4 +1,4 @@
-"""Everything that happened to one order, as one list: the oldest first.
+"""The timeline of an order: everything that happened to it, the oldest first.
 
 Each table is read by an index, and an order has few rows in each.
 """
@@ -6,32 +6,57 @@ Each table is read by an index, and an order has few rows in each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 from accounts.models import RequestRecord
 from accounts.request_records import find_records
-from audit.trail import TRAIL as ACTIONS
+from audit.actor import who_and_where
+from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
-from core.trails import Line
 from idempotency.models import IdempotencyRecord
+from operators.audit_trail import (
+    Sees,
+    TimelineEntry,
+    Wanted,
+    hidden_actions,
+    is_seen,
+    read_entries,
+    timeline_entry,
+)
 from operators.telegram.models import Announcement
-from operators.trails import Sees, Wanted, hidden_kinds, is_seen, read_trail
 from orders.models import Order
-from topups.models import FulfilmentEvent
-from topups.trail import event_line
+from topups.fulfilments import RejectReason
+from topups.models import Channel, FulfilmentEvent, FulfilmentStatus
+from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
-from wallets.trail import entry_line
 
 MOST_ENTRIES = 200
 MOST_REQUESTS = 20
 SHOWN = "••••••••"
 # A record is made just before its purchase, unless a retry took the key over.
 BEFORE_PURCHASE = timedelta(minutes=1)
+CHANNELS = {
+    Channel.API: "API",
+    Channel.ADMIN: "Back office",
+    Channel.COMMAND: "Server",
+    Channel.TELEGRAM: "Telegram",
+    Channel.SYSTEM: "",
+}
+# What happened, by the move of the event.
+MOVES = {
+    Move.CLAIM: "Top-up claimed",
+    Move.RELEASE: "Top-up released",
+    Move.COMPLETE: "Top-up delivered",
+    Move.REVIEW: "Top-up sent to review",
+    Move.REJECT: "Top-up rejected",
+    Move.REJECT_UNREFUNDED: "Top-up failed without refund",
+    "refund": "Top-up refunded",
+}
+COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
 
-def order_lines(order: Order, *, sees: Sees) -> list[Line]:
-    """The lines of the order's timeline that the reader may see. `order` is read with its client
+def order_entries(order: Order, *, sees: Sees) -> list[TimelineEntry]:
+    """The order's timeline, as far as the reader may see it. `order` is read with its client
     and what was sold."""
     money = list(_money(order)) if sees(LedgerEntry) else []
     later = [
@@ -42,7 +67,7 @@ def order_lines(order: Order, *, sees: Sees) -> list[Line]:
         *(_requests(order) if sees(RequestRecord) else ()),
     ]
     # The first entry is the debit. It has nearly the same time as the order and its codes.
-    return [_bought(order), *money[:1], *_codes(order), *sorted(later, key=lambda line: line.at)]
+    return [_bought(order), *money[:1], *_codes(order), *sorted(later, key=lambda entry: entry.at)]
 
 
 def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
@@ -62,10 +87,10 @@ def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
     return mine.filter(key__in=keys).first() if keys else None
 
 
-def _bought(order: Order) -> Line:
+def _bought(order: Order) -> TimelineEntry:
     number = f"{order.quantity} codes of " if order.quantity > 1 else ""
     sold = order.shelf if order.fulfilment is None else order.fulfilment.product
-    return Line(
+    return TimelineEntry(
         at=order.created_at,
         what="Order placed",
         on=("orders.order", str(order.pk)),
@@ -76,12 +101,12 @@ def _bought(order: Order) -> Line:
     )
 
 
-def _codes(order: Order) -> Iterator[Line]:
+def _codes(order: Order) -> Iterator[TimelineEntry]:
     if order.shelf_id is None:
         return
     codes = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
     ids = list(codes.values_list("pk", flat=True))
-    yield Line(
+    yield TimelineEntry(
         at=order.created_at,
         what="Codes handed out",
         on=("orders.order", str(order.pk)),
@@ -91,21 +116,50 @@ def _codes(order: Order) -> Iterator[Line]:
     )
 
 
-def _moves(order: Order) -> Iterator[Line]:
+def _moves(order: Order) -> Iterator[TimelineEntry]:
     if order.fulfilment_id is not None:
         events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
         # The first event is the purchase.
-        yield from map(event_line, events.exclude(move="open").select_related("fulfilment"))
+        yield from map(_move, events.exclude(move="open"))
 
 
-def _announcements(order: Order) -> Iterator[Line]:
+def _move(event: FulfilmentEvent) -> TimelineEntry:
+    who, where = who_and_where(event.actor)
+    is_same = event.from_status in (None, event.to_status)
+    return TimelineEntry(
+        at=event.created_at,
+        what=MOVES[event.move],
+        on=("topups.fulfilment", str(event.fulfilment_id)),
+        who=who,
+        where=CHANNELS[Channel(event.channel)] or where,
+        note=_note(event),
+        changes={} if is_same else {"state": (_state(event.from_status), _state(event.to_status))},
+        colour="success"
+        if event.move == "refund"
+        else COLOURS.get(FulfilmentStatus(event.to_status), ""),
+    )
+
+
+def _note(event: FulfilmentEvent) -> str:
+    """The note. That of a rejection begins with its reason (topups/fulfilments.py)."""
+    reason, colon, note = event.note.partition(": ")
+    if event.move in (Move.REJECT, Move.REJECT_UNREFUNDED) and reason in RejectReason.values:
+        return f"{RejectReason(reason).label}{colon}{note}"
+    return event.note
+
+
+def _state(status: str | None) -> str:
+    return FulfilmentStatus(status).label.lower()
+
+
+def _announcements(order: Order) -> Iterator[TimelineEntry]:
     row = Announcement.objects.filter(fulfilment=order.fulfilment_id).first()
     if row is None or order.fulfilment_id is None:
         return
     times = [("Announced in Telegram", row.announced_at), ("Announced again", row.repeated_at)]
     for what, at in times:
         if at is not None:
-            yield Line(
+            yield TimelineEntry(
                 at=at,
                 what=what,
                 on=("operators.announcement", str(row.pk)),
@@ -114,36 +168,46 @@ def _announcements(order: Order) -> Iterator[Line]:
             )
 
 
-def _entries(order: Order, sees: Sees) -> Iterator[Line]:
+def _entries(order: Order, sees: Sees) -> Iterator[TimelineEntry]:
     """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it,
-    and about what belongs to it, as far as the reader may view these."""
+    and about what belongs to it, as far as the reader may view these. Credits are in the ledger."""
     objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
     if order.fulfilment_id is not None:
         objects["topups.fulfilment"] = [str(order.fulfilment_id)]
         rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
         objects["operators.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
-    hidden = hidden_kinds(sees)
-    found = {
-        one.place: one.line
+    hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED]
+    found: dict[int, AuditEntry] = {
+        entry.pk: entry
         for wanted in (
             Wanted(objects=objects, without=hidden),
-            Wanted(called=order.reference, without=hidden),
+            Wanted(reference=order.reference, without=hidden),
         )
-        for one in read_trail(wanted, trails=[ACTIONS], limit=MOST_ENTRIES)
-        if is_seen(one.line.on[0], sees)
+        for entry in read_entries(wanted, limit=MOST_ENTRIES)
+        if is_seen(entry.object_type, sees)
     }
-    yield from (found[place] for place in sorted(found))
+    yield from (timeline_entry(found[pk]) for pk in sorted(found))
 
 
-def _money(order: Order) -> Iterator[Line]:
+def _money(order: Order) -> Iterator[TimelineEntry]:
     entries = LedgerEntry.objects.filter(order_reference=order.reference).order_by("pk")
-    for entry in entries.select_related("wallet__account"):
-        line = replace(entry_line(entry), name="")  # the order's own reference
+    for entry in entries:
+        who, where = who_and_where(entry.actor)
         is_debit = entry.kind == EntryKind.PURCHASE
-        yield replace(line, who=f"client {order.client}") if is_debit else line
+        money = f"{entry.amount:+,.2f} {order.currency}"
+        note = f"{money}, balance {entry.balance_after:,.2f} {order.currency}"
+        yield TimelineEntry(
+            at=entry.created_at,
+            what=entry.get_kind_display(),
+            on=("wallets.ledgerentry", str(entry.pk)),
+            who=f"client {order.client}" if is_debit else who,
+            where=where,
+            note=f"{note}. {entry.note}" if entry.note else note,
+            colour="success" if entry.amount > 0 else "warning",
+        )
 
 
-def _requests(order: Order) -> Iterator[Line]:
+def _requests(order: Order) -> Iterator[TimelineEntry]:
     """The requests that named the order, and earlier attempts with its key, which were refused."""
     records = RequestRecord.objects.select_related("client")
     found = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
@@ -155,7 +219,7 @@ def _requests(order: Order) -> Iterator[Line]:
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
         what, colour = _outcome(record)
-        yield Line(
+        yield TimelineEntry(
             at=record.at,
             what=what,
             colour=colour,
@@ -168,7 +232,7 @@ def _requests(order: Order) -> Iterator[Line]:
 
 
 def _outcome(record: RequestRecord) -> tuple[str, str]:
-    """What happened to a request, and the colour of its line."""
+    """What happened to a request, and its colour."""
     if record.status >= 500:  # the purchase may have been made
         return "Request failed", "danger"
     return ("Request refused", "warning") if record.code else ("Request answered", "")

@@ -1,4 +1,4 @@
-"""Shows the lines of the audit trail and of timelines, with links to what the reader may see."""
+"""Shows the entries of the audit trail and of timelines, with links to what the reader may see."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from audit.models import AuditEntry
-from core.trails import Line, Trail
 from merchants.models import Membership
-from operators.admin.base import EMPTY, amount
-from operators.trails import TRAILS
+from operators.admin.base import EMPTY, amount, may_view
+from operators.audit_trail import TimelineEntry
 
 # How people call what the code calls otherwise.
 NAMES = {
@@ -35,7 +34,7 @@ MEMBER = "a member"  # for readers who may not view members
 
 @dataclass(frozen=True)
 class Row:
-    """A line as a page shows it. `on` is empty on the page of the object itself."""
+    """An entry as a page shows it. `on` is empty on the page of the object itself."""
 
     at: datetime
     what: str
@@ -50,9 +49,9 @@ class Row:
 
 
 def rows(
-    request: HttpRequest, lines: Iterable[Line], *, own: Collection[tuple[str, str]] = ()
+    request: HttpRequest, entries: Iterable[TimelineEntry], *, own: Collection[tuple[str, str]] = ()
 ) -> list[Row]:
-    """The lines for this reader; `own` are the labels and keys of what the page is about.
+    """The entries for this reader; `own` are the labels and keys of what the page is about.
 
     Network addresses are for those who may view the audit trail. So are the email addresses with
     which members sign in, and for those who may view members.
@@ -61,25 +60,25 @@ def rows(
     names_members = sees_all or may_view(request, Membership)
     return [
         Row(
-            at=line.at,
-            what=line.what,
-            colour=line.colour or "info",
-            on="" if line.on in own else object_name(line),
-            url="" if line.on in own else url_for(request, *line.on),
-            who=MEMBER if line.by_member and not names_members else line.who,
-            where=(line.address if sees_all else "") or line.where,
-            note=line.note,
-            changes=shown_changes(line),
-            request_id=line.request_id,
+            at=entry.at,
+            what=entry.what,
+            colour=entry.colour or "info",
+            on="" if entry.on in own else object_name(entry),
+            url="" if entry.on in own else url_for(request, *entry.on),
+            who=MEMBER if entry.by_member and not names_members else entry.who,
+            where=(entry.address if sees_all else "") or entry.where,
+            note=entry.note,
+            changes=change_texts(entry),
+            request_id=entry.request_id,
         )
-        for line in lines
+        for entry in entries
     ]
 
 
-def object_name(line: Line) -> str:
-    """What the line is about, such as `account Acme`."""
-    label, pk = line.on
-    return f"{kind_of(label)} {line.name or pk}".rstrip()
+def object_name(entry: TimelineEntry) -> str:
+    """What the entry is about, such as `account Acme`."""
+    label, pk = entry.on
+    return f"{kind_of(label)} {entry.name or pk}".rstrip()
 
 
 def kind_of(label: str) -> str:
@@ -92,11 +91,14 @@ def kind_of(label: str) -> str:
         return label
 
 
-def shown_changes(line: Line) -> list[tuple[str, str, str]]:
+def change_texts(entry: TimelineEntry) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
     stays empty is left out."""
-    texts = [(name, shown(old), shown(new)) for name, (old, new) in line.changes.items()]
-    label, _ = line.on
+    texts = [
+        (name, value_text(name, old), value_text(name, new))
+        for name, (old, new) in entry.changes.items()
+    ]
+    label, _ = entry.on
     return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
 
 
@@ -109,15 +111,15 @@ def property_name(label: str, name: str) -> str:
     return str(getattr(field, "verbose_name", name))
 
 
-def shown(value: Any) -> str:
+def value_text(name: str, value: Any) -> str:
     """A value of `changes` as text."""
     match value:
         case None | "" | []:
             return EMPTY
         case bool():
             return "yes" if value else "no"
-        case Decimal():
-            return amount(value)
+        case str() if name == "price":
+            return amount(Decimal(value))
         case list():
             return ", ".join(str(each) for each in value)
     return str(value)
@@ -135,17 +137,6 @@ def page_of(label: str, pk: str) -> str:
     if not pk or model is None:
         return ""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[pk])
-
-
-def may_view(request: HttpRequest, model: type[Model]) -> bool:
-    """Whether the reader may see the pages of this model."""
-    page = admin.site._registry.get(model)
-    return page is not None and page.has_view_permission(request)
-
-
-def trails_for(request: HttpRequest) -> list[Trail]:
-    """The tables whose lines the reader may see."""
-    return [trail for trail in TRAILS if may_view(request, trail.seen_with)]
 
 
 def _model(label: str) -> type[Model] | None:
