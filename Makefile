@@ -11,13 +11,8 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system: images and their containers, every process of an installation at once,
-# whatever kills or stops servers and processes, and a sample of each laboratory (labs/README.md).
-# They take minutes.
-SYSTEM_TESTS := labs tests/concurrency/test_two_hosts.py tests/deploy/test_compose.py tests/e2e/test_crash_cache.py \
-	tests/e2e/test_crash_database.py tests/e2e/test_crash_web.py tests/e2e/test_hammered_sign_in.py \
-	tests/e2e/test_stopping_web.py tests/embedded tests/metrics/test_prometheus.py tests/tasks \
-	tests/telegram/test_a_bad_day.py tests/telegram/test_disorder.py \
+# Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
+SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/embedded tests/metrics/test_prometheus.py tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)

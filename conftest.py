@@ -19,6 +19,7 @@ from playwright.sync_api import Browser
 from core.database.key_ring import key_ring
 from embedded.environment import SERVICE
 from labs.bench.load import find_wrk
+from labs.crashes.rabbitmq import find_rabbitmq
 from labs.failover.cluster import find_patroni
 from labs.scaling.pgbouncer import find_pgbouncer
 from tests.answers import CheckedClient
@@ -32,7 +33,6 @@ from tests.neighbour import settle_neighbour
 from tests.old_version import has_history
 from tests.proxies.running import find_nginx
 from tests.shortcuts import shortcuts
-from tests.tasks.rabbitmq import find_rabbitmq
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # Folders whose files take longest. They start first, or one process would end with a long file
 # while the others have nothing left to do. Files that wait for servers and timers alternate with
 # files that compute, so that the cores are busy all the time.
-WAITING = ("failover", "tasks", "stress", "e2e", "telegram", "scaling")
+WAITING = ("failover", "crashes", "tasks", "stress", "e2e", "telegram", "scaling")
 COMPUTING = ("performance", "proof", "operators", "merchants")
 
 

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 from django.db import connection
 
+from labs.bursts import WINDOW, Burst
 from labs.failover.cluster import Cluster, Node
 from labs.failover.watch import watching
 from tests.answers import WrongAnswer
 from tests.commands import run
-from tests.e2e.bursts import WINDOW, Burst
 from tests.factories import Merchant
 from tests.live import LiveServer, as_service, live_server, with_settings
 from tests.tasks.running import wait_until

@@ -72,10 +72,10 @@ def _search_without_guard(name: str) -> list[str]:
 
 
 def _kill(names: list[str]) -> list[str]:
+    from labs.durable import durable_postgres  # noqa: PLC0415
     from labs.proof.kills import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
     from labs.proof.operations import operations  # noqa: PLC0415
     from operators.reconcile import reconcile  # noqa: PLC0415
-    from tests.e2e.durable import durable_postgres  # noqa: PLC0415
 
     failures: list[str] = []
     with durable_postgres() as durable, running_zygote(durable) as zygote, operations() as found:

@@ -25,9 +25,9 @@ from django.db import Error, connection
 
 from embedded.environment import PROJECT
 from embedded.processes import Process
+from labs.durable import DurablePostgres
 from labs.proof.proxy import Proxy, When
 from tests.concurrency.books import findings
-from tests.e2e.durable import DurablePostgres
 from tests.live import database_url
 
 PATIENCE = 60.0  # seconds, for a server that recovers

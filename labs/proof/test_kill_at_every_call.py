@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from labs.durable import DurablePostgres
 from labs.proof.kills import Operation, Victim, Zygote, kill_everywhere
 from labs.proof.operations import NAMES, operations
 from labs.proof.proxy import When
 from operators.reconcile import reconcile
 from tests.concurrency.racing import weakened_sql
-from tests.e2e.durable import DurablePostgres
 
 SAMPLED = {Victim.PROCESS: 8, Victim.SERVER: 14}  # one of so many calls
 

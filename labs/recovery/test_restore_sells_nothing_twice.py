@@ -17,10 +17,10 @@ from django.db import connection as django_connection
 from embedded.locks import FileLock
 from embedded.postgres import running_postgres
 from embedded.processes import free_port
+from labs.durable import DurablePostgres, durable_postgres
 from labs.scaling.replica import base_backup, replica_of, wait_until_caught_up
 from tests.commands import run
 from tests.database import django_uses
-from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
 from tests.live import API, as_service, live_server
 from tests.tasks.running import wait_until

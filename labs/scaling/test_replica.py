@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from labs.durable import DurablePostgres, durable_postgres
 from labs.scaling.replica import replica_of, wait_until_caught_up
 from labs.scaling.switch import switch
-from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
 from tests.live import API, as_service, live_server
 from tests.quick_starts import run_quickly

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from embedded.locks import FileLock
+from labs.durable import DurablePostgres
 from tests.clock import Clock, build_clock
-from tests.e2e.durable import DurablePostgres
 from tests.live import LiveServer, as_service, with_settings
 from tests.quick_starts import start_server
 from tests.tasks.running import Broker, Celery

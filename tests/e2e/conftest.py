@@ -1,22 +1,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from embedded.commands import CELERY
 from embedded.environment import PROJECT
-from tests.e2e.durable import DurablePostgres, durable_postgres
 from tests.live import LiveServer, database_url, live_server, with_settings
 from tests.quick_starts import QuickProcess
-
-
-@pytest.fixture(scope="module")
-def durable(django_db_blocker: Any) -> Iterator[DurablePostgres]:
-    """A durable database, shared by the tests of a module. Each test creates its own merchants."""
-    with django_db_blocker.unblock(), durable_postgres() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

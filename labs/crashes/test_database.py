@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from django.db import connection
 
 from embedded.binaries import postgres_major_version
+from labs.bursts import WINDOW, Burst
+from labs.durable import DurablePostgres
 from tests.concurrency.racing import execute, rows, scalar, weakened_sql
-from tests.e2e.bursts import WINDOW, Burst
-from tests.e2e.durable import DurablePostgres
 from tests.factories import make_merchant, make_product
 from tests.live import live_server, with_settings
 from tests.tasks.running import wait_until

@@ -293,7 +293,7 @@ def test_control_early_acknowledgement_loses_the_message(broker: Broker, crew: C
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
     with stopping(STATEMENTS["after the credit"]) as holding:
-        killed = crew.worker(app="tests.tasks.unguarded", REMOVED_GUARD="late acknowledgement")
+        killed = crew.worker(app="labs.crashes.unguarded", REMOVED_GUARD="late acknowledgement")
         wait_for_stopped()
         killed.kill()
         holding.rollback()
@@ -333,7 +333,7 @@ def test_control_without_the_lock_the_database_refuses_a_second_credit(
         execute(statement)
     try:
         with stopping(STATEMENTS["before the credit"]) as holding:
-            worker = crew.worker(app="tests.tasks.unguarded", REMOVED_GUARD="row locks")
+            worker = crew.worker(app="labs.crashes.unguarded", REMOVED_GUARD="row locks")
             wait_for_stopped(2)
             holding.rollback()
         wait_until(

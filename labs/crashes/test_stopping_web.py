@@ -137,7 +137,7 @@ def ends_while_starting(*, handle_signals: bool) -> bool:
     """Whether the server ends within six seconds when it is asked to stop while it loads."""
     web = serve(
         free_port(),
-        application="tests.e2e.stopped_while_starting:application",
+        application="labs.crashes.stopped_while_starting:application",
         HANDLE_SIGNALS=str(int(handle_signals)),
     )
     try:

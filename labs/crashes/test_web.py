@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from labs.bursts import TIMEOUT, WINDOW, Burst
 from tests.concurrency.racing import (
     execute,
     holding_locks,
@@ -18,7 +19,6 @@ from tests.concurrency.racing import (
     waiting,
     weakened_sql,
 )
-from tests.e2e.bursts import TIMEOUT, WINDOW, Burst
 from tests.live import live_server, with_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)

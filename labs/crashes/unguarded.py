@@ -1,6 +1,6 @@
 """Workers without one of their guards, for control tests.
 
-`celery -A tests.tasks.unguarded worker` with REMOVED_GUARD=`late acknowledgement` or `row locks`.
+`celery -A labs.crashes.unguarded worker` with REMOVED_GUARD=`late acknowledgement` or `row locks`.
 """
 
 import os

@@ -8,12 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from core import queue
-from tests.concurrency.books import assert_books_balance
-from tests.factories import make_merchant
-from tests.tasks.rabbitmq import Rabbit, running_rabbitmq
-from tests.tasks.running import Crew, running_crew, wait_until
-from tests.tasks.test_broker_failures import MAX_SECONDS, buy_and_reject, refunded
-from tests.tasks.test_refunds_by_workers import (
+from labs.crashes.rabbitmq import Rabbit, running_rabbitmq
+from labs.crashes.test_broker import MAX_SECONDS, buy_and_reject, refunded
+from labs.crashes.test_refunds_by_workers import (
     STATEMENTS,
     credits_of,
     fail_topup,
@@ -21,6 +18,9 @@ from tests.tasks.test_refunds_by_workers import (
     wait_for_stopped,
     wait_until_refunded,
 )
+from tests.concurrency.books import assert_books_balance
+from tests.factories import make_merchant
+from tests.tasks.running import Crew, running_crew, wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -9,6 +9,7 @@ import pytest
 
 from core import queue
 from embedded.processes import free_port
+from labs.crashes.test_refunds_by_workers import STATEMENTS, stopping, wait_for_stopped
 from tests.concurrency.books import assert_books_balance
 from tests.factories import (
     Merchant,
@@ -20,7 +21,6 @@ from tests.factories import (
 )
 from tests.live import HOST
 from tests.tasks.running import Broker, Crew, running_broker, wait_until
-from tests.tasks.test_refunds_by_workers import STATEMENTS, stopping, wait_for_stopped
 from topups.models import Fulfilment
 from topups.transitions import Move
 
