@@ -1,13 +1,13 @@
 """Shared by every test. Real servers come from `python -m embedded exec` (`make test`)."""
 
 import gc
-import itertools
 import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
+from uuid import uuid4
 
 import hypothesis
 import pytest
@@ -36,8 +36,6 @@ from tests.shortcuts import shortcuts
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
-
-_tests = itertools.count()
 
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
@@ -154,9 +152,9 @@ def _own_cache_keys(worker_id: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_counters(worker_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test counts from 0: many use the same addresses, and processes number clients alike."""
-    monkeypatch.setattr("accounts.rates.PREFIX", f"{worker_id}-{next(_tests)}")
+    monkeypatch.setattr(settings, "RATELIMIT_CACHE_PREFIX", f"{uuid4()}:", raising=False)
 
 
 @pytest.fixture

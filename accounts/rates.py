@@ -1,18 +1,15 @@
-"""Counts what somebody does in a fixed window of time, in the cache that all processes share."""
-
-import time
-from zlib import crc32
+"""Counts what a client, an account or a network does, with django-ratelimit, in the cache that all
+processes share."""
 
 import structlog
+from django_ratelimit.core import get_usage
 from redis.exceptions import RedisError
 
-from accounts.counters import counters
 from core.cache import CacheLost
 
 logger = structlog.get_logger(__name__)
 
 WINDOW = 60  # seconds
-PREFIX = "rate"  # of every counter's name
 
 
 def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> int:
@@ -23,14 +20,21 @@ def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> i
     nothing is counted and the result is 0: this limit protects the service from load, and a lost
     cache must not stop purchases.
     """
-    name = f"{PREFIX}:{group}:{key}"
-    # Windows of different keys begin at different seconds: their owners do not return all at once.
-    window, passed = divmod(int(time.time()) + crc32(name.encode()), WINDOW)
     try:
-        count = counters().add(f"{name}:{window}", times, seconds=WINDOW)
+        for _ in range(times):
+            usage = get_usage(
+                None,
+                group=group,
+                key=lambda group, request: str(key),
+                rate=(limit, WINDOW),
+                increment=True,
+            )
     except CacheLost:  # logged once, by core/cache.py
         return 0
     except RedisError as error:
         logger.error("rate_limit_not_counted", cause=type(error).__name__)
         return 0
-    return WINDOW - passed if count > limit else 0
+    if usage is None or not usage["should_limit"]:
+        return 0
+    rest: int = usage["time_left"] + 1  # the window includes the second in which it ends
+    return max(1, rest)

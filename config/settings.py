@@ -143,10 +143,21 @@ if REDIS_URL:
                 "pool_class": "core.cache.ImpatientPool",
                 "serializer": "core.cache.JSONSerializer",
             },
-        }
+        },
+        "counters": {
+            "BACKEND": "core.cache.CountingCache",
+            "LOCATION": REDIS_URL,
+            "OPTIONS": CACHE_TIMEOUTS,
+        },
     }
 else:
-    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    CACHES = {
+        alias: {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": alias}
+        for alias in ("default", "counters")
+    }
+# django-ratelimit. Its app is not installed: it only checks that it knows the cache.
+RATELIMIT_USE_CACHE = "counters"
+RATELIMIT_FAIL_OPEN = True  # a count that was lost refuses no request
 # Number of web processes on this host, 0 when unknown. Granian reads the same variable.
 WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
 # voucher.E011 checks what otp_webauthn.E031 checks.

@@ -62,8 +62,7 @@ def _secret_key() -> str:
 @register(TAG)
 def check_cache(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
     """voucher.E004: all web processes must count requests in one cache, or the limit multiplies."""
-    backend = str(settings.CACHES["default"]["BACKEND"])
-    if not backend.endswith("RedisCache") and settings.WEB_WORKERS != 1:
+    if not settings.REDIS_URL and settings.WEB_WORKERS != 1:
         yield Error(
             "The rate limit needs a cache that all web workers share: set REDIS_URL,"
             " or set GRANIAN_WORKERS=1 to run a single worker.",
