@@ -35,7 +35,7 @@ class ApiViewSet(ViewSet):
 
     DRF would create the helpers below for each request, negotiate a format and look for a version:
     every response is JSON, and the version is part of the path
-    (docs/decisions/0064-thinner-layers.md).
+    (docs/performance.md).
     """
 
     http_method_names = ["get", "post", "head"]

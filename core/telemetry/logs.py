@@ -121,7 +121,7 @@ class DirectLogger:
 
     The request log and the purchase log write a line for each request or purchase. A line through
     structlog took a tenth of a purchase's processor time, and through the standard library twice as
-    long (docs/decisions/0016-own-request-log.md). The lines quote no database errors and need
+    long (docs/performance.md). The lines quote no database errors and need
     no `drop_details`. Writing raises OSError or ValueError when stderr cannot be written; the
     caller handles both.
     """

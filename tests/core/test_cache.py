@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.cache import caches
 from django.utils.module_loading import import_string
 
-from core import cache as config_cache
+from core import cache as core_cache
 from core.cache import CacheLost, Outage
 from tests.listeners import silent_server
 from tests.live import HOST
@@ -25,7 +25,7 @@ FAILURES = [TimeoutError, ConnectionRefusedError]
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     """An outage of this test only; the process has others' caches as well."""
     outage = Outage()
-    monkeypatch.setattr(config_cache, "outage", outage)
+    monkeypatch.setattr(core_cache, "outage", outage)
     return outage
 
 
@@ -57,7 +57,7 @@ def test_a_silent_cache_is_tried_once_per_pause(
 def test_control_without_the_pause_every_command_waits_for_the_cache(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config_cache, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(core_cache, "PAUSE_SECONDS", 0)
     with silent_server() as server:
         tries(command_to(kind, f"redis://{HOST}:{server.port}/0"))
         assert server.connections == COUNT
@@ -91,10 +91,10 @@ def test_one_command_tries_the_cache_after_the_pause(
     for _ in range(3):
         with pytest.raises(CacheLost):
             outage.run(lambda: pytest.fail("the cache was tried during the pause"))
-        now += config_cache.PAUSE_SECONDS
+        now += core_cache.PAUSE_SECONDS
         with pytest.raises(CacheLost):
             outage.run(during_a_try)
-    now += config_cache.PAUSE_SECONDS
+    now += core_cache.PAUSE_SECONDS
     assert outage.run(lambda: 1) == 1
     assert outage.run(lambda: 2) == 2
     assert [caplog.text.count(event) for event in ("cache_lost", "cache_back")] == [1, 1]
