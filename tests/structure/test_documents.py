@@ -1,8 +1,12 @@
-"""What the documents point at exists: links, headings, files, and the list of decisions."""
+"""What the documents point at exists: links, headings, files, and the list of decisions. Their
+tables are whole."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
 
 from embedded.environment import PROJECT
 
@@ -56,6 +60,26 @@ def missing_names(page: Path) -> Iterator[str]:
             yield f"{page.relative_to(PROJECT)} names {name} in {path}"
 
 
+def broken_rows(text: str) -> Iterator[str]:
+    """The lines that look like rows of a table and do not become rows, and those that have another
+    number of cells than their header. A page drops cells that are too many."""
+    lines = text.splitlines()
+    outside = {number for number, line in enumerate(lines) if line.lstrip().startswith("|")}
+    for token in MarkdownIt().enable("table").parse(text):
+        if token.type in ("fence", "table_open") and token.map:
+            start, end = token.map
+            outside -= set(range(start, end))
+            if token.type == "table_open":
+                header, *rows = lines[start:end]
+                yield from (row for row in rows if cells(row) != cells(header))
+    yield from (lines[number] for number in sorted(outside))
+
+
+def cells(row: str) -> int:
+    """The number of cells of a row. A bar with a backslash belongs to its cell."""
+    return len(re.findall(r"(?<!\\)\|", row)) - 1
+
+
 def test_each_link_leads_to_a_page_and_a_heading() -> None:
     assert [broken for page in PAGES for broken in broken_links(page)] == []
 
@@ -66,6 +90,34 @@ def test_each_file_that_a_page_names_exists() -> None:
 
 def test_a_file_contains_the_name_for_which_a_page_points_at_it() -> None:
     assert [missing for page in PRESENT for missing in missing_names(page)] == []
+
+
+def test_each_row_belongs_to_a_table_and_has_as_many_cells_as_its_header() -> None:
+    broken = [
+        f"{page.relative_to(PROJECT)}: {row}"
+        for page in PAGES
+        for row in broken_rows(page.read_text())
+    ]
+    assert broken == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "broken"),
+    [
+        ("| 1 | 2 |\n", []),
+        ("| 1 \\| one | 2 |\n", []),
+        ("| 1 |\n", ["| 1 |"]),
+        ("| 1 | 2 | 3 |\n", ["| 1 | 2 | 3 |"]),
+        ("| 1 | 2 |\n\n| 3 | 4 |\n", ["| 3 | 4 |"]),
+        ("| 1 | 2 |\n\n```\n| 3 |\n```\n", []),
+    ],
+)
+def test_a_broken_row_is_found(rows: str, broken: list[str]) -> None:
+    assert list(broken_rows(f"Text.\n\n| a | b |\n|---|---|\n{rows}")) == broken
+
+
+def test_a_table_without_a_header_is_found() -> None:
+    assert list(broken_rows("| a | b |\n|---|\n")) == ["| a | b |", "|---|"]
 
 
 def test_the_list_of_decisions_is_complete() -> None:
