@@ -1,10 +1,10 @@
 """The buttons of an order's message: those of its state, and those of a question.
 
-The callback data of a button names an action, an order, and a version of that order.
-Telegram returns the bytes of the button, but other bytes could arrive too. The data is therefore
-signed with a key derived from SECRET_KEY; SECRET_KEY_FALLBACKS are accepted too. The version is the
-order's last event that the message showed. A late, repeated or reordered press names an old version
-and changes nothing.
+The callback data of a button names an action, an order, and a version of that order. Telegram
+returns the bytes of the button, but other bytes could arrive too. The data is therefore signed with
+a key derived from SECRET_KEY; SECRET_KEY_FALLBACKS are accepted too. The version is the order's
+last event that the message showed. A late, repeated or reordered press names an old version and
+changes nothing.
 
 Each question names the operator whom it asks. Only the buttons of a question name an amount, and
 only for two minutes.

@@ -1,8 +1,8 @@
 """Handles updates: the only module that uses both Telegram and the database.
 
-presses.py and texts.py decide what to do, on the single thread that the ORM has in this
-process. Updates are therefore carried out in the order of arrival, while answers to Telegram are
-sent in the background.
+presses.py and texts.py decide what to do, on the single thread that the ORM has in this process.
+Updates are therefore carried out in the order of arrival, while answers to Telegram are sent in the
+background.
 """
 
 import asyncio
@@ -80,8 +80,8 @@ class Handlers:
         """Registers every update the bot handles. It ignores edited messages and channels."""
         application.add_handler(CallbackQueryHandler(self.on_press))
         for name in COMMANDS:
-            typed = partial(self.on_command, name=name)
-            application.add_handler(CommandHandler(name, typed, filters.UpdateType.MESSAGE))
+            handle = partial(self.on_command, name=name)
+            application.add_handler(CommandHandler(name, handle, filters.UpdateType.MESSAGE))
         reply = filters.REPLY & filters.TEXT & ~filters.COMMAND & filters.UpdateType.MESSAGE
         application.add_handler(MessageHandler(reply, self.on_reply))
         application.add_error_handler(self.on_error)

@@ -8,7 +8,7 @@ from telegram.error import TelegramError
 
 from operators.telegram.bot import UpdatesRequest
 
-VALID = {
+VALID: dict[str, Any] = {
     "update_id": 7,
     "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "group"}},
 }
@@ -28,7 +28,14 @@ def test_malformed_response_is_a_failed_fetch(payload: bytes) -> None:
         UpdatesRequest.parse_json_payload(payload)
 
 
-@pytest.mark.parametrize("content", [{"callback_query": 5}, {"message": {"date": "soon"}}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"callback_query": 5},
+        {"message": {"date": "soon"}},
+        *({"message": {**VALID["message"], "date": date}} for date in (float("inf"), 1e15)),
+    ],
+)
 def test_malformed_update_is_confirmed_with_the_others(content: Any) -> None:
     updates = [VALID, {"update_id": 8, **content}]
     answer = UpdatesRequest.parse_json_payload(json.dumps({"ok": True, "result": updates}).encode())
