@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.company_sign_in import company_sign_in
 from config.retention import retention_days
 from config.schedule import beat_schedule
 from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
@@ -22,6 +21,7 @@ from core.env import StrictEnv
 from core.telemetry.error_reports import error_reporter
 from core.telemetry.logs import logging_config
 from core.version import VERSION
+from operators.company_sign_in.settings import company_sign_in
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"

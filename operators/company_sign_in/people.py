@@ -21,10 +21,10 @@ from audit.actor import acting_as, who_and_where
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
-from config.company_sign_in import CompanySignIn
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
 from merchants.models import Membership
+from operators.company_sign_in.settings import CompanySignIn
 from operators.models import CompanyIdentity
 
 ACTOR = "company sign-in"  # as the audit trail names it

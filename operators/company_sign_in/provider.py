@@ -17,7 +17,7 @@ from django.urls import reverse
 from joserfc.errors import JoseError
 from requests.exceptions import RequestException
 
-from config.company_sign_in import CompanySignIn
+from operators.company_sign_in.settings import CompanySignIn
 
 TIMEOUT = 5  # seconds, for each of at most three calls of the provider
 CLOCK_SKEW = 60  # seconds

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from audit.models import AuditAction, AuditEntry
-from config.company_sign_in import CompanySignIn
 from core.backoffice.staff_roles import StaffRole
 from operators.company_sign_in.people import Refusal, admit, read_person
+from operators.company_sign_in.settings import CompanySignIn
 from operators.models import CompanyIdentity
 
 pytestmark = pytest.mark.django_db

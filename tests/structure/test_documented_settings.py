@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from embedded.environment import PROJECT
 
 PAGE = PROJECT / "docs" / "operate" / "configure.md"
+COMPANY_SIGN_IN = PROJECT / "operators" / "company_sign_in" / "settings.py"
 UNKNOWN = "no literal"  # a default that the code computes
 
 
@@ -21,7 +22,7 @@ def documented() -> dict[str, str]:
 def read() -> dict[str, str]:
     """The default of each variable that a settings module reads with `env.…("NAME", default)`."""
     found = {}
-    for path in sorted((PROJECT / "config").glob("*.py")):
+    for path in (*sorted((PROJECT / "config").glob("*.py")), COMPANY_SIGN_IN):
         for call in _calls_of_env(ast.parse(path.read_text())):
             name = ast.literal_eval(call.args[0])
             found[name] = _default(call)

@@ -1,6 +1,6 @@
 """The settings of company sign-in (docs/operate/company-sign-in.md), read from the environment.
 
-It is off, and nothing of it is loaded, unless COMPANY_SIGN_IN_ISSUER is set.
+It is off, and nothing else of it is loaded, unless COMPANY_SIGN_IN_ISSUER is set.
 """
 
 from collections.abc import Mapping
