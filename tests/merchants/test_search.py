@@ -47,6 +47,7 @@ def test_each_finder_keeps_to_the_account() -> None:
         rows.append((client.account, Order.objects.get(reference=reference), record))
 
     for account, order, record in rows:
+        assert account is not None
         for text in ("p-77", "shop-4712", *(order.reference for _, order, _ in rows)):
             mine = text in ("p-77", "shop-4712", order.reference)
             assert find_for_member(text, account=account, limit=50) == {
