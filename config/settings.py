@@ -99,7 +99,9 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "config.urls"
+API_URLCONF = "config.urls_api"  # also in a process for pages, which does not serve them
 WSGI_APPLICATION = "config.wsgi.application"
+TASK_APPLICATION = "config.celery.app"
 APPEND_SLASH = False  # an unknown API path returns 404, never a redirect
 
 TEMPLATES = [
@@ -314,8 +316,8 @@ AXES_SENSITIVE_PARAMETERS = [
     *("old_password", "new_password1", "new_password2"),
 ]
 AXES_HTTP_RESPONSE_CODE = 429
-AXES_LOCKOUT_CALLABLE = "core.http.error_pages.locked_out"
-CSRF_FAILURE_VIEW = "core.http.error_pages.csrf_failure"
+AXES_LOCKOUT_CALLABLE = "config.error_pages.locked_out"
+CSRF_FAILURE_VIEW = "config.error_pages.csrf_failure"
 AXES_CLIENT_IP_CALLABLE = "accounts.addresses.counted_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False

@@ -9,6 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 import structlog
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -57,7 +59,7 @@ def enqueue(task: str, *arguments: int) -> None:
         logger.error("task_not_queued", task=task, cause="the broker failed a moment ago")
         return
     try:
-        app = load_celery()
+        app = task_application()
         with _producers(app).acquire(block=True, timeout=TIMEOUT_SECONDS) as producer:
             app.send_task(
                 task,
@@ -73,14 +75,10 @@ def enqueue(task: str, *arguments: int) -> None:
         logger.error("task_not_queued", task=task, cause=type(error).__name__)
 
 
-def load_celery() -> "Celery":
-    """Loads Celery, which takes a second. Most commands never queue a task and do without it.
-
-    A process that must not wait for it later calls this at its start.
-    """
-    from config.celery import app  # noqa: PLC0415  loaded on first use
-
-    return app
+def task_application() -> "Celery":
+    """The Celery application. To load it takes a second, and most commands queue no task."""
+    application: Celery = import_string(settings.TASK_APPLICATION)
+    return application
 
 
 def _producers(app: "Celery") -> "ProducerPool":

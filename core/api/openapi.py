@@ -6,6 +6,7 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.extensions import (
     OpenApiSerializerExtension,
@@ -33,8 +34,6 @@ from core.api.schemas import (
 from core.api.views import get_only
 
 SerializerClass = type[serializers.Serializer[Any]]
-
-API_URLS = "config.urls_api"  # also in a process for pages, which does not serve them
 
 # Every endpoint may return these errors.
 COMMON_ERRORS = (
@@ -293,7 +292,7 @@ def openapi_document() -> dict[str, Any]:
 
 @cache
 def _generate_document() -> dict[str, Any]:
-    generator = SchemaGenerator(urlconf=API_URLS)  # type: ignore[no-untyped-call]
+    generator = SchemaGenerator(urlconf=settings.API_URLCONF)  # type: ignore[no-untyped-call]
     document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return document
 

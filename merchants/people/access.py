@@ -7,6 +7,7 @@ membership. No path, form or query names an account, so none can name another me
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from http import HTTPStatus
 from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.models import User
@@ -17,7 +18,7 @@ from django.utils.http import urlencode
 
 from accounts.models import Account
 from accounts.rates import seconds_to_wait
-from core.http.error_pages import too_many_requests
+from core.http.error_page import error_page
 from merchants.models import Membership, Role
 from merchants.people.sessions import note_session_use
 
@@ -85,7 +86,7 @@ def member_page(
                 raise PermissionDenied(_why_not(member))
             wait = _seconds_to_wait(member.account, heavy=heavy)
             if wait:
-                return too_many_requests(request, wait)
+                return _too_many_requests(wait)
             note_session_use(request=request, user=member.user)
             return view(request, member, *args, **kwargs)
 
@@ -101,6 +102,18 @@ def _seconds_to_wait(account: Account, *, heavy: bool) -> int:
             group="merchant_heavy_pages", key=account.pk, limit=HEAVY_PAGES_PER_MINUTE
         )
     return wait
+
+
+def _too_many_requests(wait: int) -> HttpResponse:
+    seconds = "1 second" if wait == 1 else f"{wait} seconds"
+    return error_page(
+        "merchants/error.html",
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "Too many requests",
+        "Your account has opened too many pages or files in the last minute. Nothing was changed."
+        f" Wait {seconds} and try again.",
+        home=("Go to the overview", reverse("merchants:overview")),
+    )
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:

@@ -22,7 +22,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 from telegram.ext import Application, ApplicationBuilder
 from telegram.request import HTTPXRequest
 
-from core.queue import load_celery
+from core.queue import task_application
 from operators.telegram import bot_cache
 from operators.telegram.bot_api import base_url, describe
 from operators.telegram.handlers import Background, Handlers, in_database
@@ -68,7 +68,7 @@ def run_bot() -> None:
 
     Raises Rejected.
     """
-    load_celery()  # before the first press that queues a task
+    task_application()  # before the first press that queues a task
     asyncio.run(_run())
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import path
 from structlog.contextvars import get_contextvars
 
-from core.http import error_pages
+from config import error_pages
 from core.http.health import healthz
 from core.telemetry.logs import DirectLogger
 from tests.answers import CheckedClient

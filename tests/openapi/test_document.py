@@ -13,8 +13,8 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
 from catalogue.reference_format import is_reference
-from core.api.docs_page import limit
 from embedded.environment import PROJECT
+from merchants.views.api_reference import limit
 from orders.examples import TOP_UP_ORDER
 from tests.answers import CheckedClient, allows_message, operations, served_document
 from tests.contract.rows import ERROR_CODES, REASONS

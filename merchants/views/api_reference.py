@@ -39,7 +39,7 @@ LIMITS = [
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """GET /docs/."""
-    return render(request, "docs.html", _reference())
+    return render(request, "merchants/api_reference.html", _reference())
 
 
 @cache

@@ -1,7 +1,7 @@
 """Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
 
 The merchant site and the back office respond with pages in their own layout, every other path with
-JSON (`error_messages.py`). Each page names the request id and a way out.
+JSON (core/http/error_messages.py). Each page names the request id and a way out.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,10 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
-from django.template.loader import render_to_string
 from django.urls import is_valid_path
-from structlog.contextvars import get_contextvars
 
 from core.http import error_messages
+from core.http.error_page import error_page
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if site is None:
         return error_messages.bad_request(request, exception)
     text = "The server could not read this request. Go back and try again."
-    return _page(request, site, HTTPStatus.BAD_REQUEST, "Bad request", text)
+    return _page(site, HTTPStatus.BAD_REQUEST, "Bad request", text)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -61,17 +60,16 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
         return error_messages.permission_denied(request, exception)
     title = "You cannot open this page"
     if site is MERCHANT_SITE and getattr(request.user, "is_staff", False):
-        return _page(
-            request,
-            site,
+        return error_page(
+            site.template,
             HTTPStatus.FORBIDDEN,
             title,
             f"You are signed in as staff ({request.user}). These pages are for members of a"
             " merchant's account.",
             home=BACK_OFFICE.home,
-            offer_to_switch=True,
+            request=request,
         )
-    return _page(request, site, HTTPStatus.FORBIDDEN, title, site.forbidden or str(exception))
+    return _page(site, HTTPStatus.FORBIDDEN, title, site.forbidden or str(exception))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -81,7 +79,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         " blocks cookies. Open the page again and repeat your change."
     )
     site = _site_of(request) or BACK_OFFICE
-    return _page(request, site, HTTPStatus.FORBIDDEN, "This form has expired", text)
+    return _page(site, HTTPStatus.FORBIDDEN, "This form has expired", text)
 
 
 def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
@@ -96,7 +94,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
             " moment."
         )
         status, title = HTTPStatus.SERVICE_UNAVAILABLE, "Too many sign-ins at once"
-        return _page(request, site, status, title, text, home=("Sign in", request.path))
+        return _page(site, status, title, text, home=("Sign in", request.path))
     minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
     text = (
         f"Too many wrong passwords were typed for this {site.signs_in_with} or from your network."
@@ -112,18 +110,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
             " used before. Browsers in which you are signed in keep working."
         )
         home = site.home
-    return _page(request, site, status, title, text, more, home=home)
-
-
-def too_many_requests(request: HttpRequest, wait: int) -> HttpResponse:
-    """429 for a merchant site page: the account must wait this many seconds."""
-    seconds = "1 second" if wait == 1 else f"{wait} seconds"
-    text = (
-        "Your account has opened too many pages or files in the last minute. Nothing was changed."
-        f" Wait {seconds} and try again."
-    )
-    status = HTTPStatus.TOO_MANY_REQUESTS
-    return _page(request, MERCHANT_SITE, status, "Too many requests", text)
+    return _page(site, status, title, text, more, home=home)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -135,7 +122,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if site is None:
         return error_messages.not_found(request, exception)
     text = "The address is wrong, or what the page showed no longer exists."
-    return _page(request, site, HTTPStatus.NOT_FOUND, "Page not found", text)
+    return _page(site, HTTPStatus.NOT_FOUND, "Page not found", text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -147,7 +134,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         "The error is on our side, and we have recorded it. If you were saving something, check"
         " whether it was saved before you try again."
     )
-    return _page(request, site, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong", text)
+    return _page(site, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong", text)
 
 
 def _lacks_its_slash(request: HttpRequest) -> bool:
@@ -165,23 +152,6 @@ def _site_of(request: HttpRequest) -> Site | None:
 
 
 def _page(
-    request: HttpRequest,
-    site: Site,
-    status: HTTPStatus,
-    title: str,
-    *texts: str,
-    home: tuple[str, str] | None = None,
-    offer_to_switch: bool = False,
+    site: Site, status: HTTPStatus, title: str, *texts: str, home: tuple[str, str] | None = None
 ) -> HttpResponse:
-    label, address = home or site.home
-    context = {
-        "title": title,
-        "texts": texts,
-        "home_label": label,
-        "home_address": address,
-        "offer_to_switch": offer_to_switch,
-        "request_id": get_contextvars().get("request_id"),
-    }
-    # Context processors read the session and the user, so they run only where a form needs them.
-    page = render_to_string(site.template, context, request if offer_to_switch else None)
-    return HttpResponse(page, status=status)
+    return error_page(site.template, status, title, *texts, home=home or site.home)
