@@ -117,10 +117,10 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
         if decrypt:
             for sealed in sealed_columns():
                 report(sealed.check)
-                findings += _shown(sealed.check, _unopenable(sealed))
+                findings += _as_findings(sealed.check, _unopenable(sealed))
             for proof in PROOFS:
                 report(proof.name)
-                findings += _shown(proof.name, _unproven(proof))
+                findings += _as_findings(proof.name, _unproven(proof))
         warnings = [warning for check in WARNINGS for warning in _run(cursor, check)]
     return {"ok": not findings, "checked": checked, "findings": findings, "warnings": warnings}
 
@@ -135,10 +135,10 @@ def _count(cursor: CursorWrapper) -> dict[str, int]:
 
 def _run(cursor: CursorWrapper, check: Check) -> list[dict[str, str]]:
     cursor.execute(check.sql, check.parameters() if check.parameters else None)
-    return _shown(check.name, (sentence for (sentence,) in cursor))
+    return _as_findings(check.name, (sentence for (sentence,) in cursor))
 
 
-def _shown(name: str, sentences: Iterator[str]) -> list[dict[str, str]]:
+def _as_findings(name: str, sentences: Iterator[str]) -> list[dict[str, str]]:
     findings: list[dict[str, str]] = []
     more = 0
     for sentence in sentences:

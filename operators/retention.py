@@ -64,8 +64,8 @@ def delete_old_data(
                     break
     finally:
         if apply:
-            found = ", ".join(f"{kind} {number}" for kind, number in rows.items() if number)
-            _record(f"Deleted: {found or 'nothing'}")
+            deleted = ", ".join(f"{kind} {number}" for kind, number in rows.items() if number)
+            _record(f"Deleted: {deleted or 'nothing'}")
     return {"applied": apply, "finished": all(cut.done for cut in cuts), "rows": rows}
 
 
@@ -79,16 +79,16 @@ class _Cut:
         self._before = database_now() - timedelta(days=days)
         self._last: Any = expiring.start  # the key of the last row looked at
         self._table, self._key = expiring.table, expiring.key
-        found = f"{expiring.key} > %(first)s AND {expiring.key} <= %(last)s AND ({expiring.old})"
+        is_old = f"{expiring.key} > %(first)s AND {expiring.key} <= %(last)s AND ({expiring.old})"
         # A lock needs the right to update, which the service lacks where nothing is ever updated.
         lock = " FOR UPDATE SKIP LOCKED" if "UPDATE" in declared_rights()[expiring.table] else ""
         # The names are declared in the code.
         locked = (
             f"{expiring.key} = ANY (ARRAY(SELECT {expiring.key} FROM {expiring.table}"  # noqa: S608
-            f" WHERE {found}{lock}))"
+            f" WHERE {is_old}{lock}))"
         )
         if not apply:
-            self._sql = f"SELECT FROM {expiring.table} WHERE {found}"
+            self._sql = f"SELECT FROM {expiring.table} WHERE {is_old}"
         elif expiring.emptied:
             self._sql = f"UPDATE {expiring.table} SET {expiring.emptied} WHERE {locked}"  # noqa: S608
         else:
