@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run servers test system-test proof upgrade-test mutants soak \
-	odd-requests support-test check fast bench lint format openapi lock release audit
+	odd-requests support-test check fast bench lint format openapi monitoring lock release audit
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -113,6 +113,10 @@ format: $(VENV)/dev.stamp ## format the code
 
 openapi: $(VENV)/dev.stamp ## write docs/openapi.yaml from the code
 	$(EXEC) --fast -- $(RUN) manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
+
+monitoring: $(VENV)/dev.stamp ## write the alert rules and docs/operate/metrics.md from the code
+	$(RUN) manage.py show_monitoring alerts > deploy/prometheus/alerts.yml
+	$(RUN) manage.py show_monitoring document > docs/operate/metrics.md
 
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet

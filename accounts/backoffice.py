@@ -5,6 +5,7 @@ from django.core.cache import cache
 from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
 from accounts.search import FINDERS
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Component,
     Expiring,
@@ -13,6 +14,7 @@ from core.backoffice.declarations import (
     Rights,
     Sealed,
     Section,
+    Severity,
     Unit,
     ids_of,
 )
@@ -45,9 +47,15 @@ COMPONENTS = [
         amber=1,
         red=1,
         low_is_bad=True,
+        every_exporter=True,
         advice="Purchases work without it, but nobody's requests are limited. Start Redis or"
         " Valkey, or correct REDIS_URL.",
-        alert="VoucherCacheDown",
+        alert=Alert(
+            "VoucherCacheDown",
+            Severity.WARNING,
+            "1m",
+            "The cache does not respond: no client is limited.",
+        ),
         model=ApiClient,
         leads_to_list=False,
     )

@@ -7,7 +7,7 @@ from catalogue.views import ProductViewSet
 from core.api.openapi import openapi_json
 from core.api.paths import API_BASE
 from core.http import error_messages
-from core.http.health import healthz, readyz
+from core.http.readiness import healthz, readyz
 from orders.views import OrderViewSet
 from topups.views import TopUpProductViewSet
 from wallets.views import BalanceViewSet

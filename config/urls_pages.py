@@ -6,7 +6,7 @@ from django.urls import include, path
 from django.views.generic import TemplateView
 
 from config import error_pages
-from core.http.health import healthz, readyz
+from core.http.readiness import healthz, readyz
 from merchants.views.api_reference import docs
 from merchants.views.docs import ledger_key, verify_statement
 from operators.admin import passkeys, second_factor
@@ -17,7 +17,7 @@ from operators.admin.search import search
 from operators.admin.system_page import show_system, show_system_now
 from operators.admin.telegram_link import link as link_telegram
 from operators.admin.timeline import add_note
-from operators.worker_health import readyz_bot, readyz_worker
+from operators.readiness import readyz_bot, readyz_worker
 
 company_sign_in = (
     [path("", include("operators.company_sign_in.urls"))] if settings.COMPANY_SIGN_IN else []

@@ -3,6 +3,7 @@
 from django.conf import settings
 
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Component,
     Gauges,
@@ -10,6 +11,7 @@ from core.backoffice.declarations import (
     Rights,
     Sealed,
     Section,
+    Severity,
     Unit,
 )
 from core.database.sealing import Context
@@ -49,7 +51,12 @@ COMPONENTS = [
         red=10,
         advice="The merchants get request_abandoned with the order when they retry. Find out why"
         " web processes ended, or why responses were not stored.",
-        alert="VoucherKeysAbandoned",
+        alert=Alert(
+            "VoucherKeysAbandoned",
+            Severity.WARNING,
+            "5m",
+            "{{ $value }} purchases were made but their responses were lost.",
+        ),
         model=IdempotencyRecord,
     )
 ]

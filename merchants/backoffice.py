@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from audit.models import AuditAction
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Component,
     Expiring,
@@ -12,6 +13,7 @@ from core.backoffice.declarations import (
     MenuEntry,
     Rights,
     Section,
+    Severity,
     Unit,
     ids_of,
 )
@@ -41,7 +43,12 @@ COMPONENTS = [
         red=900,
         advice="Check that a worker is running, and look for email_not_sent in its log: it names"
         " what the mail server said.",
-        alert="VoucherEmailsLate",
+        alert=Alert(
+            "VoucherEmailsLate",
+            Severity.WARNING,
+            "5m",
+            "An email has waited for {{ $value | humanizeDuration }}.",
+        ),
         model=Email,
     )
 ]

@@ -3,6 +3,7 @@
 from django.contrib.auth.models import Group, User
 
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Check,
     Component,
@@ -12,6 +13,7 @@ from core.backoffice.declarations import (
     Rights,
     Sealed,
     Section,
+    Severity,
     Unit,
     full_access,
 )
@@ -19,6 +21,7 @@ from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from operators.gauge_reads import read_heartbeats, read_waiting_announcements
 from operators.imports.models import open_file, row_of_import
+from operators.limits import ALIVE_SECONDS
 from operators.models import FileImport, Heartbeat, ReconcileRun
 from operators.telegram.models import (
     Announcement,
@@ -118,39 +121,71 @@ GAUGES = [
 ]
 
 
-def _alive(title: str, process: str, alert: str, advice: str) -> Component:
+def _alive(title: str, process: str, alert: Alert, advice: str) -> Component:
     return Component(
         title=f"{title} last seen",
         gauge=HEARTBEAT,
         labels={"process": process},
         unit=Unit.SECONDS,
-        amber=30,
-        red=60,
+        amber=ALIVE_SECONDS / 2,
+        red=ALIVE_SECONDS,
         advice=advice,
         alert=alert,
         model=Heartbeat,
+        every_exporter=True,
     )
 
 
+RECONCILE_AGE = Component(
+    title="Last complete reconcile",
+    gauge="voucher_reconcile_age_seconds",
+    unit=Unit.SECONDS,
+    amber=26 * 3600,
+    red=28 * 3600,  # one day, the longest run, and an hour
+    advice="Check that the scheduler and a worker run, and look for reconcile_failed in the"
+    " worker's log.",
+    alert=Alert(
+        "VoucherReconcileOverdue",
+        Severity.WARNING,
+        "10m",
+        "reconcile has not finished for {{ $value | humanizeDuration }}.",
+    ),
+    model=ReconcileRun,
+)
 COMPONENTS = [
     _alive(
         "Worker",
         "worker",
-        "VoucherWorkerMissing",
+        Alert(
+            "VoucherWorkerMissing",
+            Severity.CRITICAL,
+            "30s",
+            "No worker has given a sign of life for a minute.",
+        ),
         "Refunds, emails and announcements wait. Start a worker on at least one host, and check"
         " that it reaches the broker.",
     ),
     _alive(
         "Scheduler",
         "beat",
-        "VoucherSchedulerMissing",
+        Alert(
+            "VoucherSchedulerMissing",
+            Severity.CRITICAL,
+            "30s",
+            "The scheduler has given no sign of life for a minute.",
+        ),
         "Refunds and emails that a worker missed wait, and nothing is reconciled or deleted. Start"
         " celery beat on exactly one host, and check that it reaches the broker.",
     ),
     _alive(
         "Telegram bot",
         "bot",
-        "VoucherBotMissing",
+        Alert(
+            "VoucherBotMissing",
+            Severity.WARNING,
+            "1m",
+            "The Telegram bot has given no sign of life for a minute.",
+        ),
         "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
         " host.",
     ),
@@ -161,7 +196,12 @@ COMPONENTS = [
         amber=60,
         red=300,
         advice="Work on the orders at the desk. Look for announcement_failed in the worker's log.",
-        alert="VoucherAnnouncementsLate",
+        alert=Alert(
+            "VoucherAnnouncementsLate",
+            Severity.WARNING,
+            "5m",
+            "An order has waited to be announced in Telegram for {{ $value | humanizeDuration }}.",
+        ),
         model=Announcement,
     ),
     Component(
@@ -172,20 +212,15 @@ COMPONENTS = [
         red=0,
         advice="Work on the orders at the desk. When Telegram accepts messages again, announce them"
         " again.",
-        alert="VoucherAnnouncementsGivenUp",
+        alert=Alert(
+            "VoucherAnnouncementsGivenUp",
+            Severity.WARNING,
+            "1m",
+            "{{ $value }} pending orders will not be announced in Telegram.",
+        ),
         model=Announcement,
     ),
-    Component(
-        title="Last complete reconcile",
-        gauge="voucher_reconcile_age_seconds",
-        unit=Unit.SECONDS,
-        amber=26 * 3600,
-        red=28 * 3600,
-        advice="Check that the scheduler and a worker run, and look for reconcile_failed in the"
-        " worker's log.",
-        alert="VoucherReconcileOverdue",
-        model=ReconcileRun,
-    ),
+    RECONCILE_AGE,
     Component(
         title="Findings of the last reconcile",
         gauge="voucher_reconcile_findings",
@@ -194,8 +229,38 @@ COMPONENTS = [
         red=0,
         advice="The books contradict each other. Correct nothing until the cause is known, and"
         " tell an administrator.",
-        alert="VoucherReconcileFindings",
+        alert=Alert(
+            "VoucherReconcileFindings",
+            Severity.CRITICAL,
+            "1m",
+            "The last reconcile found {{ $value }} problems in the books.",
+        ),
         model=ReconcileRun,
+    ),
+]
+
+ALERTS = [
+    Alert(
+        "VoucherExporterDown",
+        Severity.CRITICAL,
+        "5m",
+        "The exporter at {{ $labels.instance }} does not respond, or Prometheus does not scrape"
+        " the gauges.",
+        'up{job=~"voucher-.*"} == 0 or absent(voucher_database_up)',
+    ),
+    Alert(
+        "VoucherDatabaseUnreachable",
+        Severity.CRITICAL,
+        "1m",
+        "The database does not respond to the exporter.",
+        "max(voucher_database_up) == 0",
+    ),
+    Alert(
+        "VoucherGaugesFailed",
+        Severity.WARNING,
+        "10m",
+        "{{ $value }} groups of gauges cannot be read, so their alerts cannot fire.",
+        "max(voucher_gauges_failed) > 0",
     ),
 ]
 
@@ -205,6 +270,7 @@ RUNS = ["operators.view_reconcilerun"]
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
+    alerts=ALERTS,
     checks=CHECKS,
     warnings=WARNINGS,
     expiring=[

@@ -7,7 +7,7 @@ Prometheus scrapes the first path of each host's exporter, and the second of one
 a request for the second reads the database. The public web server has none of these paths.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -24,10 +24,20 @@ from operators.gauges import GAUGES, database_answers, reader
 
 logger = structlog.get_logger(__name__)
 
-UP = "voucher_database_up"
-UP_MEANING = "1 if the database responded to the exporter; 0 if not."
-FAILED = "voucher_gauges_failed"
-FAILED_MEANING = "Groups of gauges that could not be read; these gauges are missing."
+UP, FAILED = "voucher_database_up", "voucher_gauges_failed"
+OWN_GAUGES = {
+    UP: "1 if the database responded to the exporter; 0 if not.",
+    FAILED: "Groups of gauges that could not be read; these gauges are missing.",
+}
+
+
+def all_gauges() -> Iterator[tuple[str, Sequence[str], str]]:
+    """The name, labels and meaning of every gauge of the service."""
+    for gauges in GAUGES:
+        for name, meaning in gauges.meanings.items():
+            yield name, gauges.labels, meaning
+    for name, meaning in OWN_GAUGES.items():
+        yield name, (), meaning
 
 
 class ServiceGauges(Collector):
@@ -41,8 +51,8 @@ class ServiceGauges(Collector):
             for labels, value in reading.samples:
                 family.add_metric(labels, value)
             yield family
-        yield GaugeMetricFamily(UP, UP_MEANING, value=float(up))
-        yield GaugeMetricFamily(FAILED, FAILED_MEANING, value=failed)
+        for name, value in ((UP, up), (FAILED, failed)):
+            yield GaugeMetricFamily(name, OWN_GAUGES[name], value=float(value))
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Nothing: registering the collector must not read the database."""

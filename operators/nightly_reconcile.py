@@ -20,6 +20,7 @@ from django.utils.html import escape
 from core.database.functions import database_now
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
+from operators.backoffice import RECONCILE_AGE
 from operators.models import ReconcileRun, RunState
 from operators.reconcile import reconcile
 from operators.telegram.chats import Target, platform_settings
@@ -28,7 +29,7 @@ logger = structlog.get_logger(__name__)
 
 LIMIT = timedelta(hours=3)  # the longest run
 ATTEMPTS = 3  # per night
-OVERDUE_AFTER = timedelta(hours=28)  # one day, the longest run, and an hour
+OVERDUE_AFTER = timedelta(seconds=RECONCILE_AGE.red)
 KEPT_FOR = timedelta(days=90)
 MAY_SEE = "operators.view_reconcilerun"
 LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings

@@ -2,6 +2,7 @@
 
 from catalogue.models import Shelf, VoucherCode
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Check,
     Component,
@@ -10,6 +11,7 @@ from core.backoffice.declarations import (
     Proof,
     Rights,
     Section,
+    Severity,
     Unit,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -277,7 +279,13 @@ COMPONENTS = [
         red=1,
         low_is_bad=True,
         advice="Buy codes for the shelves with the lowest stock, and import them.",
-        alert="VoucherShelfRunsOut",
+        alert=Alert(
+            "VoucherShelfRunsOut",
+            Severity.WARNING,
+            "15m",
+            "Shelf {{ $labels.shelf }} ({{ $labels.product }}) will be sold out in"
+            " {{ $value | printf `%.1f` }} days.",
+        ),
         model=Shelf,
     ),
     Component(
@@ -287,15 +295,39 @@ COMPONENTS = [
         amber=VALUES_OF_A_KEY // 2,
         red=VALUES_OF_A_KEY,
         advice="Rotate the encryption keys (docs/operate/rotate-keys.md).",
-        alert="VoucherKeyWornOut",
+        alert=Alert(
+            "VoucherKeyWornOut",
+            Severity.WARNING,
+            "1h",
+            "Encryption key {{ $labels.key_id }} may have sealed {{ $value | humanize }} values.",
+        ),
         model=VoucherCode,
         leads_to_list=False,
+    ),
+]
+ALERTS = [
+    Alert(
+        "VoucherPurchasesFail",
+        Severity.CRITICAL,
+        "2m",
+        "{{ $value | humanizePercentage }} of the purchases end in server_error.",
+        'sum(rate(voucher_purchases_total{outcome="server_error"}[5m]))'
+        " / sum(rate(voucher_purchases_total[5m])) > 0.01",
+    ),
+    Alert(
+        "VoucherPurchasesSlow",
+        Severity.WARNING,
+        "5m",
+        "The slowest 1 % of the purchases take {{ $value | humanizeDuration }} or longer.",
+        'histogram_quantile(0.99, sum by (le) (rate(voucher_request_seconds_bucket{route="api/v1/'
+        'orders",method="POST"}[5m]))) > 1',
     ),
 ]
 
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
+    alerts=ALERTS,
     checks=CHECKS,
     proofs=PROOFS,
     triggers=["orders_order_is_a_record"],

@@ -3,6 +3,7 @@
 from django.conf import settings
 
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Check,
     Component,
@@ -11,6 +12,7 @@ from core.backoffice.declarations import (
     MenuEntry,
     Rights,
     Section,
+    Severity,
     Unit,
     full_access,
 )
@@ -151,10 +153,15 @@ COMPONENTS = [
         gauge="voucher_desk_oldest_seconds",
         labels={"status": "pending"},
         unit=Unit.SECONDS,
-        amber=600,
-        red=1800,
+        amber=settings.DESK_WAITING_MINUTES * 60,
+        red=settings.DESK_LATE_MINUTES * 60,
         advice="Claim orders at the desk, the oldest first, or ask more operators to help.",
-        alert="VoucherDeskLate",
+        alert=Alert(
+            "VoucherDeskLate",
+            Severity.WARNING,
+            "2m",
+            "Nobody has claimed a top-up for {{ $value | humanizeDuration }}.",
+        ),
         model=Fulfilment,
     ),
     Component(
@@ -162,10 +169,15 @@ COMPONENTS = [
         gauge="voucher_refunds_oldest_seconds",
         unit=Unit.SECONDS,
         amber=60,
-        red=300,
+        red=settings.REFUND_OVERDUE_MINUTES * 60,
         advice="A worker carries refunds out within seconds. Check that one is running, and look"
         " for refund_failed in its log.",
-        alert="VoucherRefundOverdue",
+        alert=Alert(
+            "VoucherRefundOverdue",
+            Severity.CRITICAL,
+            "1m",
+            "A refund has been due for {{ $value | humanizeDuration }}.",
+        ),
         model=Fulfilment,
     ),
 ]

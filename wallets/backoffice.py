@@ -3,6 +3,7 @@
 from django.db.models import QuerySet
 
 from core.backoffice.declarations import (
+    Alert,
     BackOffice,
     Check,
     Component,
@@ -12,6 +13,7 @@ from core.backoffice.declarations import (
     Proof,
     Rights,
     Section,
+    Severity,
     Unit,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -143,7 +145,12 @@ COMPONENTS = [
         red=28 * 3600,
         advice="What was booked since then could be changed without a trace. Check that the"
         " scheduler and a worker run, or run manage.py sign_ledger.",
-        alert="VoucherLedgerUnsigned",
+        alert=Alert(
+            "VoucherLedgerUnsigned",
+            Severity.WARNING,
+            "10m",
+            "The ledger has not been signed for {{ $value | humanizeDuration }}.",
+        ),
         model=LedgerEntry,
         leads_to_list=False,
     ),

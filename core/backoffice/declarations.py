@@ -122,14 +122,38 @@ class Unit(StrEnum):
     UP = "up"  # 1 or 0
 
 
+class Severity(StrEnum):
+    """How urgent an alert is."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """An alert rule of Prometheus. deploy/prometheus/alerts.yml is written from all of them.
+
+    name: of the rule and of its runbook: docs/operate/runbooks/desk-late.md for VoucherDeskLate.
+    after: how long the expression holds before the alert fires, as Prometheus writes it.
+    summary: what is wrong, as a template of Prometheus.
+    expression: when it fires, in PromQL. The limit of a component says it for its alert.
+    """
+
+    name: str
+    severity: Severity
+    after: str
+    summary: str
+    expression: str = ""
+
+
 @dataclass(frozen=True)
 class Component:
     """A line of the System page: whether all is well with one gauge, and what to do if not.
 
     The line is amber or red while the worst value of the gauge is above the limit, or below it if
-    `low_is_bad`. `alert` is the alert rule that fires when the line is red. `labels` chooses values
-    of the gauge. People who may view `model` see the line. With `leads_to_list` it links to the
-    list.
+    `low_is_bad`. `alert` fires when the line is red. `labels` chooses values of the gauge. With
+    `every_exporter`, the alert needs a bad value from each exporter, because one host may have lost
+    the cache. People who may view `model` see the line. With `leads_to_list` it links to the list.
     """
 
     title: str
@@ -138,10 +162,11 @@ class Component:
     amber: float
     red: float
     advice: str
-    alert: str
+    alert: Alert
     model: type[Model]
     labels: Mapping[str, str] = field(default_factory=dict)
     low_is_bad: bool = False
+    every_exporter: bool = False
     leads_to_list: bool = True
 
 
@@ -226,7 +251,8 @@ class BackOffice:
     rights: what the service's database role may do with each table, and with a sequence that it may
         set; other sequences are granted by `migrate` without being named.
     gauges: what the exporter of metrics reads from the database.
-    components: the lines of the System page.
+    components: the lines of the System page, each with its alert.
+    alerts: the alerts about other metrics.
     finders: what the search fields find, in the order of the results.
     parts: the rows whose timeline belongs to the timeline of a row of another model, by that
         model's label, such as the clients of an account.
@@ -247,6 +273,7 @@ class BackOffice:
     rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()
+    alerts: Sequence[Alert] = ()
     finders: Sequence[Finder] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
     seen_with: Mapping[str, type[Model]] = field(default_factory=dict)

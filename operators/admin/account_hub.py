@@ -20,7 +20,7 @@ from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.admin.base import amount, list_url, site_page, staff_of, url_of
 from operators.admin.sales_overview import READ_SECONDS, SEES_SALES, show_periods
-from operators.worker_health import missing_processes
+from operators.readiness import missing_processes
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
 from topups.models import Fulfilment

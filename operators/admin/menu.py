@@ -22,8 +22,8 @@ from operators.admin.system_page import SEES_FIGURES, may_open
 from operators.desk_summary import summarise_desk
 from operators.models import ReconcileRun
 from operators.nightly_reconcile import describe_problem
+from operators.readiness import missing_processes
 from operators.telegram.models import Announcement
-from operators.worker_health import missing_processes
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
 

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from core.backoffice.declarations import Component
 from operators.admin.base import list_url, site_page, staff_of
 from operators.gauges import Reading, reader
-from operators.system_health import COMPONENTS, Health, Line, lines_for, may_see
+from operators.system_lines import COMPONENTS, Health, Line, lines_for, may_see
 
 SEES_FIGURES = "operators.view_heartbeat"
 SAMPLES_SHOWN = 10  # of one gauge

@@ -14,9 +14,10 @@ import structlog
 from django.conf import settings
 from django.core.cache import cache
 
+from operators.limits import ALIVE_SECONDS
+
 logger = structlog.get_logger(__name__)
 
-SECONDS = 60  # of a heartbeat: longer than one failed long poll and the next one
 PRESS_SECONDS = 10 * 60  # longer than Telegram accepts an answer to a press
 
 
@@ -27,7 +28,7 @@ def key() -> str:
 
 def beat() -> None:
     """Records that the bot has just reached Telegram."""
-    cache.set(key(), time.time(), SECONDS)
+    cache.set(key(), time.time(), ALIVE_SECONDS)
 
 
 def seconds_since_beat() -> int | None:

@@ -12,7 +12,7 @@ from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from config import error_pages
-from core.http.health import healthz
+from core.http.readiness import healthz
 from core.telemetry.logs import DirectLogger
 from tests.answers import CheckedClient
 from tests.factories import Merchant

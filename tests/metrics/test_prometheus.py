@@ -21,7 +21,7 @@ from django.utils import timezone
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.worker_health import ALIVE_FOR
+from operators.readiness import ALIVE_FOR
 from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.live import LiveServer, database_url

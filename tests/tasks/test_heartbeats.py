@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.nightly_reconcile import OVERDUE_AFTER
-from operators.worker_health import ALIVE_FOR
+from operators.readiness import ALIVE_FOR
 from tests.tasks.running import Broker, Crew, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,8 @@ from django.core.management import CommandError
 from core.command_line import ServiceCommand
 from core.json_output import dumps
 from core.version import log_start
-from operators.telegram.bot_cache import SECONDS, seconds_since_beat
+from operators.limits import ALIVE_SECONDS
+from operators.telegram.bot_cache import seconds_since_beat
 
 
 class Command(ServiceCommand):
@@ -42,5 +43,5 @@ class Command(ServiceCommand):
     def _check(self) -> None:
         seconds_ago = seconds_since_beat()
         if seconds_ago is None:
-            raise CommandError(f"No bot has reached Telegram in the last {SECONDS} seconds.")
+            raise CommandError(f"No bot has reached Telegram in the last {ALIVE_SECONDS} seconds.")
         self.stdout.write(dumps({"status": "ok", "seconds_ago": seconds_ago}).decode())

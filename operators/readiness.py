@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from core.api.envelope import json_response
 from core.api.views import get_only
+from operators.limits import ALIVE_SECONDS
 from operators.models import Heartbeat, HeartbeatKind
 from operators.nightly_reconcile import is_overdue
 from operators.telegram.bot_cache import seconds_since_beat
 
-ALIVE_FOR = timedelta(seconds=60)  # after a heartbeat
+ALIVE_FOR = timedelta(seconds=ALIVE_SECONDS)
 NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
 
 

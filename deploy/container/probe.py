@@ -1,8 +1,8 @@
 """Whether the process of this container works: exit code 0, or 1 with one line on stderr.
 
 The web processes are asked over HTTP. The worker and the scheduler must have written a heartbeat
-(operators/heartbeats.py) within the last minute. Django is not loaded: that would cost a second of
-processor time for each check.
+(operators/heartbeats.py) in the last ALIVE_SECONDS. Django is not loaded: that would cost a second
+of processor time for each check.
 """
 
 import http.client
@@ -15,12 +15,13 @@ from pathlib import Path
 import psycopg
 
 from core.env import StrictEnv
+from operators.limits import ALIVE_SECONDS
 
 PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start
 SECONDS = 5.0
 HEARTBEAT = """
     SELECT 1 FROM operators_heartbeat
-    WHERE kind = %s AND host = %s AND beat_at > now() - interval '1 minute'
+    WHERE kind = %s AND host = %s AND beat_at > now() - make_interval(secs => %s)
 """
 
 
@@ -42,10 +43,12 @@ def heartbeat_problem(kind: str) -> str | None:
         with psycopg.connect(
             StrictEnv().str("DATABASE_URL"), connect_timeout=int(SECONDS)
         ) as connection:
-            row = connection.execute(HEARTBEAT, [kind, socket.gethostname()]).fetchone()
+            row = connection.execute(
+                HEARTBEAT, [kind, socket.gethostname(), ALIVE_SECONDS]
+            ).fetchone()
     except psycopg.Error as error:
         return f"the database does not respond: {type(error).__name__}"
-    return None if row else f"no heartbeat of {kind} within a minute"
+    return None if row else f"no heartbeat of {kind} for {ALIVE_SECONDS} seconds"
 
 
 def problem() -> str | None:
