@@ -10,6 +10,7 @@ from operators.admin import (
     catalogue,
     codes,
     desk,
+    idempotency_records,
     imports,
     members,
     money,
@@ -17,7 +18,6 @@ from operators.admin import (
     reconcile_runs,
     requests,
     staff,
-    system,
     telegram,
     top_up_products,
 )
@@ -28,6 +28,7 @@ __all__ = [
     "catalogue",
     "codes",
     "desk",
+    "idempotency_records",
     "imports",
     "members",
     "money",
@@ -35,7 +36,6 @@ __all__ = [
     "reconcile_runs",
     "requests",
     "staff",
-    "system",
     "telegram",
     "top_up_products",
 ]
