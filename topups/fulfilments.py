@@ -27,7 +27,11 @@ from topups.versions import latest_event, state_events
 
 
 class RejectReason(models.TextChoices):
-    """Why an operator rejects an order."""
+    """Why an operator rejects an order. Its value is kept in the history.
+
+    A merchant reads the FailureReason of the same value, else `fulfilment_failed`. The desk and the
+    command offer every reason. Its button in Telegram is in operators/telegram/buttons.py.
+    """
 
     WRONG_ID = "wrong_id", "Wrong player ID"
     NO_STOCK = "no_stock", "No stock"
@@ -231,7 +235,7 @@ def _changes(
 def failure_reason(reason: RejectReason, channel: Channel) -> FailureReason:
     """What the merchant reads: `wrong_id` and `no_stock` only for rejections on the messaging
     platform (contract, "Top-up order")."""
-    if channel == Channel.TELEGRAM and reason != RejectReason.OTHER:
+    if channel == Channel.TELEGRAM and reason.value in FailureReason.values:
         return FailureReason(reason.value)
     return FailureReason.FULFILMENT_FAILED
 

@@ -50,11 +50,12 @@ class Action(IntEnum):
 
 @dataclass(frozen=True)
 class ButtonMove:
-    """The label of an action, and the move it makes."""
+    """The label of an action, and the move it makes. `cause` is a rejection's reason in short."""
 
     label: str
     move: Move
     reason: RejectReason = RejectReason.OTHER
+    cause: str = ""
 
     @property
     def asks(self) -> bool:
@@ -62,24 +63,29 @@ class ButtonMove:
         return self.move in ENDING
 
 
+def _rejection(cause: str, reason: RejectReason) -> ButtonMove:
+    return ButtonMove(f"{cause}: reject, refund", Move.REJECT, reason, cause)
+
+
 BUTTON_MOVES = {
     Action.CLAIM: ButtonMove("Claim", Move.CLAIM),
     Action.DONE: ButtonMove("Delivered", Move.COMPLETE),
-    Action.WRONG_ID: ButtonMove("Wrong ID: reject, refund", Move.REJECT, RejectReason.WRONG_ID),
-    Action.NO_STOCK: ButtonMove("No stock: reject, refund", Move.REJECT, RejectReason.NO_STOCK),
+    Action.WRONG_ID: _rejection("Wrong ID", RejectReason.WRONG_ID),
+    Action.NO_STOCK: _rejection("No stock", RejectReason.NO_STOCK),
     Action.FAILED: ButtonMove("Reject, refund", Move.REJECT),
     Action.UNREFUNDED: ButtonMove("Fail, no refund", Move.REJECT_UNREFUNDED),
     Action.UNSURE: ButtonMove("Not sure: review", Move.REVIEW),
     Action.RELEASE: ButtonMove("Release", Move.RELEASE),
 }
+# The actions that reject for a reason, each with a row of its own.
+REJECTIONS = [action for action, made in BUTTON_MOVES.items() if made.cause]
 # Buttons that move nothing by themselves.
 OTHER_LABELS = {Action.BACK: "Go back", Action.DECIDE: "Senior: decide…"}
 STATE_BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
     FulfilmentStatus.PENDING: [[Action.CLAIM]],
     FulfilmentStatus.PROCESSING: [
         [Action.DONE],
-        [Action.WRONG_ID],
-        [Action.NO_STOCK],
+        *([action] for action in REJECTIONS),
         [Action.FAILED, Action.UNSURE],
         [Action.RELEASE],
     ],
@@ -87,8 +93,12 @@ STATE_BUTTONS: dict[FulfilmentStatus, list[list[Action]]] = {
     FulfilmentStatus.COMPLETED: [],
     FulfilmentStatus.FAILED: [],
 }
-DECISIONS = [[Action.WRONG_ID], [Action.NO_STOCK], [Action.FAILED, Action.UNREFUNDED]]
-REASONS = {Action.WRONG_ID: "wrong ID: ", Action.NO_STOCK: "no stock: "}
+DECISIONS = [*([action] for action in REJECTIONS), [Action.FAILED, Action.UNREFUNDED]]
+
+
+def in_sentence(words: str) -> str:
+    """The words as a part of a sentence: `wrong player ID`."""
+    return words[:1].lower() + words[1:]
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,8 @@ def state_buttons(fulfilment: Fulfilment, version: int) -> Rows:
 def confirmation(press: Press, fulfilment: Fulfilment, name: str) -> tuple[str, Rows]:
     """What the press will do, such as `Reject and refund 4.99 USD?`, and the buttons that ask the
     operator `name` to confirm it. Reads the order's ledger entries from the database."""
-    question = f"{REASONS.get(press.action, '')}{_consequence(press.action, fulfilment)}?"
+    cause = in_sentence(BUTTON_MOVES[press.action].cause)
+    question = f"{cause}{': ' if cause else ''}{_consequence(press.action, fulfilment)}?"
     yes = Press(press.action, press.fulfilment_id, press.version, sure=True)
     rows = [[Button(f"{_short(name)}: {question}", encode(yes))], [_back(press)]]
     return question[0].upper() + question[1:], rows

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from html import escape
 
 from operators.desk_summary import age_in_words
-from operators.telegram.buttons import Rows, state_buttons
+from operators.telegram.buttons import Rows, in_sentence, state_buttons
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN
 from topups.versions import last_event, version_of
@@ -23,9 +23,6 @@ LONGEST_VALUE = 255
 # then every hour, and after two days once a day.
 AGES = [timedelta(minutes=minutes) for minutes in (10, 20, 30, 60)]
 FRESH = AGES[0]
-
-# Only a rejection in Telegram has a reason here. The history of the order has every reason.
-ENDS = {FailureReason.WRONG_ID: "wrong player ID, ", FailureReason.NO_STOCK: "no stock, "}
 
 
 @dataclass(frozen=True)
@@ -111,9 +108,14 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
         case FulfilmentStatus.COMPLETED:
             return f"✅ Delivered {by}"
         case FulfilmentStatus.FAILED:
-            why = ENDS.get(FailureReason(str(fulfilment.failure_reason)), "")
             word = "Rejected" if fulfilment.refund_due_at else "Failed"
-            return f"❌ {word} ({why}{_refund(fulfilment)}) {by}"
+            return f"❌ {word} ({_reason(fulfilment)}{_refund(fulfilment)}) {by}"
+
+
+def _reason(fulfilment: Fulfilment) -> str:
+    """What the merchant reads. The history of the order has the reasons of other channels."""
+    reason = FailureReason(str(fulfilment.failure_reason))
+    return "" if reason == FailureReason.FULFILMENT_FAILED else f"{in_sentence(reason.label)}, "
 
 
 def _refund(fulfilment: Fulfilment) -> str:

@@ -13,6 +13,7 @@ from operators.telegram.announcements import note_question, note_stray, request_
 from operators.telegram.bot_cache import note_handled, was_handled
 from operators.telegram.buttons import (
     BUTTON_MOVES,
+    REJECTIONS,
     Action,
     Forged,
     Press,
@@ -20,6 +21,7 @@ from operators.telegram.buttons import (
     confirmation,
     decisions,
     decode,
+    in_sentence,
 )
 from operators.telegram.models import Announcement, PlatformSettings
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
@@ -38,12 +40,14 @@ from topups.versions import last_event, version_of
 DONE = {
     Action.CLAIM: "Claimed. The order is assigned to you.",
     Action.DONE: "Marked as delivered.",
-    Action.WRONG_ID: "Rejected: wrong player ID. The merchant is refunded.",
-    Action.NO_STOCK: "Rejected: no stock. The merchant is refunded.",
     Action.FAILED: "Rejected. The merchant is refunded. To say why, reply to the order's message.",
     Action.UNREFUNDED: "Failed, not refunded. To say why, reply to the order's message.",
     Action.UNSURE: "Sent to review. To say why, reply to the order's message.",
     Action.RELEASE: "Released. Other operators can claim the order.",
+}
+DONE |= {
+    action: f"Rejected: {in_sentence(BUTTON_MOVES[action].reason.label)}. The merchant is refunded."
+    for action in REJECTIONS
 }
 STATES = {
     FulfilmentStatus.PENDING: "waiting, released by {}",

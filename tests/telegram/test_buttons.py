@@ -18,6 +18,8 @@ from operators.telegram.buttons import (
     decode,
     encode,
 )
+from topups.fulfilments import RejectReason
+from topups.transitions import Move
 
 LARGE = 2**63 - 1
 
@@ -36,6 +38,12 @@ def test_only_actions_that_end_an_order_ask() -> None:
         Action.UNSURE,
         Action.RELEASE,
     }
+
+
+def test_each_reason_to_reject_has_a_button() -> None:
+    rejections = [made.reason for made in BUTTON_MOVES.values() if made.move == Move.REJECT]
+
+    assert sorted(rejections) == sorted(RejectReason)
 
 
 @given(st.one_of(st.none(), st.text(max_size=80)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection, models, transaction
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
@@ -103,6 +103,30 @@ def test_the_failure_reason_depends_on_the_channel(
     move_now(reference=reference, move=Move.REJECT, operator=operator, reason=reason)
 
     assert merchant.get(f"/orders/{reference}").json()["data"]["failure_reason"] == shown
+
+
+class NewReason(models.TextChoices):
+    """A reason that v1 of the contract does not have."""
+
+    DUPLICATE = "duplicate", "Ordered twice"
+
+
+def test_a_reason_of_the_staff_alone_reads_as_a_failure(merchant: Merchant) -> None:
+    reference = buy_topup(merchant)
+    reason: Any = NewReason.DUPLICATE
+
+    moved = move_now(
+        reference=reference,
+        move=Move.REJECT,
+        operator=make_operator(channel=Channel.TELEGRAM),
+        reason=reason,
+    )
+
+    order = merchant.get(f"/orders/{reference}").json()["data"]
+    assert order["failure_reason"] == "fulfilment_failed"
+    event = moved.events.last()
+    assert event is not None
+    assert event.note == "duplicate"
 
 
 @pytest.mark.parametrize(
