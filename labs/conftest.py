@@ -7,9 +7,9 @@ import pytest
 
 from labs.durable import DurablePostgres, durable_postgres
 from tests.tasks.conftest import broker, crew
-from tests.telegram.conftest import desk, telegram
+from tests.telegram.conftest import desk, place, telegram
 
-__all__ = ["broker", "crew", "desk", "telegram"]
+__all__ = ["broker", "crew", "desk", "place", "telegram"]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Small functions that make what a test needs. Each returns what it made."""
 
+import base64
 import hashlib
 import itertools
 import json
@@ -84,6 +85,11 @@ def make_key(client: ApiClient) -> str:
     digest = hashlib.sha256(key.encode()).hexdigest()
     ApiKey.objects.create(client=client, prefix=prefix, digest=digest)
     return key
+
+
+def new_encryption_key(key_id: int) -> str:
+    """A key for CODE_ENCRYPTION_KEYS."""
+    return f"{key_id}:{base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def make_record(client: ApiClient, **fields: Any) -> RequestRecord:
@@ -183,6 +189,12 @@ class Merchant:
         self.client = client
         self.key = make_key(client)
         self.http = http or CheckedClient()
+
+    @property
+    def account(self) -> Account:
+        """The account of the merchant's client, which must have one."""
+        assert self.client.account is not None
+        return self.client.account
 
     def get(self, path: str, **query: Any) -> Any:
         return self.http.get(f"/api/v1{path}", query, headers=self._headers())

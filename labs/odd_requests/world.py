@@ -67,9 +67,8 @@ def make_world(*, codes: int) -> World:
     hidden = make_product(codes=3, category=make_category(active=False))
     unpriced, sold_out = make_product(price=None, codes=3), make_product(price="1.00")
     for merchant in rich:
-        assert merchant.client.account
-        link(merchant.client.account, "mine", own_shelf(plain[1]))
-        link(merchant.client.account, "Straße 7/a", own_shelf(stepped))
+        link(merchant.account, "mine", own_shelf(plain[1]))
+        link(merchant.account, "Straße 7/a", own_shelf(stepped))
     topups = _topups()
     return World(
         buyers=[merchant.key for merchant in rich],

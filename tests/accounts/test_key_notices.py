@@ -29,9 +29,8 @@ def shop() -> Merchant:
 @pytest.fixture
 def owner(shop: Merchant) -> Membership:
     make_member(make_merchant().client.account)  # somebody else's owner
-    assert shop.client.account is not None
-    make_member(shop.client.account, Role.DEVELOPER)
-    return make_member(shop.client.account)
+    make_member(shop.account, Role.DEVELOPER)
+    return make_member(shop.account)
 
 
 def by_staff(page: str) -> Callable[[ApiClient], object]:

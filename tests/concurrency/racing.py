@@ -106,6 +106,13 @@ def waiting() -> int:
     return number
 
 
+def without_triggers(statement: str, *arguments: Any) -> None:
+    """Executes a statement with all triggers off, as only a superuser can."""
+    execute("SET session_replication_role = replica")
+    execute(statement, *arguments)
+    execute("SET session_replication_role = origin")
+
+
 def rows(query: str, *arguments: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query, arguments)

@@ -73,8 +73,7 @@ def _unknown_reference() -> Any:
 
 def _disagreeing_reference() -> Any:
     shop = make_shop()
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     link(account, "mine", own_shelf(shop.product))
     variation = make_variation(shop.product)
     return shop.buy(product_id=..., merchant_reference="mine", variation_id=variation.pk)

@@ -84,8 +84,7 @@ def test_balance_returns_amount_and_currency() -> None:
 def test_a_product_with_every_field_set() -> None:
     shop = make_shop(price="9.99", codes=4, type="voucher", quantity_step=3)
     variation = make_variation(shop.product, price="9.49", codes=2)
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     link(account, "shelf", own_shelf(shop.product))
     link(account, "other shelf", variation.shelf)
     product = data(shop.merchant.get(f"/products/{shop.product.pk}"))

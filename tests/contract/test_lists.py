@@ -31,8 +31,7 @@ def _buy(shop: Shop, number: int) -> list[str]:
 
 def test_an_order_names_the_reference_of_its_own_product() -> None:
     merchant = make_merchant()
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     named = [make_product(codes=1) for _ in range(2)]
     for number, product in enumerate(named):
         link(account, f"mine-{number}", own_shelf(product))
@@ -43,40 +42,36 @@ def test_an_order_names_the_reference_of_its_own_product() -> None:
     assert [order["merchant_reference"] for order in orders] == ["mine-0", "mine-1"]
 
 
-@pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
-def test_product_pages_contain_every_product_once(total: int) -> None:
-    merchant = make_merchant()
-    products = [make_product().pk for _ in range(total)]
-    seen = []
+def items_of_all_pages(merchant: Merchant, path: str, *, total: int) -> list[Any]:
+    """The items of every page of two, and of the empty page after the last."""
+    items = []
     last_page = max(1, -(-total // 2))
     for number in range(1, last_page + 2):
-        page = data(merchant.get("/products", page=number, per_page=2))
+        page = data(merchant.get(path, page=number, per_page=2))
         assert page["pagination"] == {
             "page": number,
             "per_page": 2,
             "total": total,
             "last_page": last_page,
         }
-        seen += [item["id"] for item in page["items"]]
-    assert seen == products
+        items += page["items"]
+    return items
+
+
+@pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
+def test_product_pages_contain_every_product_once(total: int) -> None:
+    merchant = make_merchant()
+    products = [make_product().pk for _ in range(total)]
+    items = items_of_all_pages(merchant, "/products", total=total)
+    assert [item["id"] for item in items] == products
 
 
 @pytest.mark.parametrize("total", [0, 1, 2, 3, 4])
 def test_order_pages_contain_every_order_once_newest_first(total: int) -> None:
     shop = make_shop()
     references = _buy(shop, total)
-    seen = []
-    last_page = max(1, -(-total // 2))
-    for number in range(1, last_page + 2):
-        page = data(shop.merchant.get("/orders", page=number, per_page=2))
-        assert page["pagination"] == {
-            "page": number,
-            "per_page": 2,
-            "total": total,
-            "last_page": last_page,
-        }
-        seen += [item["reference"] for item in page["items"]]
-    assert seen == references
+    items = items_of_all_pages(shop.merchant, "/orders", total=total)
+    assert [item["reference"] for item in items] == references
 
 
 def test_each_client_sees_only_its_own_orders() -> None:
@@ -168,8 +163,7 @@ def test_fifty_products_need_as_many_queries_as_one() -> None:
 def test_an_order_shows_the_current_merchant_reference() -> None:
     shop = make_shop()
     reference = data(shop.buy())["reference"]
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     named = link(account, "new name", own_shelf(shop.product))
     assert data(shop.merchant.get(f"/orders/{reference}"))["merchant_reference"] == "new name"
     named.delete()

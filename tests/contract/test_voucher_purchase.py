@@ -25,8 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def _linked(*, variation: bool = False) -> tuple[Shop, int | None]:
     """A shop whose shelf has the merchant reference "mine", and the id of the shelf's variation."""
     shop = make_shop()
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     if not variation:
         link(account, "mine", own_shelf(shop.product))
         return shop, None
@@ -71,8 +70,7 @@ def reference_of_somebody_else() -> None:
 def each_reference_names_its_own_product() -> None:
     shop, _ = _linked()
     other = make_product(codes=1)
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     link(account, "other", own_shelf(other))
     for reference, product in (("mine", shop.product), ("other", other)):
         order = data(shop.buy(product_id=..., merchant_reference=reference))
@@ -172,8 +170,7 @@ def test_a_null_reference_is_invalid_and_not_ambiguous(field: str) -> None:
 @pytest.mark.parametrize("reference", ["a", "7", "\u00e9\u00df\u4e2d\u0663", "a" * 64, "0 ._-/:#Z"])
 def test_a_valid_merchant_reference_buys(reference: str) -> None:
     shop = make_shop()
-    account = shop.merchant.client.account
-    assert account
+    account = shop.merchant.account
     link(account, reference, own_shelf(shop.product))
     order = data(shop.buy(product_id=..., merchant_reference=reference))
     assert order["merchant_reference"] == reference

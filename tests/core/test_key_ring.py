@@ -1,7 +1,5 @@
 """Encryption keys are checked before they are used: all processes have the same key per id."""
 
-import base64
-import os
 from typing import Any
 
 import pytest
@@ -13,13 +11,9 @@ from core.checks import refuse_wrong_keys
 from core.database import key_ring as module
 from core.database.key_ring import WrongKeys, check_keys, key_ring
 from core.models import EncryptionKey
-from tests.factories import Merchant, make_product, make_topup_product
+from tests.factories import Merchant, make_product, make_topup_product, new_encryption_key
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
-
-
-def new_key(key_id: int) -> str:
-    return f"{key_id}:{base64.urlsafe_b64encode(os.urandom(32)).decode()}"
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +23,7 @@ def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_new_key_is_registered_and_wraps_the_same_secret(settings: Settings) -> None:
     before = check_keys()
-    settings.CODE_ENCRYPTION_KEYS = [*settings.CODE_ENCRYPTION_KEYS, new_key(2)]
+    settings.CODE_ENCRYPTION_KEYS = [*settings.CODE_ENCRYPTION_KEYS, new_encryption_key(2)]
 
     after = check_keys()
 
@@ -40,7 +34,7 @@ def test_a_new_key_is_registered_and_wraps_the_same_secret(settings: Settings) -
 
 
 def test_a_key_may_be_missing_until_somebody_seals_with_it(settings: Settings) -> None:
-    old, new = settings.CODE_ENCRYPTION_KEYS[0], new_key(2)
+    old, new = settings.CODE_ENCRYPTION_KEYS[0], new_encryption_key(2)
     settings.CODE_ENCRYPTION_KEYS = [old, new]
     check_keys()
     settings.CODE_ENCRYPTION_KEYS = [old]
@@ -54,7 +48,7 @@ def test_a_key_may_be_missing_until_somebody_seals_with_it(settings: Settings) -
 
 
 def test_another_key_with_the_same_id_is_refused(settings: Settings) -> None:
-    settings.CODE_ENCRYPTION_KEYS = [new_key(1)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(1)]
 
     with pytest.raises(WrongKeys, match="key 1 differs"):
         check_keys()
@@ -62,16 +56,16 @@ def test_another_key_with_the_same_id_is_refused(settings: Settings) -> None:
 
 def test_a_wrong_second_key_is_refused_before_anybody_seals_with_it(settings: Settings) -> None:
     old = settings.CODE_ENCRYPTION_KEYS[0]
-    settings.CODE_ENCRYPTION_KEYS = [old, new_key(2)]
+    settings.CODE_ENCRYPTION_KEYS = [old, new_encryption_key(2)]
     check_keys()
 
-    settings.CODE_ENCRYPTION_KEYS = [old, new_key(2)]
+    settings.CODE_ENCRYPTION_KEYS = [old, new_encryption_key(2)]
     with pytest.raises(WrongKeys, match="key 2 differs"):
         check_keys()
 
 
 def test_a_process_with_none_of_the_keys_registers_nothing(settings: Settings) -> None:
-    settings.CODE_ENCRYPTION_KEYS = [new_key(2)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(2)]
 
     with pytest.raises(WrongKeys, match="lacks key 1"):
         check_keys()
@@ -83,7 +77,7 @@ def test_the_first_process_of_a_service_makes_the_root_secret(settings: Settings
     EncryptionKey.objects.all().delete()
 
     first = check_keys()
-    settings.CODE_ENCRYPTION_KEYS = [new_key(2), *settings.CODE_ENCRYPTION_KEYS]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(2), *settings.CODE_ENCRYPTION_KEYS]
 
     assert check_keys().root == first.root
     assert len(first.root) == 32
@@ -91,7 +85,7 @@ def test_the_first_process_of_a_service_makes_the_root_secret(settings: Settings
 
 @pytest.mark.parametrize("keys", [["1"], ["2", "1"]])
 def test_derived_secrets_differ_by_purpose_and_subject(settings: Settings, keys: list[str]) -> None:
-    entries = {"1": settings.CODE_ENCRYPTION_KEYS[0], "2": new_key(2)}
+    entries = {"1": settings.CODE_ENCRYPTION_KEYS[0], "2": new_encryption_key(2)}
     ring = check_keys()
     settings.CODE_ENCRYPTION_KEYS = [entries[key] for key in keys]
 
@@ -102,7 +96,7 @@ def test_derived_secrets_differ_by_purpose_and_subject(settings: Settings, keys:
 def test_readyz_reports_wrong_keys(client: Client, settings: Settings) -> None:
     assert client.get("/readyz").json()["keys"] is True
 
-    settings.CODE_ENCRYPTION_KEYS = [new_key(1)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(1)]
     answer = client.get("/readyz")
 
     assert (answer.status_code, answer.json()["status"]) == (503, "unready")
@@ -114,7 +108,7 @@ def test_a_process_with_wrong_keys_does_not_start(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refuse_wrong_keys()
-    settings.CODE_ENCRYPTION_KEYS = [new_key(1)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(1)]
 
     with pytest.raises(SystemExit):
         refuse_wrong_keys()
@@ -151,7 +145,7 @@ def test_a_process_with_wrong_keys_claims_and_debits_nothing(
             "player_id": "007",
         }
     merchant.http.raise_request_exception = False
-    settings.CODE_ENCRYPTION_KEYS = [new_key(1)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(1)]
 
     refused = merchant.buy("one", **body)
 

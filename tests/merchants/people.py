@@ -41,6 +41,11 @@ def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -
     return browser
 
 
+def viewer_of(account: Account) -> Client:
+    """A browser in which a new viewer of the account is signed in."""
+    return browser_of(make_member(account, Role.VIEWER))
+
+
 def end_of(browser: Client) -> datetime:
     """The fixed end of the browser's session. It ends sooner if nobody uses it."""
     return SessionStore(browser.session.session_key).end

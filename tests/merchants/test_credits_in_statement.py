@@ -10,7 +10,8 @@ import pytest
 
 from orders.credits import credit_order
 from tests.factories import Merchant, buy_topup
-from tests.merchants.test_statement import CSV, JSON, WALLET, account_of, downloaded, viewer_of
+from tests.merchants.people import viewer_of
+from tests.merchants.test_statement import CSV, JSON, WALLET, downloaded
 from topups.models import Channel
 
 
@@ -26,7 +27,7 @@ from topups.models import Channel
 )
 @pytest.mark.django_db(transaction=True)
 def test_a_credit_shows_its_order_and_its_note(merchant: Merchant, note: str, cell: str) -> None:
-    account = account_of(merchant)
+    account = merchant.account
     reference = buy_topup(merchant)
     credit_order(
         reference=reference,

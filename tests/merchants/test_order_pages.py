@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from accounts.models import Account
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
-from merchants.models import Role
 from orders.account_orders import list_account_orders
 from orders.models import Order, OrderStatus
 from orders.search import find_orders
@@ -30,7 +28,7 @@ from tests.factories import (
     move_now,
     own_shelf,
 )
-from tests.merchants.people import browser_of, make_member
+from tests.merchants.people import browser_of, make_member, viewer_of
 from tests.neighbour import ours
 from topups.models import Fulfilment
 from topups.transitions import Move
@@ -38,10 +36,6 @@ from topups.transitions import Move
 pytestmark = pytest.mark.django_db
 
 ORDERS = "/merchant/orders/"
-
-
-def viewer_of(account: Account) -> Client:
-    return browser_of(make_member(account, Role.VIEWER))
 
 
 def two_clients(balance: str = "1000.00") -> tuple[Account, Merchant, Merchant]:

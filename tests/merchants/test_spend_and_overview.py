@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Account
 from core.database import functions as sql
 from core.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
@@ -26,8 +25,8 @@ from tests.factories import (
     make_variation,
     move_now,
 )
-from tests.merchants.people import browser_of, make_member
-from tests.merchants.test_order_pages import buy, date_back, viewer_of
+from tests.merchants.people import browser_of, make_member, viewer_of
+from tests.merchants.test_order_pages import buy, date_back
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import LedgerEntry
@@ -35,11 +34,6 @@ from wallets.models import LedgerEntry
 pytestmark = pytest.mark.django_db
 
 SPEND = "/merchant/wallet/spend/"
-
-
-def account_of(merchant: Merchant) -> Account:
-    assert merchant.client.account is not None
-    return merchant.client.account
 
 
 def test_spend_is_summed_by_day_and_product() -> None:
@@ -80,7 +74,7 @@ def test_a_refund_is_no_less_spend_and_the_first_moment_counts() -> None:
     for move in (Move.CLAIM, Move.REJECT):
         move_now(reference=reference, move=move, operator=operator)
     sweep_refunds()
-    account = account_of(merchant)
+    account = merchant.account
     bought_at = LedgerEntry.objects.get(order_reference=reference, kind="purchase").created_at
 
     for since in (bought_at, bought_at - timedelta(days=1)):
@@ -95,7 +89,7 @@ def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     for days in (0, 3, 3, 29):
         date_back(buy(merchant, product), datetime.now(UTC) - timedelta(days=days))
 
-    page = viewer_of(account_of(merchant)).get(SPEND).content.decode()
+    page = viewer_of(merchant.account).get(SPEND).content.decode()
 
     assert "<b>" not in page
     assert "style=" not in page
@@ -136,7 +130,7 @@ def test_only_the_ten_highest_products_have_their_own_bar() -> None:
 
 def test_a_slow_sum_is_reported_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     merchant = make_merchant()
-    browser = viewer_of(account_of(merchant))
+    browser = viewer_of(merchant.account)
 
     def endless(*_: Any, **__: Any) -> Any:
         with statement_timeout(1):
@@ -164,7 +158,7 @@ def test_the_overview_leads_a_new_merchant_to_the_first_order() -> None:
 
     assert done() == [False, False, False, False]
     rich = make_merchant()
-    browser = browser_of(make_member(account_of(rich)))
+    browser = browser_of(make_member(rich.account))
     assert done() == [True, True, False, False]
     buy(rich, make_product(codes=1, price="1.00"))
     assert done() == [True, True, True, False]
@@ -180,7 +174,7 @@ def test_the_overview_shows_balance_spend_and_orders() -> None:
         buy(merchant, make_product(codes=1, price="3.00")), datetime.now(UTC) - timedelta(days=2)
     )
 
-    answer = viewer_of(account_of(merchant)).get("/merchant/")
+    answer = viewer_of(merchant.account).get("/merchant/")
 
     assert answer.context["balance"] == Decimal("93.25")
     assert answer.context["spent_today"] == Decimal("3.75")

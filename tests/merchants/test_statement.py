@@ -15,12 +15,10 @@ from django.db import connection, reset_queries
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Account
-from merchants.models import Role
 from merchants.views import downloads
 from tests.factories import Merchant, adjust, buy_topup, deposit, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many
-from tests.merchants.people import browser_of, make_member
+from tests.merchants.people import viewer_of
 from wallets.models import EntryKind, LedgerEntry
 from wallets.selectors import entries_of, read_in_chunks
 
@@ -30,15 +28,6 @@ WALLET = "/merchant/wallet/"
 CSV = "/merchant/wallet/statement.csv"
 JSON = "/merchant/wallet/statement.json"
 MANY = 20_000  # 9 MB in memory
-
-
-def viewer_of(account: Account) -> Client:
-    return browser_of(make_member(account, Role.VIEWER))
-
-
-def account_of(merchant: Merchant) -> Account:
-    assert merchant.client.account is not None
-    return merchant.client.account
 
 
 def rows(answer: Any) -> list[LedgerEntry]:
@@ -64,7 +53,7 @@ def walk(browser: Client, path: str, link: str) -> Iterator[Any]:
 
 
 def test_balance_and_amounts_are_exact(merchant: Merchant) -> None:
-    account = account_of(merchant)
+    account = merchant.account
     adjust(account=account, amount=Decimal("-0.0725"), actor="admin:anna", note="internal remark")
     product = make_product(price="9.99", codes=1)
     order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
@@ -83,7 +72,7 @@ def test_balance_and_amounts_are_exact(merchant: Merchant) -> None:
 
 
 def test_notes_of_staff_are_not_shown(merchant: Merchant) -> None:
-    account = account_of(merchant)
+    account = merchant.account
     adjust(account=account, amount=Decimal("1"), actor="admin:anna", note="internal remark")
     browser = viewer_of(account)
 
@@ -114,7 +103,7 @@ def test_pages_have_no_gaps_or_repetitions_in_both_directions() -> None:
 
 @pytest.mark.parametrize("kind", EntryKind)
 def test_entries_are_filtered_by_kind(merchant: Merchant, kind: EntryKind) -> None:
-    account = account_of(merchant)
+    account = merchant.account
     buy_topup(merchant)
     adjust(account=account, amount=Decimal("1"), actor="test", note="")
 
@@ -217,7 +206,7 @@ def test_an_account_without_a_wallet_gets_a_message() -> None:
 
 
 def test_the_files_hold_every_entry_exactly_and_oldest_first(merchant: Merchant) -> None:
-    account = account_of(merchant)
+    account = merchant.account
     adjust(account=account, amount=Decimal("-0.0725"), actor="test", note="")
     reference = buy_topup(merchant)
     deposit(account=account, amount=Decimal("12345678901234.0001"), actor="test")

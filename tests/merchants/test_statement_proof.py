@@ -34,8 +34,7 @@ def merchant() -> Merchant:
     product = make_product(price="1.25", codes=9)
     for number in range(4):
         assert merchant.buy(str(number), product_id=product.pk, quantity=1).status_code == 201
-    account = merchant.client.account
-    assert account
+    account = merchant.account
     adjust(account=account, amount=Decimal("2.5"), actor="admin:anna", note="not for you")
     make_merchant()
     sign_ledger()
@@ -45,8 +44,7 @@ def merchant() -> Merchant:
 
 @pytest.fixture
 def browser(merchant: Merchant) -> Client:
-    account = merchant.client.account
-    assert account
+    account = merchant.account
     return browser_of(make_member(account))
 
 

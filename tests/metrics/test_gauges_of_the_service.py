@@ -25,7 +25,7 @@ from operators.telegram.models import Announcement, AnnouncementState, PlatformS
 from orders.backoffice import CHECKS
 from orders.models import Order
 from orders.sales_counting import count_sales
-from tests.concurrency.racing import execute, in_background, scalar
+from tests.concurrency.racing import execute, in_background, scalar, without_triggers
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -113,9 +113,7 @@ def _bot(settings: Any) -> None:
 
 def age(table: str, column: str, seconds: int) -> None:
     """Moves the times of all rows into the past."""
-    execute("SET LOCAL session_replication_role = replica")  # the orders are records
-    execute(f"UPDATE {table} SET {column} = {column} - make_interval(secs => {seconds})")
-    execute("SET LOCAL session_replication_role = origin")
+    without_triggers(f"UPDATE {table} SET {column} = {column} - make_interval(secs => {seconds})")
 
 
 def test_desk_and_refunds(merchant: Merchant) -> None:
@@ -289,10 +287,8 @@ def test_values_count_since_the_key_began_to_seal(merchant: Merchant) -> None:
     for _ in range(8):
         merchant.buy(product_id=product.pk, quantity=1)
     orders = list(Order.objects.order_by("pk").values_list("pk", flat=True))
-    execute("SET LOCAL session_replication_role = replica")
-    execute("UPDATE orders_order SET created_at = now() - interval '1 day'")
-    execute("UPDATE orders_order SET created_at = now() WHERE id >= %s", orders[2])
-    execute("SET LOCAL session_replication_role = origin")
+    without_triggers("UPDATE orders_order SET created_at = now() - interval '1 day'")
+    without_triggers("UPDATE orders_order SET created_at = now() WHERE id >= %s", orders[2])
     execute("UPDATE core_encryptionkey SET sealing_since = now() - interval '1 hour'")
     codes = scalar("SELECT last_value FROM catalogue_vouchercode_id_seq")
     assert value(scrape_service(), "voucher_key_sealed_values", key_id=key) == codes + 2 * 6

@@ -62,8 +62,7 @@ class World:
             self.keys.append(merchant.key)
             product = make_product(codes=2, category=make_category())
             shelf = make_variation(product, codes=1).shelf
-            account = merchant.client.account
-            assert account is not None
+            account = merchant.account
             link(account, "their own name", shelf)
             topup_product = make_topup_product(announce=True)
             fulfilment = Fulfilment.objects.get(order_reference=buy_topup(merchant, topup_product))

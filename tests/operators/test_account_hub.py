@@ -38,14 +38,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser(db: None) -> Client:
-    return signed_in()
-
-
-@pytest.fixture
 def account(merchant: Merchant) -> Account:
-    assert merchant.client.account is not None
-    return merchant.client.account
+    return merchant.account
 
 
 def action(account: Account, name: str) -> str:
@@ -88,11 +82,10 @@ def test_one_page_shows_all_of_a_merchant(
 
 def test_nothing_of_another_merchant_is_shown(browser: Client, account: Account) -> None:
     other = make_merchant()
-    assert other.client.account is not None
-    member = make_member(other.client.account)
+    member = make_member(other.account)
     write_email(kind=EmailKind.CHANGE, to=member.user.email, facts={})
     product = make_product(codes=1)
-    link(other.client.account, "not-theirs", own_shelf(product))
+    link(other.account, "not-theirs", own_shelf(product))
     other.buy(product_id=product.pk, quantity=1)
 
     page = text_of(browser, url(account))

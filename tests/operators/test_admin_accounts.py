@@ -17,11 +17,6 @@ NEW_ACCOUNT = reverse("admin:accounts_account_add")
 NEW_CLIENT = reverse("admin:accounts_apiclient_add")
 
 
-@pytest.fixture
-def browser(db: None) -> Client:
-    return signed_in()
-
-
 def save(browser: Client, obj: Any, **changes: Any) -> Any:
     data = {**form_of(browser, url(obj)), **changes}
     data = {name: value for name, value in data.items() if value is not None}

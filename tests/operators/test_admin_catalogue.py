@@ -29,11 +29,6 @@ BAD_PRICES = ["0", "-1", "0.00001", "100000000000000", "1e20", "NaN", "Infinity"
 BAD_STEPS = ["", "0", "-1", "101", "1.5", "x", "99999999999"]
 
 
-@pytest.fixture
-def browser(db: None) -> Client:
-    return signed_in()
-
-
 def save(browser: Client, obj: Any, **changes: Any) -> Any:
     data = {**form_of(browser, url(obj)), **changes}
     return browser.post(

@@ -46,11 +46,6 @@ pytestmark = pytest.mark.django_db
 PATH = "/admin/trail/"
 
 
-@pytest.fixture
-def browser() -> Client:
-    return signed_in()
-
-
 def shown(browser: Client, **query: Any) -> list[Row]:
     answer = browser.get(PATH, query)
     assert answer.status_code == 200
@@ -64,8 +59,7 @@ def facts(browser: Client, **query: Any) -> set[tuple[str, str]]:
 
 
 def test_a_deposit_a_price_and_a_key_are_in_one_list(browser: Client, merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     booked = deposit(account=account, amount=Decimal(50), actor="admin:anna")
     shelf, topup = own_shelf(make_product()), make_topup_product()
     Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("8.50"))
@@ -170,8 +164,7 @@ def test_only_readers_of_the_audit_trail_see_what_a_colleague_did() -> None:
 
 def test_the_list_is_filtered_by_object_and_what_belongs_to_it(browser: Client) -> None:
     merchant, other = make_merchant(), make_merchant()
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     deposit(account=account, amount=Decimal(1), actor="admin:anna")
     key = issue_key(client=merchant.client, actor=make_staff())
     issue_key(client=other.client, actor=make_staff())
@@ -218,8 +211,7 @@ def test_bookings_are_found_by_their_references(browser: Client, merchant: Merch
 
 
 def test_the_list_is_filtered_by_kind_and_day(browser: Client, merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     deposit(account=account, amount=Decimal(1), actor="admin:anna")
     issue_key(client=merchant.client, actor=make_staff())
     today = timezone.now().date()
@@ -240,8 +232,7 @@ def test_pages_show_each_line_once_also_if_all_have_one_time(
     browser: Client, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("operators.admin.audit_trail.PER_PAGE", 3)
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     for number in range(4):
         deposit(account=account, amount=Decimal(1), actor="admin:anna")
         record_action(actor=None, action=AuditAction.NOTE_ADDED, on=account, note=f"note {number}")
@@ -281,8 +272,7 @@ def test_changes_have_the_words_of_the_forms(browser: Client, merchant: Merchant
 
 
 def test_the_list_is_exported_as_csv(browser: Client, merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     record_action(
         actor=None,
         action=AuditAction.CLIENT_CHANGED,
@@ -303,8 +293,7 @@ def test_the_list_is_exported_as_csv(browser: Client, merchant: Merchant) -> Non
 
 
 def test_bookings_are_for_staff_who_may_view_the_ledger(merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     deposit(account=account, amount=Decimal(1), actor="admin:anna")
     booking = AuditEntry.objects.filter(action=AuditAction.DEPOSIT_BOOKED).latest("pk")
     auditor = signed_in(make_staff("audit.view_auditentry"))

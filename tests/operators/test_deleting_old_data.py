@@ -25,6 +25,7 @@ from operators.retention import EXPIRING, KINDS, delete_old_data
 from operators.tasks import delete_old_data as nightly
 from operators.telegram.models import TelegramLinkCode
 from tests.commands import refusal, run
+from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -53,19 +54,12 @@ def make_player_id(merchant: Merchant, ended: Any) -> str:
         operator = make_operator()
         move_now(reference=reference, move=Move.CLAIM, operator=operator)
         move_now(reference=reference, move=Move.COMPLETE, operator=operator)
-        as_owner("UPDATE topups_fulfilment SET closed_at = %s WHERE order_reference = %s",
-                 [ended, reference])  # fmt: skip
+        without_triggers(
+            "UPDATE topups_fulfilment SET closed_at = %s WHERE order_reference = %s",
+            ended,
+            reference,
+        )
     return reference
-
-
-def as_owner(sql: str, values: Any = None) -> None:
-    """Changes the past, which the triggers forbid."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        try:
-            cursor.execute(sql, values)
-        finally:
-            cursor.execute("SET session_replication_role = origin")
 
 
 def make_email(merchant: Merchant, when: Any) -> None:
@@ -73,8 +67,7 @@ def make_email(merchant: Merchant, when: Any) -> None:
 
 
 def make_invitation(merchant: Merchant, when: Any) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     Invitation.objects.create(
         account=account,
         email=f"{when}@b.example"[:60].replace(" ", ""),
@@ -105,8 +98,11 @@ def make_sign_in(merchant: Merchant, when: Any) -> None:
 def make_entry(merchant: Merchant, when: Any) -> None:
     for action in (AuditAction.CODE_REVEALED, AuditAction.KEY_ISSUED):
         entry = record_action(actor=None, action=action, on=VoucherCode(pk=1))
-        as_owner("UPDATE audit_auditentry SET created_at = %s WHERE id = %s",
-                 [when or timezone.now(), entry.pk])  # fmt: skip
+        without_triggers(
+            "UPDATE audit_auditentry SET created_at = %s WHERE id = %s",
+            when or timezone.now(),
+            entry.pk,
+        )
 
 
 def make_link_code(merchant: Merchant, when: Any) -> None:
@@ -195,8 +191,11 @@ def test_a_replay_keeps_every_byte(merchant: Merchant, settings: Any) -> None:
     reference, operator = first.json()["data"]["reference"], make_operator()
     move_now(reference=reference, move=Move.CLAIM, operator=operator)
     move_now(reference=reference, move=Move.COMPLETE, operator=operator)
-    as_owner("UPDATE topups_fulfilment SET closed_at = %s WHERE order_reference = %s",
-             [timezone.now() - timedelta(days=8), reference])  # fmt: skip
+    without_triggers(
+        "UPDATE topups_fulfilment SET closed_at = %s WHERE order_reference = %s",
+        timezone.now() - timedelta(days=8),
+        reference,
+    )
     settings.RETENTION_DAYS["read_audit"] = 730
     assert delete_old_data(apply=True)["rows"]["player_ids"] == 0
     again = merchant.buy("key", **body)
@@ -225,16 +224,20 @@ def test_the_database_refuses_every_other_change(
 
 def test_a_player_id_stays_while_a_refund_is_owed(merchant: Merchant) -> None:
     reference = make_player_id(merchant, old("player_ids"))
-    as_owner("UPDATE topups_fulfilment SET status = 'failed', failure_reason = 'wrong_id',"
-             " refund_due_at = now() WHERE order_reference = %s", [reference])  # fmt: skip
+    without_triggers(
+        "UPDATE topups_fulfilment SET status = 'failed', failure_reason = 'wrong_id',"
+        " refund_due_at = now() WHERE order_reference = %s",
+        reference,
+    )
     assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 0}
     ours = Fulfilment.objects.filter(order_reference=reference)
     with pytest.raises(Error, match="not allowed"), transaction.atomic():
         ours.update(player_id="deleted", fields=[])
     assert ours.get().status == FulfilmentStatus.FAILED
 
-    as_owner("UPDATE topups_fulfilment SET refunded_at = now() WHERE order_reference = %s",
-             [reference])  # fmt: skip
+    without_triggers(
+        "UPDATE topups_fulfilment SET refunded_at = now() WHERE order_reference = %s", reference
+    )
     assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 1}
     assert ours.get().player_id == "deleted"
 
@@ -242,8 +245,9 @@ def test_a_player_id_stays_while_a_refund_is_owed(merchant: Merchant) -> None:
 @pytest.mark.parametrize(("action", "days"), [("signed_in", 89), ("key_issued", 4000)])
 def test_the_database_keeps_young_entries_and_changes(action: str, days: int) -> None:
     entry = record_action(actor=None, action=AuditAction(action), on=VoucherCode(pk=1))
-    as_owner("UPDATE audit_auditentry SET created_at = %s",
-             [timezone.now() - timedelta(days=days)])  # fmt: skip
+    without_triggers(
+        "UPDATE audit_auditentry SET created_at = %s", timezone.now() - timedelta(days=days)
+    )
     with pytest.raises(Error, match="append-only"), transaction.atomic():
         AuditEntry.objects.filter(pk=entry.pk).delete()
 

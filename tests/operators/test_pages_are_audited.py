@@ -45,11 +45,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser() -> Client:
-    return signed_in()
-
-
-@pytest.fixture
 def world() -> None:
     World().grow(1)
 

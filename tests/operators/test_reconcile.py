@@ -10,6 +10,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from operators.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
+from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -241,14 +242,6 @@ REPAIR = """
 """
 
 
-def execute(statement: str) -> None:
-    """Runs a statement with all triggers off, as only a superuser can."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute(statement)
-        cursor.execute("SET session_replication_role = origin")
-
-
 def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
     result = reconcile(decrypt=True)
 
@@ -260,11 +253,11 @@ def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
 # A superuser, such as this test, has every right: tests/roles/test_rights.py has that damage.
 @pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
 def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
-    execute(DAMAGE[check])
+    without_triggers(DAMAGE[check])
     try:
         found = {finding["check"] for finding in reconcile()["findings"]}
     finally:
-        execute(REPAIR)
+        without_triggers(REPAIR)
 
     assert check in found
 
@@ -301,11 +294,11 @@ def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, fi
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
         )
         (definition,) = cursor.fetchone()
-    execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    without_triggers(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
     try:
         findings = reconcile()["findings"]
     finally:
-        execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+        without_triggers(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
 
     assert findings == [
         {"check": "every trigger, constraint and index exists and is active", "finding": finding}
@@ -321,11 +314,11 @@ def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
         )
         (rule,) = cursor.fetchone()
 
-    execute(statement)
+    without_triggers(statement)
     found = {finding["check"] for finding in reconcile()["findings"]}
-    execute("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
-    execute(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {DUE_RULE}")
-    execute(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {DUE_RULE} {rule}")
+    without_triggers("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
+    without_triggers(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {DUE_RULE}")
+    without_triggers(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {DUE_RULE} {rule}")
 
     assert check in found
 
@@ -356,14 +349,14 @@ def test_an_overdue_refund_is_only_a_warning(busy: Merchant, settings: Settings)
 
 
 def make_due(*, minutes_ago: int) -> None:
-    execute(
+    without_triggers(
         f"UPDATE topups_fulfilment SET refund_due_at = now() - interval '{minutes_ago} minutes'"
         " WHERE refunded_at IS NULL AND refund_due_at IS NOT NULL"
     )
 
 
 def test_a_code_that_cannot_be_opened_is_named_by_its_id(busy: Merchant) -> None:
-    execute("UPDATE catalogue_vouchercode SET sealed = sealed || '\\x00'::bytea")
+    without_triggers("UPDATE catalogue_vouchercode SET sealed = sealed || '\\x00'::bytea")
 
     assert reconcile()["ok"] is True
     findings = reconcile(decrypt=True)["findings"]
@@ -380,7 +373,7 @@ def test_the_command_exits_1_on_any_finding(busy: Merchant) -> None:
     out = io.StringIO()
     assert run()["ok"] is True
 
-    execute("UPDATE catalogue_shelf SET available_stock = 9")
+    without_triggers("UPDATE catalogue_shelf SET available_stock = 9")
     out = io.StringIO()
     with pytest.raises(SystemExit) as exit_:
         run()

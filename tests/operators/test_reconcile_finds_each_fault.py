@@ -9,6 +9,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from operators.reconcile import reconcile
 from operators.telegram.models import Announcement
+from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -203,14 +204,6 @@ def busy() -> Merchant:
     return merchant
 
 
-def execute(statement: str) -> None:
-    """Runs a statement with all triggers off, as only a superuser can."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute(statement)
-        cursor.execute("SET session_replication_role = origin")
-
-
 def found() -> dict[str, str]:
     """The last finding of each check."""
     return {one["check"]: one["finding"] for one in reconcile()["findings"]}
@@ -221,7 +214,7 @@ def test_each_fault_is_found(busy: Merchant, damage: str) -> None:
     check, statement = DAMAGE[damage]
     assert found() == {}
 
-    execute(statement)
+    without_triggers(statement)
 
     assert check in found()
 
@@ -229,11 +222,11 @@ def test_each_fault_is_found(busy: Merchant, damage: str) -> None:
 @pytest.mark.parametrize("damage", SCHEMA)
 def test_each_fault_of_the_schema_is_found(busy: Merchant, damage: str) -> None:
     statement, repair, sentence = SCHEMA[damage]
-    execute(statement)
+    without_triggers(statement)
     try:
         findings = reconcile()["findings"]
     finally:
-        execute(repair)
+        without_triggers(repair)
 
     assert findings == [{"check": GUARDS, "finding": sentence}]
     assert found() == {}
@@ -247,18 +240,18 @@ def test_a_negative_balance_is_found(busy: Merchant) -> None:
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
         )
         (rule,) = cursor.fetchone()
-    execute(f"ALTER TABLE wallets_wallet DROP CONSTRAINT {name}")
+    without_triggers(f"ALTER TABLE wallets_wallet DROP CONSTRAINT {name}")
     try:
-        execute("UPDATE wallets_wallet SET balance = balance - 1000")
-        execute(
+        without_triggers("UPDATE wallets_wallet SET balance = balance - 1000")
+        without_triggers(
             "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
             " actor, booking_reference) SELECT account_id, 'adjustment', 'corrections', -1000, 0,"
             " 'x', 'booking ' || account_id FROM wallets_wallet"
         )
         findings = found()
     finally:
-        execute("UPDATE wallets_wallet SET balance = 0")
-        execute(f"ALTER TABLE wallets_wallet ADD CONSTRAINT {name} {rule}")
+        without_triggers("UPDATE wallets_wallet SET balance = 0")
+        without_triggers(f"ALTER TABLE wallets_wallet ADD CONSTRAINT {name} {rule}")
 
     assert "a balance is the sum of its entries" in findings
 

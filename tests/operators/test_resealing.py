@@ -1,8 +1,5 @@
 """After `reseal`, nothing needs the old encryption key."""
 
-import base64
-import os
-
 import pytest
 from pytest_django import Settings
 
@@ -12,14 +9,17 @@ from idempotency.models import IdempotencyRecord
 from operators.imports.models import FileImport
 from operators.reconcile import reconcile
 from operators.reseal import reseal_all, retire_keys
-from tests.factories import Merchant, add_codes, make_operator, make_product, own_shelf
+from tests.factories import (
+    Merchant,
+    add_codes,
+    make_operator,
+    make_product,
+    new_encryption_key,
+    own_shelf,
+)
 from tests.operators.back_office import make_import
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
-
-
-def new_key(key_id: int) -> str:
-    return f"{key_id}:{base64.urlsafe_b64encode(os.urandom(32)).decode()}"
 
 
 def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings: Settings) -> None:
@@ -28,7 +28,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     factor = SecondFactor.objects.create(user=make_operator().user)
     key = factor.key
     file = make_import()
-    settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
     kinds = {"second_factors": 1, "codes": 3, "replays": 1, "file_imports": 1}
     assert reseal_all() == kinds
@@ -51,7 +51,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
 def test_a_lost_key_is_reported_by_reconcile(merchant: Merchant, settings: Settings) -> None:
     product = make_product(codes=3)
     assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
-    settings.CODE_ENCRYPTION_KEYS = [new_key(9)]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9)]
 
     checks = [finding["check"] for finding in reconcile(decrypt=True)["findings"]]
     assert checks == [
@@ -64,6 +64,6 @@ def test_a_lost_key_is_reported_by_reconcile(merchant: Merchant, settings: Setti
 @pytest.mark.django_db(transaction=True)
 def test_reconcile_decrypts_with_a_key_that_is_new(settings: Settings) -> None:
     make_product(codes=1)
-    settings.CODE_ENCRYPTION_KEYS = [new_key(9), *settings.CODE_ENCRYPTION_KEYS]
+    settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
     assert reconcile(decrypt=True)["ok"] is True

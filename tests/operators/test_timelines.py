@@ -53,11 +53,6 @@ ACCOUNT_READERS = {
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def browser() -> Client:
-    return signed_in()
-
-
 def of_role(role: StaffRole) -> Client:
     person = make_staff()
     person.groups.add(Group.objects.get(name=role.value))
@@ -181,8 +176,7 @@ def test_the_page_of_a_topup_order_offers_the_moves_of_the_desk(merchant: Mercha
 
 
 def test_an_account_shows_its_clients_keys_and_money(browser: Client, merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     deposit(account=account, amount=Decimal(7), actor="admin:anna")
     key = issue_key(client=merchant.client, actor=make_staff())
     buy_topup(merchant)
@@ -306,8 +300,7 @@ def test_the_desk_hides_notes_on_orders_and_network_addresses(merchant: Merchant
 
 
 def test_a_note_needs_the_page_and_a_text(merchant: Merchant) -> None:
-    account = merchant.client.account
-    assert account is not None
+    account = merchant.account
     path = f"/admin/notes/accounts.account/{account.pk}/"
     before = AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).count()
     chief = signed_in()

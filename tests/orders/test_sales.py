@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from accounts.models import Account
 from catalogue.models import Product
 from operators.reconcile import reconcile
 from orders import sales, sales_counting
@@ -26,11 +25,6 @@ from tests.factories import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
-
-
-def account_of(merchant: Merchant) -> Account:
-    assert merchant.client.account is not None
-    return merchant.client.account
 
 
 def buy(merchant: Merchant, product: Product, times: int = 1) -> None:
@@ -73,14 +67,14 @@ def test_orders_of_a_day_are_one_row_for_each_account_and_thing(merchant: Mercha
     product = make_product(price="1", codes=4)
     shelf = make_variation(product, price="3", codes=4).shelf
     other = make_merchant()
-    second = Merchant(make_client(account_of(merchant)))
+    second = Merchant(make_client(merchant.account))
     for buyer in (merchant, second, other):
         buy(buyer, product)
     merchant.buy(product_id=product.pk, variation_id=shelf.variation_id, quantity=2)
     count_sales()
 
     rows = DailySales.objects.order_by("account", "shelf")
-    mine, theirs = account_of(merchant).pk, account_of(other).pk
+    mine, theirs = merchant.account.pk, other.account.pk
     assert [(row.account_id, row.orders, row.quantity, row.amount) for row in rows] == [
         (mine, 2, 2, Decimal(2)),
         (mine, 1, 2, Decimal(6)),
@@ -161,10 +155,10 @@ def test_lines_are_by_product_and_account_and_currency(merchant: Merchant) -> No
         ("product", product.pk, "USD"): Decimal(4),
         ("topup", topup_product.pk, "USD"): Decimal("4.99"),
         ("product", euro.pk, "EUR"): Decimal(7),
-        ("account", account_of(merchant).pk, "USD"): Decimal("8.99"),
-        ("account", account_of(other).pk, "EUR"): Decimal(7),
+        ("account", merchant.account.pk, "USD"): Decimal("8.99"),
+        ("account", other.account.pk, "EUR"): Decimal(7),
     }
-    periods = sales_by_period(day=today(), account=account_of(other))
+    periods = sales_by_period(day=today(), account=other.account)
     assert {currency: figures[1].amount for currency, figures in periods.items()} == {"EUR": 7}
 
 

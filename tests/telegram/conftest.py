@@ -16,6 +16,13 @@ def place(settings: Any) -> Iterator[Place]:
         yield place
 
 
+@pytest.fixture
+def impatient(place: Place) -> Place:
+    """The same chat; the service waits for answers for two seconds."""
+    place.settings.TELEGRAM_TIMEOUT_SECONDS = 2
+    return place
+
+
 @pytest.fixture(scope="module")
 def telegram(django_db_setup: None) -> Iterator[Telegram]:
     with running_telegram() as telegram:

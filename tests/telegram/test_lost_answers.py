@@ -29,14 +29,7 @@ from tests.telegram.fake_bot_api.faults import DROP, SLOW
 from topups.models import Fulfilment
 from topups.transitions import Move
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def place(place: Place) -> Place:
-    """Waits for answers for a shorter time."""
-    place.settings.TELEGRAM_TIMEOUT_SECONDS = 2
-    return place
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("impatient")]
 
 
 @pytest.mark.parametrize("fault", ANSWER_LOST)

@@ -19,14 +19,7 @@ from tests.telegram.announcing import (
 )
 from tests.telegram.fake_bot_api.faults import ERROR, TOO_MANY, Fault
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def place(place: Place) -> Place:
-    """Waits for answers for a shorter time."""
-    place.settings.TELEGRAM_TIMEOUT_SECONDS = 2
-    return place
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("impatient")]
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,7 @@ def test_failing_refund_does_not_stop_the_others(
     assert {failure["event"] for failure in failures} == {"refund_failed"}  # type: ignore[index]
     assert healthy.get("/balance").json()["data"]["balance"] == 100
 
-    assert damaged.client.account is not None
-    open_wallet(account=damaged.client.account)
+    open_wallet(account=damaged.account)
     assert run("sweep_refunds") == {"refunded": 3, "still_due": 0}
 
 

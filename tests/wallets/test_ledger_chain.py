@@ -115,8 +115,7 @@ def busy() -> Merchant:
         channel=Channel.COMMAND,
         booking_reference=new_booking_reference(),
     )
-    account = merchant.client.account
-    assert account
+    account = merchant.account
     adjust(account=account, amount=Decimal("-0.0001"), note="for us")
     return merchant
 
@@ -297,8 +296,7 @@ def test_entries_from_before_the_chain_are_hashed_once(busy: Merchant) -> None:
     )
     make_account()
     sign_ledger()
-    account = busy.client.account
-    assert account
+    account = busy.account
     adjust(account=account, amount=Decimal(1))
     sign_ledger()
 

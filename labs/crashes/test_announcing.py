@@ -10,27 +10,13 @@ from core import queue
 from operators.telegram.models import AnnouncementState
 from tests.factories import make_merchant, make_topup_product
 from tests.neighbour import ours
-from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until
-from tests.telegram.announcing import Place, later, move, operators_chat, row_of
+from tests.tasks.running import Broker, Crew, running_crew, wait_until
+from tests.telegram.announcing import Place, later, move, row_of
 from tests.telegram.fake_bot_api.faults import HANG
 from topups.models import Fulfilment
 from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
-    with running_broker() as broker:
-        monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
-        monkeypatch.setattr(queue, "pause", queue.Pause())
-        yield broker
-
-
-@pytest.fixture
-def place(settings: Any, broker: Broker) -> Iterator[Place]:
-    with operators_chat(settings) as place:
-        yield place
 
 
 @pytest.fixture
