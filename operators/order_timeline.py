@@ -125,7 +125,7 @@ def _moves(order: Order) -> Iterator[TimelineEntry]:
 
 def _move(event: FulfilmentEvent) -> TimelineEntry:
     who, where = who_and_where(event.actor)
-    is_same = event.from_status in (None, event.to_status)
+    old, new = event.from_status, event.to_status
     return TimelineEntry(
         at=event.created_at,
         what=MOVES[event.move],
@@ -133,10 +133,8 @@ def _move(event: FulfilmentEvent) -> TimelineEntry:
         who=who,
         where=CHANNELS[Channel(event.channel)] or where,
         note=_note(event),
-        changes={} if is_same else {"state": (_state(event.from_status), _state(event.to_status))},
-        colour="success"
-        if event.move == "refund"
-        else COLOURS.get(FulfilmentStatus(event.to_status), ""),
+        changes={"state": (_state(old), _state(new))} if old and old != new else {},
+        colour="success" if event.move == "refund" else COLOURS.get(FulfilmentStatus(new), ""),
     )
 
 
@@ -148,7 +146,7 @@ def _note(event: FulfilmentEvent) -> str:
     return event.note
 
 
-def _state(status: str | None) -> str:
+def _state(status: str) -> str:
     return FulfilmentStatus(status).label.lower()
 
 

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             "is_on_sale.sql": "70887a866307af7c14ee928ae47321431ded2eafe27c120c0692049d0534ad9f",
             "offer.sql": "fc9a751bdc4b25f9b8f7e42264336cd2e26ffaf63d81603950308fe910ec9fcf",
             "released/0002_take_codes.sql": "4c66a35d89a45bb1bd7d4b2b4af3221ffa314e70f24a56069e2a763ad573eb9c",
-            "price_history.sql": "1a372611c2b317a5f5989f3dbdb260e82b976f2ea596a6c9a5046fd00ca92b67",
+            "released/0002_price_history.sql": "a7d05f990e68336f44d1361c905ab13f92dc0d4f22d51d8dd38fd3c2b721ac89",
             "storage.sql": "bfaaa9e7acade2bbac529d91876ec3d4b74790026c4964b31dea168d10e748cd",
         },
     )

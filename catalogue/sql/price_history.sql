@@ -5,20 +5,16 @@
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named text := nullif(current_setting('voucher.actor', true), '');
-    by_sql text := 'sql:' || session_user;
 BEGIN
     INSERT INTO catalogue_pricechange (shelf_id, before, after, changed_by)
-    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, by_sql));
+    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, 'sql:' || session_user));
     IF named IS NULL THEN
-        INSERT INTO audit_auditentry
-               (actor_name, action, object_type, object_id, reference, changes)
-        VALUES (by_sql, 'price_changed', 'catalogue.shelf', NEW.id, (
-            SELECT left(concat_ws(' / ', product.name, variation.name), 64)
+        PERFORM audit_record_price('catalogue.shelf', NEW.id, (
+            SELECT concat_ws(' / ', product.name, variation.name)
               FROM catalogue_product AS product
               LEFT JOIN catalogue_variation AS variation ON variation.id = NEW.variation_id
              WHERE product.id = NEW.product_id
-        ),
-                jsonb_build_object('price', jsonb_build_array(OLD.price::text, NEW.price::text)));
+        ), OLD.price, NEW.price);
     END IF;
     RETURN NULL;
 END $$;

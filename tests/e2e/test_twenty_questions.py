@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import Error as PlaywrightError
 
 from accounts.models import ApiKey
-from catalogue.models import Shelf, VoucherCode
-from core.database.functions import name_actor
+from audit.actor import asked_by
+from catalogue.models import VoucherCode
+from operators.catalogue_file import import_rows
 from operators.code_reveal import reveal_codes
 from orders.models import Order
 from orders.sales_counting import count_sales
@@ -97,9 +97,10 @@ def make_world(colleague: str) -> World:
     card = make_product(name="Card of ten", price="9.99")
     (code,) = add_codes(own_shelf(card), 1)
     sale = merchant.buy(product_id=card.pk, quantity=1).json()["data"]
-    with transaction.atomic():
-        name_actor(f"admin:{colleague}")
-        Shelf.objects.filter(product=card).update(price=Decimal("11.25"))
+    user = User.objects.get(username=colleague)
+    with asked_by(user):
+        row = {"id": card.pk, "name": card.name, "currency": "USD", "price": "11.25"}
+        import_rows({"products": [row]}, actor=f"admin:{colleague}", user=user)
     reveal_codes(
         codes=list(VoucherCode.objects.filter(shelf__product=card)),
         order=Order.objects.get(reference=sale["reference"]),

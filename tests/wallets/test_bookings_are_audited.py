@@ -1,5 +1,6 @@
 """Each booking and its audit entry are one transaction; purchases and refunds write no entry."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +26,7 @@ from wallets import services
 from wallets.models import LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadBooking
 
-BOOKINGS = {
+BOOKINGS: dict[str, tuple[Callable[..., LedgerEntry], str, AuditAction, str]] = {
     "deposit": (services.deposit, "30", AuditAction.DEPOSIT_BOOKED, "30.00 EUR"),
     "pay_out": (services.pay_out, "30", AuditAction.PAYOUT_BOOKED, "-30.00 EUR"),
     "adjust": (services.adjust, "-0.0001", AuditAction.ADJUSTMENT_BOOKED, "-0.0001 EUR"),

@@ -5,15 +5,11 @@
 CREATE OR REPLACE FUNCTION topups_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named text := nullif(current_setting('voucher.actor', true), '');
-    by_sql text := 'sql:' || session_user;
 BEGIN
     INSERT INTO topups_pricechange (product_id, before, after, changed_by)
-    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, by_sql));
+    VALUES (NEW.id, OLD.price, NEW.price, coalesce(named, 'sql:' || session_user));
     IF named IS NULL THEN
-        INSERT INTO audit_auditentry
-               (actor_name, action, object_type, object_id, reference, changes)
-        VALUES (by_sql, 'price_changed', 'topups.topupproduct', NEW.id, left(NEW.name, 64),
-                jsonb_build_object('price', jsonb_build_array(OLD.price::text, NEW.price::text)));
+        PERFORM audit_record_price('topups.topupproduct', NEW.id, NEW.name, OLD.price, NEW.price);
     END IF;
     RETURN NULL;
 END $$;
