@@ -17,7 +17,7 @@ from django.utils import timezone
 
 IDLE = "idle_minutes"  # the key in the session
 WRITTEN_EVERY = timedelta(minutes=1)
-RELOAD_HEADER = "X-Reload"  # sent by pages that reload themselves (operators/static/)
+RELOAD_HEADER = "X-Reload"  # sent by pages that reload themselves (operators/frame/static/)
 
 
 class SessionStore(db.SessionStore):

@@ -113,7 +113,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
-        # The page of the audit trail reads ranges of these (operators/audit_trail.py).
+        # The page of the audit trail reads ranges of these (operators/history/audit_trail.py).
         indexes = [
             models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"]),
             models.Index(name="audit_entry_by_time", fields=["created_at", "id"]),

@@ -104,7 +104,10 @@ BACK_OFFICE = BackOffice(
         "catalogue_void_code_stays_void",
         "catalogue_void_hold_stays_void",
     ],
-    constraints=["catalogue_shelf_variation_of_product", "catalogue_vouchercode_hold_fk"],
+    constraints=[
+        "catalogue_shelf_variation_of_product",
+        "catalogue_vouchercode_hold_id_f03f8be5_fk_catalogue_codehold_id",
+    ],
     counted={"codes": "catalogue_vouchercode", "shelves": "catalogue_shelf"},
     sealed=[
         Sealed(

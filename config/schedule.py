@@ -31,7 +31,7 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
         "reconcile-nightly": {
-            "task": "operators.tasks.reconcile_nightly",
+            "task": "operators.upkeep.tasks.reconcile_nightly",
             "schedule": 600,
             "options": _EXPIRES,
         },
@@ -42,7 +42,7 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
         "sweep-announcements": {
-            "task": "operators.tasks.sweep_announcements",
+            "task": "operators.telegram.tasks.sweep_announcements",
             "schedule": 10,
             "options": _EXPIRES,
         },
@@ -52,7 +52,7 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
         "sweep-imports": {
-            "task": "operators.tasks.sweep_imports",
+            "task": "operators.imports.tasks.sweep_imports",
             "schedule": 30,
             "options": _EXPIRES,
         },
@@ -64,7 +64,7 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
     }
     if deletes_old_data:
         schedule["delete-old-data"] = {
-            "task": "operators.tasks.delete_old_data",
+            "task": "operators.upkeep.tasks.delete_old_data",
             "schedule": 86_400,
             "options": _EXPIRES,
         }

@@ -21,7 +21,7 @@ from core.env import StrictEnv
 from core.telemetry.error_reports import error_reporter
 from core.telemetry.logs import logging_config
 from core.version import VERSION
-from operators.company_sign_in.settings import company_sign_in
+from operators.sign_in.company.settings import company_sign_in
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -70,8 +70,12 @@ INSTALLED_APPS = [
     "topups",
     "orders",
     "merchants",
-    "operators",
-    "operators.telegram.apps.TelegramConfig",
+    "operators.frame",
+    "operators.telegram",
+    "operators.sign_in",
+    "operators.imports",
+    "operators.upkeep",
+    "operators.admin",
 ]
 
 MIDDLEWARE = [
@@ -92,7 +96,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "accounts.middleware.ActorMiddleware",
-    "operators.middleware.StaffSecondFactorMiddleware",
+    "operators.sign_in.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
@@ -300,7 +304,7 @@ AUTHENTICATION_BACKENDS = [
 # Staff may sign in at the company's OpenID Connect provider. None when it is not configured.
 COMPANY_SIGN_IN = company_sign_in(env)
 if COMPANY_SIGN_IN:
-    AUTHENTICATION_BACKENDS.append("operators.company_sign_in.backend.CompanyBackend")
+    AUTHENTICATION_BACKENDS.append("operators.sign_in.company.backend.CompanyBackend")
 AXES_FAILURE_LIMIT = 10
 LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
 LOGIN_FAILURE_LIMIT_PER_NAME = 50
@@ -334,7 +338,7 @@ OTP_TOTP_ISSUER = OTP_WEBAUTHN_RP_NAME = "Voucher & top-up"
 OTP_WEBAUTHN_RP_ID = urlsplit(PUBLIC_URL).hostname or "localhost"
 OTP_WEBAUTHN_ALLOWED_ORIGINS = [f"{urlsplit(PUBLIC_URL).scheme}://{urlsplit(PUBLIC_URL).netloc}"]
 OTP_WEBAUTHN_ALLOW_PASSWORDLESS_LOGIN = False
-OTP_WEBAUTHN_HELPER_CLASS = "operators.admin.passkeys.Helper"
+OTP_WEBAUTHN_HELPER_CLASS = "operators.sign_in.passkeys.Helper"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {
@@ -381,4 +385,4 @@ LOGGING_CONFIG = "core.telemetry.logs.configure"
 
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
-FORMAT_MODULE_PATH = ["operators.formats"]
+FORMAT_MODULE_PATH = ["operators.frame.formats"]

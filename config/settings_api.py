@@ -18,7 +18,7 @@ INSTALLED_APPS = [
     "idempotency",
     "topups",
     "orders",
-    "operators.telegram.apps.TelegramConfig",  # queues the announcement of a top-up
+    "operators.telegram",  # queues the announcement of a top-up
 ]
 
 MIDDLEWARE = [

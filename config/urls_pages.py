@@ -9,18 +9,19 @@ from config import error_pages
 from core.http.readiness import healthz, readyz
 from merchants.views.api_reference import docs
 from merchants.views.docs import ledger_key, verify_statement
-from operators.admin import passkeys, second_factor
-from operators.admin.audit_trail import export_trail, show_trail
-from operators.admin.desk_pages import entrance
-from operators.admin.password import change_password
+from operators.admin import site  # noqa: F401  registers the pages
+from operators.admin.menu import entrance
 from operators.admin.search import search
-from operators.admin.system_page import show_system, show_system_now
-from operators.admin.telegram_link import link as link_telegram
-from operators.admin.timeline import add_note
-from operators.readiness import readyz_bot, readyz_worker
+from operators.history.audit_trail_page import export_trail, show_trail
+from operators.history.timeline import add_note
+from operators.sign_in import passkeys, second_factor
+from operators.sign_in.password import change_password
+from operators.telegram.link_page import link as link_telegram
+from operators.upkeep.monitoring.readiness import readyz_bot, readyz_worker
+from operators.upkeep.monitoring.system_page import show_system, show_system_now
 
 company_sign_in = (
-    [path("", include("operators.company_sign_in.urls"))] if settings.COMPANY_SIGN_IN else []
+    [path("", include("operators.sign_in.company.urls"))] if settings.COMPANY_SIGN_IN else []
 )
 
 landing = TemplateView.as_view(
@@ -52,8 +53,8 @@ urlpatterns = [
         admin.site.admin_view(passkeys.remove),
         name="passkey_remove",
     ),
-    path("admin/passkeys/", include("operators.admin.passkeys")),
-    path("admin/telegram/", admin.site.admin_view(link_telegram), name="telegram_link"),
+    path("admin/passkeys/", include("operators.sign_in.passkeys")),
+    path("admin/telegram-link/", admin.site.admin_view(link_telegram), name="telegram_link"),
     path("admin/password_change/", admin.site.admin_view(change_password)),
     *company_sign_in,
     path("admin/", entrance),  # replaces the admin's own index page

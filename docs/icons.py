@@ -1,4 +1,4 @@
-"""Makes the font with the icons of the back office (operators/static/operators/icons.woff2).
+"""Makes the font with the icons of the back office (operators/frame/static/operators/icons.woff2).
 
     uv run --with fonttools --with brotli docs/icons.py
 
@@ -19,7 +19,7 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 
 PROJECT = Path(__file__).resolve().parents[1]
-RESULT = PROJECT / "operators" / "static" / "operators" / "icons.woff2"
+RESULT = PROJECT / "operators" / "frame" / "static" / "operators" / "icons.woff2"
 ELEMENT = re.compile(r"material-symbols-outlined.*?</", re.DOTALL)
 NAME = re.compile(r"[a-z][a-z0-9_]+")
 ARGUMENT = re.compile(r"icon[\"']?\s*[=:]\s*[\"']([a-z][a-z0-9_]+)")
@@ -65,7 +65,7 @@ def _names(theme: Path) -> Iterator[str]:
     ours = (PROJECT / "templates").rglob("*.html")
     for source in (*theme.rglob("*.html"), *theme.rglob("*.py"), *ours):
         yield from ARGUMENT.findall(source.read_text())
-    declared = [*PROJECT.glob("*/backoffice.py"), *(PROJECT / "operators" / "admin").glob("*.py")]
+    declared = [*PROJECT.glob("*/backoffice.py"), *(PROJECT / "operators").rglob("*.py")]
     for source in (PROJECT / "config" / "theme.py", *declared):
         yield from QUOTED.findall(source.read_text())
 

@@ -1,4 +1,4 @@
-"""Installs the functions and triggers in `sql/`."""
+"""Functions, triggers and storage of this app; each file of `sql/` says what it is for."""
 
 from pathlib import Path
 
@@ -16,5 +16,6 @@ class Migration(migrations.Migration):
         {
             "guards.sql": "0b92b12048ef6b3c9995df20debfbd9b6e9021da7533d8cc39536f384862a583",
             "find_live_key.sql": "c5ffc8b55d4df02c12cfaa53ef4fac057b54fcd718c34d244906db501747ce3a",
+            "request_records.sql": "64a515521fe47b70ae98b129e164b29881d282a5f2fb8895e4e98924c3ca110a",
         },
     )

@@ -14,6 +14,7 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "released/0002_append_only.sql": "2c9a72bf489cc2da112eeaad54f0e3eca18fd72af032c6250a93eeb3eab8e0e7",
+            "append_only.sql": "cb5ca18c20dd2e4e472da30f6c6efeca1bbde1ae16a900ea91522a11075a3c79",
+            "record_price.sql": "685552c2123a0af2b0f48ba6c71066f9dab4e06bf3389fceba819882975173b3",
         },
     )

@@ -103,7 +103,7 @@ class Gauges:
     seconds: how long the result is kept.
 
     A read may use counters and ranges of an index, never a whole table that grows. It is cancelled
-    after two seconds (operators/gauges.py).
+    after two seconds (operators/upkeep/monitoring/gauges.py).
     """
 
     meanings: Mapping[str, str]

@@ -10,10 +10,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="EncryptionKey",
             fields=[
-                (
-                    "key_id",
-                    models.PositiveSmallIntegerField(primary_key=True, serialize=False),
-                ),
+                ("key_id", models.PositiveSmallIntegerField(primary_key=True, serialize=False)),
                 ("wrapped", models.BinaryField()),
                 ("sealing_since", models.DateTimeField(null=True)),
             ],

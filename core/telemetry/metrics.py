@@ -2,10 +2,10 @@
 
 Counting costs about a microsecond: it only adds in memory. A thread of each web process and worker
 writes the sums every two seconds to files of METRICS_DIR, in prometheus-client's format, and the
-exporter of this host adds up all files (operators/exporter.py). prometheus-client's own counters
-cost several times as much (docs/decisions/0039-metrics.md). A process that is killed loses what it
-counted since it last wrote. Without a call of `keep_in_files`, the numbers of a process are never
-written.
+exporter of this host adds up all files (operators/upkeep/monitoring/exporter.py).
+prometheus-client's own counters cost several times as much (docs/decisions/0039-metrics.md). A
+process that is killed loses what it counted since it last wrote. Without a call of `keep_in_files`,
+the numbers of a process are never written.
 
 No label may hold a secret, the name of a person, or a text that a caller chose: each combination of
 labels is kept for ever.

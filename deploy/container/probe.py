@@ -1,8 +1,8 @@
 """Whether the process of this container works: exit code 0, or 1 with one line on stderr.
 
 The web processes are asked over HTTP. The worker and the scheduler must have written a heartbeat
-(operators/heartbeats.py) in the last ALIVE_SECONDS. Django is not loaded: that would cost a second
-of processor time for each check.
+(operators/upkeep/monitoring/heartbeats.py) in the last ALIVE_SECONDS. Django is not loaded: that
+would cost a second of processor time for each check.
 """
 
 import http.client
@@ -15,12 +15,12 @@ from pathlib import Path
 import psycopg
 
 from core.env import StrictEnv
-from operators.limits import ALIVE_SECONDS
+from operators.frame.limits import ALIVE_SECONDS
 
 PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start
 SECONDS = 5.0
 HEARTBEAT = """
-    SELECT 1 FROM operators_heartbeat
+    SELECT 1 FROM upkeep_heartbeat
     WHERE kind = %s AND host = %s AND beat_at > now() - make_interval(secs => %s)
 """
 

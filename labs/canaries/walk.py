@@ -14,9 +14,9 @@ from catalogue.models import Shelf, VoucherCode
 from labs.canaries.browser import Browser
 from labs.canaries.running import Running
 from merchants.models import Role
-from operators.admin.imports import upload_url
 from operators.imports.models import FileImport, ImportKind, ImportState
-from operators.tasks import run_import
+from operators.imports.pages import upload_url
+from operators.imports.tasks import run_import
 from operators.telegram.models import PlatformSettings
 from operators.telegram.staff_links import issue_code
 from orders.models import Order

@@ -16,7 +16,7 @@ from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
-from operators.limits import ALIVE_SECONDS
+from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram import bot_cache
 from operators.telegram.models import Announcement
 from tests.commands import refusal

@@ -9,7 +9,7 @@ from django.utils import timezone
 from catalogue.models import Shelf, VoucherCode
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import make_staff

@@ -113,6 +113,6 @@ class Runner:
 
 def _count_no_guards() -> None:
     """Keeps `reconcile` from asking which guards are there: tests must miss what a guard does."""
-    from operators import reconcile  # noqa: PLC0415  Django is not set up before
+    from operators.upkeep import reconcile  # noqa: PLC0415  Django is not set up before
 
     reconcile.CHECKS.remove(reconcile.GUARDS)

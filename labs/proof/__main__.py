@@ -75,7 +75,7 @@ def _kill(names: list[str]) -> list[str]:
     from labs.durable import durable_postgres  # noqa: PLC0415
     from labs.proof.kills import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
     from labs.proof.operations import operations  # noqa: PLC0415
-    from operators.reconcile import reconcile  # noqa: PLC0415
+    from operators.upkeep.reconcile import reconcile  # noqa: PLC0415
 
     failures: list[str] = []
     with durable_postgres() as durable, running_zygote(durable) as zygote, operations() as found:

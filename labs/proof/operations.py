@@ -131,7 +131,7 @@ def announcement(world: World, place: Place) -> Operation:
 
     def begin() -> tuple[dict[str, Any], Any]:
         found = _ordered(world, product)
-        arguments = {"name": "operators.tasks.show_order", "arguments": [found.pk]}
+        arguments = {"name": "operators.telegram.tasks.show_order", "arguments": [found.pk]}
         return {"do": "task", "arguments": arguments}, found
 
     def finish(found: Any, result: Any) -> list[str]:

@@ -11,7 +11,7 @@ from labs.durable import DurablePostgres
 from labs.proof.kills import Operation, Victim, Zygote, kill_everywhere
 from labs.proof.operations import NAMES, operations
 from labs.proof.proxy import When
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import weakened_sql
 
 SAMPLED = {Victim.PROCESS: 8, Victim.SERVER: 14}  # one of so many calls

@@ -13,7 +13,7 @@ from django.test import Client
 from idempotency.services import fingerprint
 from labs.proof.contract import Seen
 from labs.proof.participants import CONTESTED
-from operators.reconcile import CHECKS, GUARDS
+from operators.upkeep.reconcile import CHECKS, GUARDS
 from tests.concurrency.books import FINDINGS
 from tests.concurrency.racing import execute
 from tests.factories import (

@@ -19,8 +19,8 @@ from pytest_django import Settings
 from catalogue.models import VoucherCode
 from embedded.environment import PROJECT
 from idempotency.models import IdempotencyRecord
-from operators.reconcile import reconcile
-from operators.reseal import reseal_all, retire_keys
+from operators.upkeep.reconcile import reconcile
+from operators.upkeep.reseal import reseal_all, retire_keys
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     TIMEOUT,

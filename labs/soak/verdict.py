@@ -11,7 +11,7 @@ import redis
 from django.db import connection
 
 from catalogue.codes import code_digester
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.answers import WrongAnswer, check_answer
 from tests.concurrency.books import findings
 from topups.transitions import Move

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import outcome, start
 from tests.factories import (

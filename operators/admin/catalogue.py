@@ -23,7 +23,8 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
-from operators.admin.base import (
+from operators.admin.stock_levels import LOW_STOCK, shelves_to_fill
+from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
     BackOfficeAdmin,
@@ -35,11 +36,10 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.admin.form_fields import PriceField, PriceForm, QuantityStepField
-from operators.admin.imports import may_import, upload_url
-from operators.admin.timeline import TimelinePage
+from operators.frame.form_fields import PriceField, PriceForm, QuantityStepField
+from operators.history.timeline import TimelinePage
 from operators.imports.models import ImportKind
-from operators.stock_levels import LOW_STOCK, shelves_to_fill
+from operators.imports.pages import may_import, upload_url
 from orders.models import Order
 
 

@@ -19,7 +19,8 @@ from accounts.form_fields import posted
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
-from operators.admin.base import (
+from operators.admin.code_reveal import Revealed, reveal_codes
+from operators.frame.base import (
     EMPTY,
     MASK,
     ConfirmForm,
@@ -29,10 +30,9 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.admin.imports import may_import, upload_url
-from operators.admin.timeline import Timeline, TimelinePage, timeline_of
-from operators.code_reveal import Revealed, reveal_codes
+from operators.history.timeline import Timeline, TimelinePage, timeline_of
 from operators.imports.models import ImportKind
+from operators.imports.pages import may_import, upload_url
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"

@@ -18,7 +18,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from idempotency.models import IdempotencyRecord
-from operators.admin.base import EMPTY, RecordAdmin, link_to_list, shown_time
+from operators.frame.base import EMPTY, RecordAdmin, link_to_list, shown_time
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 

@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.models import User
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import reverse
 
 from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
 from core.version import VERSION
-from operators.admin.base import list_url, staff_of
-from operators.admin.password import StaffSignInForm
 from operators.admin.sales_overview import show_figures
-from operators.admin.system_page import SEES_FIGURES, may_open
-from operators.desk_summary import summarise_desk
-from operators.models import ReconcileRun
-from operators.nightly_reconcile import describe_problem
-from operators.readiness import missing_processes
+from operators.desk.pages import queue_url, show_desk
+from operators.frame.base import list_url, staff_of
+from operators.sign_in.password import StaffSignInForm
 from operators.telegram.models import Announcement
+from operators.upkeep.models import ReconcileRun
+from operators.upkeep.monitoring.readiness import missing_processes
+from operators.upkeep.monitoring.system_page import SEES_FIGURES, may_open
+from operators.upkeep.nightly_reconcile import describe_problem
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
 SECTIONS: dict[Section, list[MenuEntry]] = {
     section: [entry for app in back_offices() for entry in app.menu if entry.section == section]
     for section in Section
-}
-
-# A chart of stacked bars, with whole numbers on the y axis and a legend.
-_FONT = {"family": "system-ui, sans-serif"}
-_TICKS = {"color": "#9ca3af", "precision": 0, "font": _FONT}
-CHART_OPTIONS = {
-    "maintainAspectRatio": False,
-    "animation": False,
-    "plugins": {
-        "legend": {
-            "align": "end",
-            "labels": {"boxHeight": 8, "boxWidth": 8, "color": "#9ca3af", "font": _FONT},
-        }
-    },
-    "scales": {
-        "x": {"stacked": True, "ticks": _TICKS, "grid": {"display": False}},
-        "y": {"stacked": True, "ticks": _TICKS, "grid": {}, "suggestedMax": 4},
-    },
 }
 
 admin.site.index_title = "Overview"
@@ -92,6 +72,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return [{"title": "", "items": [overview]}, *sections]
 
 
+def entrance(request: HttpRequest) -> HttpResponse:
+    """The first page of the back office. Staff who only work at the desk get the queue instead."""
+    user = request.user
+    if user.is_active and user.is_staff and works_only_at_desk(request):
+        return HttpResponseRedirect(queue_url())
+    index: HttpResponse = admin.site.admin_view(admin.site.index)(request)
+    return index
+
+
 def works_only_at_desk(request: HttpRequest) -> bool:
     """Whether this person sees nothing but the desk, which is then their first page."""
     sees = {
@@ -126,23 +115,6 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["reconcile"] = describe_problem()
         context["reconcile_url"] = list_url(ReconcileRun)
     return context
-
-
-def show_desk(user: User) -> dict[str, Any]:
-    """The desk's numbers, its chart in the theme's format, and the address of the queue."""
-    numbers = summarise_desk(user)
-    hours = numbers["hours"]
-    series = (("Delivered", "completed", "#16a34a"), ("Failed", "failed", "#dc2626"))
-    datasets = [
-        {"label": label, "data": hours[name], "backgroundColor": colour, "borderRadius": 2}
-        for label, name, colour in series
-    ]
-    return {
-        **numbers,
-        "url": list_url(Fulfilment),
-        "chart": json.dumps({"labels": hours["labels"], "datasets": datasets}),
-        "chart_options": json.dumps(CHART_OPTIONS),
-    }
 
 
 def stylesheet(request: HttpRequest) -> str:

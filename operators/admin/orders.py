@@ -21,17 +21,17 @@ from unfold.enums import ActionVariant
 from accounts.models import ApiClient
 from catalogue.models import VoucherCode
 from core.inputs import is_id
-from operators.admin.base import (
+from operators.admin.codes import RevealingAdmin, reveal_page
+from operators.admin.merchants.booking import MOVE_MONEY, credit
+from operators.desk.columns import state_label
+from operators.frame.base import (
     EMPTY,
     MASK,
     amount,
     link_to,
     url_of,
 )
-from operators.admin.booking import MOVE_MONEY, credit
-from operators.admin.codes import RevealingAdmin, reveal_page
-from operators.admin.desk_columns import state_label
-from operators.admin.timeline import Timeline, TimelinePage, order_timeline
+from operators.history.timeline import Timeline, TimelinePage, order_timeline
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus

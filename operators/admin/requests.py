@@ -11,7 +11,7 @@ from unfold.decorators import display
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from core.api.errors import ErrorCode, RefusalReason
-from operators.admin.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
+from operators.frame.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
 from orders.models import Order
 
 # Without an account or a search, the list shows only the newest records: a filter that matches few

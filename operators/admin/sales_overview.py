@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from accounts.models import Account
 from core.database.functions import StatementTimeout, statement_timeout
-from operators.admin.base import amount, url_of
-from operators.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
+from operators.admin.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
+from operators.frame.base import amount, url_of
 from orders.sales import PERIODS, Figures, Kind, Line, sales_by_period, sales_by_thing, today
 from topups.refunds import refunds_due
 

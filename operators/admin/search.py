@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
 from core.search import SHORTEST_NAME, find_for_staff
-from operators.admin.base import may_view, site_page, url_of
 from operators.admin.menu import navigation
+from operators.frame.base import may_view, site_page, url_of
 
 FIELD = "text"
 

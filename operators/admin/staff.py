@@ -20,8 +20,7 @@ from accounts.second_factor import has_factor
 from audit.models import AuditEntry
 from merchants.models import Membership
 from merchants.people.credentials import reset_factor
-from operators.admin.audit_trail import hidden_bookings
-from operators.admin.base import (
+from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
     KeptAdmin,
@@ -31,9 +30,10 @@ from operators.admin.base import (
     staff_of,
     url_of,
 )
-from operators.admin.timeline import SHOWN
-from operators.admin.timeline_entries import rows
-from operators.audit_trail import Wanted, read_entries, timeline_entry
+from operators.history.audit_trail import Wanted, read_entries, timeline_entry
+from operators.history.audit_trail_page import hidden_bookings
+from operators.history.timeline import SHOWN
+from operators.history.timeline_entries import rows
 
 admin.site.unregister(User)
 admin.site.unregister(Group)

@@ -14,9 +14,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from core.inputs import is_blank
-from operators.admin.base import CURRENCY_HELP, KeptAdmin, amount, save_changed
-from operators.admin.form_fields import PriceForm
-from operators.admin.timeline import TimelinePage
+from operators.frame.base import CURRENCY_HELP, KeptAdmin, amount, save_changed
+from operators.frame.form_fields import PriceForm
+from operators.history.timeline import TimelinePage
 from topups.models import (
     FIELD_LABEL_LENGTH,
     MAX_FIELD_VALUE_LENGTH,

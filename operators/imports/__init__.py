@@ -1,0 +1,1 @@
+"""Imports of codes and catalogues, from files that are checked first."""

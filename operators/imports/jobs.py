@@ -38,8 +38,8 @@ from core.database.key_ring import check_keys
 from core.database.sealing import CannotOpen
 from core.inputs import InputProblem
 from core.queue import enqueue
-from operators import catalogue_file
-from operators.catalogue_file import PriceMove, PricesMoved, parse_catalogue, preview_rows
+from operators.imports import catalogue_file
+from operators.imports.catalogue_file import PriceMove, PricesMoved, parse_catalogue, preview_rows
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -260,7 +260,7 @@ def _move(
 
 
 def _queue(pk: int) -> None:
-    enqueue("operators.tasks.run_import", pk)
+    enqueue("operators.imports.tasks.run_import", pk)
 
 
 def _report_progress(row: FileImport) -> Callable[[int], None]:

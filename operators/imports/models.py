@@ -81,28 +81,28 @@ class FileImport(models.Model):
         ]
         indexes = [
             models.Index(
-                name="operators_import_open", fields=["touched_at"], condition=Q(state__in=OPEN)
+                name="imports_import_open", fields=["touched_at"], condition=Q(state__in=OPEN)
             )
         ]
         constraints = [
             models.CheckConstraint(
-                name="operators_import_kind_is_known", condition=Q(kind__in=ImportKind.values)
+                name="imports_import_kind_is_known", condition=Q(kind__in=ImportKind.values)
             ),
             models.CheckConstraint(
-                name="operators_import_state_is_known", condition=Q(state__in=ImportState.values)
+                name="imports_import_state_is_known", condition=Q(state__in=ImportState.values)
             ),
             models.CheckConstraint(
-                name="operators_import_of_codes_has_a_shelf",
+                name="imports_import_of_codes_has_a_shelf",
                 condition=Q(kind=ImportKind.CODES, shelf__isnull=False)
                 | (~Q(kind=ImportKind.CODES) & Q(shelf=None)),
             ),
             models.CheckConstraint(
-                name="operators_import_keeps_its_file_while_open",
+                name="imports_import_keeps_its_file_while_open",
                 condition=Q(state__in=OPEN, sealed__isnull=False, finished_at=None)
                 | (~Q(state__in=OPEN) & Q(sealed=None, finished_at__isnull=False)),
             ),
             models.CheckConstraint(
-                name="operators_import_is_confirmed",
+                name="imports_import_is_confirmed",
                 condition=~Q(state__in=[ImportState.IMPORTING, ImportState.IMPORTED])
                 | Q(confirmed_by__isnull=False),
             ),

@@ -1,29 +1,36 @@
-"""Queues the task that shows an order in Telegram.
+"""Connects the chat to the signals of top-ups, and queues the task that shows an order.
 
-This module is an app of its own, without models: API processes load it without the back office.
+API processes load this app, and no other of the back office.
 """
+
+from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from typing import TYPE_CHECKING
 
 from django.apps import AppConfig
 from django.conf import settings
 
 from core.queue import enqueue
+from operators.sign_in.signals import company_account_unlinked
 from topups.signals import fulfilment_moved, fulfilment_opened, fulfilment_refunded
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 # One thread per process, started with its first order.
 _queueing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telegram")
 
 
 class TelegramConfig(AppConfig):
-    name = "operators.telegram.apps"  # the models beside it belong to the app `operators`
-    label = "telegram"
+    name = "operators.telegram"
 
     def ready(self) -> None:
         fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
         fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")
         fulfilment_refunded.connect(queue_order, dispatch_uid="operators.queue_order")
+        company_account_unlinked.connect(unlink_telegram, dispatch_uid="operators.unlink_telegram")
 
 
 def queue_order(*, fulfilment_id: int, **signal: object) -> None:
@@ -33,4 +40,13 @@ def queue_order(*, fulfilment_id: int, **signal: object) -> None:
     """
     if settings.TELEGRAM_BOT_TOKEN:
         # The copied context has the id of the request, which the log lines of the task will have.
-        _queueing.submit(copy_context().run, enqueue, "operators.tasks.show_order", fulfilment_id)
+        _queueing.submit(
+            copy_context().run, enqueue, "operators.telegram.tasks.show_order", fulfilment_id
+        )
+
+
+def unlink_telegram(*, user: User, **signal: object) -> None:
+    """Receives the signal of an unlinked company account, in its transaction."""
+    from operators.telegram.staff_links import unlink_user  # noqa: PLC0415  imports models
+
+    unlink_user(user=user, actor=None)

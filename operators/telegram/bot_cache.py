@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 from django.core.cache import cache
 
-from operators.limits import ALIVE_SECONDS
+from operators.frame.limits import ALIVE_SECONDS
 
 logger = structlog.get_logger(__name__)
 

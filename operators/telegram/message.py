@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from html import escape
 
-from operators.desk_summary import age_in_words
+from operators.frame.desk_summary import age_in_words
 from operators.telegram.buttons import Rows, in_sentence, state_buttons
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.transitions import OPEN

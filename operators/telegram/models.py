@@ -80,13 +80,13 @@ class PlatformSettings(models.Model):
     class Meta:
         verbose_name = verbose_name_plural = "platform settings"
         constraints = [
-            models.CheckConstraint(name="operators_settings_are_one_row", condition=Q(id=ONLY_ROW)),
+            models.CheckConstraint(name="telegram_settings_are_one_row", condition=Q(id=ONLY_ROW)),
             models.CheckConstraint(
-                name="operators_settings_topic_is_of_a_chat",
+                name="telegram_settings_topic_is_of_a_chat",
                 condition=Q(topic_id=None) | Q(topic_id__gte=2, chat_id__isnull=False),
             ),
             models.CheckConstraint(
-                name="operators_settings_quiet_has_two_ends",
+                name="telegram_settings_quiet_has_two_ends",
                 condition=Q(quiet_from=None, quiet_until=None)
                 | (
                     Q(quiet_from__isnull=False, quiet_until__isnull=False)
@@ -94,7 +94,7 @@ class PlatformSettings(models.Model):
                 ),
             ),
             models.CheckConstraint(
-                name="operators_settings_repeat_is_positive",
+                name="telegram_settings_repeat_is_positive",
                 condition=Q(repeat_minutes=None) | Q(repeat_minutes__gte=1),
             ),
         ]
@@ -128,13 +128,13 @@ class AnnouncementRoute(models.Model):
         verbose_name = "route"
         constraints = [
             models.CheckConstraint(
-                name="operators_route_is_of_one_thing",
+                name="telegram_route_is_of_one_thing",
                 condition=Q(product=None, category__isnull=False)
                 | Q(product__isnull=False, category=None),
                 violation_error_message="Choose a top-up product or a category, not both.",
             ),
             models.CheckConstraint(
-                name="operators_route_topic_is_a_topic",
+                name="telegram_route_topic_is_a_topic",
                 condition=Q(topic_id=None) | Q(topic_id__gte=2),
             ),
         ]
@@ -156,7 +156,7 @@ class TelegramLink(models.Model):
         verbose_name = "Telegram link"
         constraints = [
             models.CheckConstraint(
-                name="operators_link_is_to_a_person", condition=Q(telegram_user_id__gt=0)
+                name="telegram_link_is_to_a_person", condition=Q(telegram_user_id__gt=0)
             )
         ]
 
@@ -227,18 +227,18 @@ class Announcement(models.Model):
         permissions = [("announce_again", "Can announce an order again")]
         indexes = [
             models.Index(
-                name="operators_announcement_open",
+                name="telegram_announcement_open",
                 fields=["state"],
                 condition=Q(state__in=["waiting", "sending", "announced"]),
             )
         ]
         constraints = [
             models.CheckConstraint(
-                name="operators_announcement_state_is_known",
+                name="telegram_announcement_state_is_known",
                 condition=Q(state__in=AnnouncementState.values),
             ),
             models.CheckConstraint(
-                name="operators_announcement_announced_has_a_message",
+                name="telegram_announcement_announced_has_a_message",
                 condition=~Q(state__in=["announced", "ended"])
                 | Q(
                     chat_id__isnull=False,
@@ -247,11 +247,11 @@ class Announcement(models.Model):
                 ),
             ),
             models.CheckConstraint(
-                name="operators_announcement_sending_is_busy",
+                name="telegram_announcement_sending_is_busy",
                 condition=~Q(state="sending") | Q(busy_until__isnull=False),
             ),
             models.UniqueConstraint(
-                name="operators_announcement_message_once", fields=["chat_id", "message_id"]
+                name="telegram_announcement_message_once", fields=["chat_id", "message_id"]
             ),
         ]
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.inputs import InputProblem
-from operators.models import CompanyIdentity
+from operators.sign_in.models import CompanyIdentity
 from operators.telegram.models import TelegramLink, TelegramLinkCode
 from topups.fulfilments import Operator
 from topups.models import Channel

@@ -19,7 +19,7 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
-from operators.desk_summary import age_in_words
+from operators.frame.desk_summary import age_in_words
 from operators.telegram.bot_cache import note_handled, was_handled
 from operators.telegram.chats import platform_settings, read_platform
 from operators.telegram.message import render

@@ -233,7 +233,7 @@ def test_a_topup_is_queued_for_its_announcement(api: LiveServer, broker: Broker)
     wait_until(broker.waiting, "the API process queues a task")
     with broker.client() as queue:
         (message,) = queue.lrange("celery", 0, -1)
-    assert json.loads(message)["headers"]["task"] == "operators.tasks.show_order"
+    assert json.loads(message)["headers"]["task"] == "operators.telegram.tasks.show_order"
 
 
 def test_the_use_of_a_key_is_written(api: LiveServer) -> None:

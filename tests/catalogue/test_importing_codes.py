@@ -22,7 +22,7 @@ from hypothesis.extra.django import TestCase
 from catalogue.code_import import import_codes
 from catalogue.codes import SEPARATORS, normal_form, open_code
 from catalogue.models import Product, Shelf, VoucherCode
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar
 from tests.factories import make_merchant, make_product, make_variation, own_shelf

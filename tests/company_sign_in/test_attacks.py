@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from accounts.sessions import SessionStore
 from audit.models import AuditAction, AuditEntry
-from operators.models import CompanyIdentity
+from operators.sign_in.models import CompanyIdentity
 from tests.company_sign_in.conftest import CALLBACK, FIRST_PAGES, Company, Visitor, query_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from core.inputs import InputProblem
-from operators.models import CompanyIdentity
+from operators.sign_in.models import CompanyIdentity
 from operators.telegram.staff_links import (
     NotAnOperator,
     consume_code,
@@ -32,7 +32,7 @@ import json, sys
 import config.wsgi
 from django.urls import get_resolver
 get_resolver().url_patterns
-parts = ("authlib", "joserfc", "operators.company_sign_in")
+parts = ("authlib", "joserfc", "operators.sign_in.company")
 print(json.dumps(sorted(name for name in sys.modules if name.startswith(parts))))
 """
 
@@ -45,7 +45,7 @@ def test_only_its_settings_are_loaded(db: None) -> None:
         text=True,
         check=True,
     )
-    package = "operators.company_sign_in"
+    package = "operators.sign_in.company"
     assert json.loads(started.stdout.splitlines()[-1]) == [package, f"{package}.settings"]
 
 

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 
 from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
-from operators.company_sign_in.people import Refusal, admit, read_person
-from operators.company_sign_in.settings import CompanySignIn
-from operators.models import CompanyIdentity
+from operators.sign_in.company.people import Refusal, admit, read_person
+from operators.sign_in.company.settings import CompanySignIn
+from operators.sign_in.models import CompanyIdentity
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from operators.company_identities import unlink_company_account
-from operators.models import CompanyIdentity
+from operators.sign_in.company_identities import unlink_company_account
+from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD, open_browser
 from tests.company_sign_in import provider
 from tests.company_sign_in.conftest import FIRST_PAGES, Company, Visitor, query_of

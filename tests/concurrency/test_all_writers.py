@@ -19,9 +19,9 @@ from accounts.models import Account
 from catalogue.models import Shelf, VoucherCode
 from core.inputs import InputProblem
 from idempotency.cleanup import cleanup_records
-from operators.catalogue_file import import_rows
-from operators.reconcile import reconcile
-from operators.reseal import reseal_all
+from operators.imports.catalogue_file import import_rows
+from operators.upkeep.reconcile import reconcile
+from operators.upkeep.reseal import reseal_all
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     execute,

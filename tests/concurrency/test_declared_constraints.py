@@ -22,18 +22,14 @@ from catalogue.holds import hold_codes
 from catalogue.models import Shelf, VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import BalanceAlert
-from operators.models import (
-    CompanyIdentity,
-    Heartbeat,
-    HeartbeatKind,
-    ReconcileRun,
-)
+from operators.sign_in.models import CompanyIdentity
 from operators.telegram.models import (
     AnnouncementChat,
     AnnouncementRoute,
     PlatformSettings,
     TelegramLinkCode,
 )
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
 from orders.models import LostPurchase
 from orders.sales_counting import count_sales
 from tests.factories import (
@@ -78,24 +74,24 @@ BROKEN = {
     "merchants_invitation_ends_once": "accepted_at = now(), withdrawn_at = now()",
     "merchants_invitation_role_is_known": "role = 'admin'",
     "merchants_membership_role_is_known": "role = 'admin'",
-    "operators_announcement_announced_has_a_message": "state = 'announced', message_id = NULL",
-    "operators_announcement_sending_is_busy": "state = 'sending', busy_until = NULL",
-    "operators_announcement_state_is_known": "state = 'lost'",
-    "operators_heartbeat_kind_is_known": "kind = 'bot'",
-    "operators_import_is_confirmed": "state = 'importing', confirmed_by_id = NULL",
-    "operators_import_keeps_its_file_while_open": "state = 'ready', sealed = NULL",
-    "operators_import_kind_is_known": "kind = 'prices'",
-    "operators_import_of_codes_has_a_shelf": "kind = 'codes', shelf_id = NULL",
-    "operators_import_state_is_known": "state = 'lost'",
-    "operators_link_is_to_a_person": "telegram_user_id = -1",
-    "operators_route_is_of_one_thing": "category_id = NULL, product_id = NULL",
-    "operators_route_topic_is_a_topic": "topic_id = 1",
-    "operators_run_ends_once": "state = 'clean', finished_at = NULL",
-    "operators_run_state_is_known": "state = 'lost'",
-    "operators_settings_are_one_row": "id = 2",
-    "operators_settings_quiet_has_two_ends": "quiet_from = '22:00', quiet_until = NULL",
-    "operators_settings_repeat_is_positive": "repeat_minutes = 0",
-    "operators_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
+    "telegram_announcement_announced_has_a_message": "state = 'announced', message_id = NULL",
+    "telegram_announcement_sending_is_busy": "state = 'sending', busy_until = NULL",
+    "telegram_announcement_state_is_known": "state = 'lost'",
+    "upkeep_heartbeat_kind_is_known": "kind = 'bot'",
+    "imports_import_is_confirmed": "state = 'importing', confirmed_by_id = NULL",
+    "imports_import_keeps_its_file_while_open": "state = 'ready', sealed = NULL",
+    "imports_import_kind_is_known": "kind = 'prices'",
+    "imports_import_of_codes_has_a_shelf": "kind = 'codes', shelf_id = NULL",
+    "imports_import_state_is_known": "state = 'lost'",
+    "telegram_link_is_to_a_person": "telegram_user_id = -1",
+    "telegram_route_is_of_one_thing": "category_id = NULL, product_id = NULL",
+    "telegram_route_topic_is_a_topic": "topic_id = 1",
+    "upkeep_run_ends_once": "state = 'clean', finished_at = NULL",
+    "upkeep_run_state_is_known": "state = 'lost'",
+    "telegram_settings_are_one_row": "id = 2",
+    "telegram_settings_quiet_has_two_ends": "quiet_from = '22:00', quiet_until = NULL",
+    "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
+    "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_order_is_bound_to_its_codes": "shelf_id = 1, codes_mac = NULL",
     "orders_order_quantity_is_whole_units": "quantity = 3, units_per_sale = 2",

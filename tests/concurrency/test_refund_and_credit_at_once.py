@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from django.db.models import QuerySet
 
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from orders.credits import credit_order
 from tests.concurrency.racing import (
     execute,

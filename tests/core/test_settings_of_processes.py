@@ -26,7 +26,7 @@ THE_SAME_HEADERS = [
 MODULES = ["config.settings", "config.settings_api", "config.settings_pages"]
 # An API process never loads these: they take memory, and no request needs them.
 NOT_FOR_THE_API = {
-    *("merchants", "operators.models", "operators.admin", "unfold", "axes", "whitenoise"),
+    *("merchants", "operators.upkeep", "operators.admin", "unfold", "axes", "whitenoise"),
     *("django.contrib.sessions", "django.contrib.messages.middleware"),
     *("django.contrib.staticfiles", "telegram", "segno"),
 }
@@ -99,7 +99,7 @@ def test_api_middleware_keeps_its_order() -> None:
         "django.contrib.auth.middleware.AuthenticationMiddleware",
         "django_otp.middleware.OTPMiddleware",
         "accounts.middleware.ActorMiddleware",
-        "operators.middleware.StaffSecondFactorMiddleware",
+        "operators.sign_in.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
         "django.contrib.messages.middleware.MessageMiddleware",
         "axes.middleware.AxesMiddleware",

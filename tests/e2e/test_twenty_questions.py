@@ -16,8 +16,8 @@ from playwright.sync_api import Error as PlaywrightError
 from accounts.models import ApiKey
 from audit.actor import asked_by
 from catalogue.models import VoucherCode
-from operators.catalogue_file import import_rows
-from operators.code_reveal import reveal_codes
+from operators.admin.code_reveal import reveal_codes
+from operators.imports.catalogue_file import import_rows
 from orders.models import Order
 from orders.sales_counting import count_sales
 from tests.browsing import PASSWORD, take_session

@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from catalogue.models import VoucherCode
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from operators import exporter, gauges
+from operators.upkeep.monitoring import exporter, gauges
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -12,9 +12,9 @@ import yaml
 from core.backoffice.declarations import Alert
 from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
-from operators.dashboard import dashboard
-from operators.exporter import all_gauges
-from operators.monitoring import alerts, runbook
+from operators.upkeep.monitoring.dashboard import dashboard
+from operators.upkeep.monitoring.exporter import all_gauges
+from operators.upkeep.monitoring.rules import alerts, runbook
 
 PROMETHEUS = PROJECT / "deploy" / "prometheus"
 ALERTS = PROMETHEUS / "alerts.yml"

@@ -10,8 +10,8 @@ import yaml
 from core.backoffice.declarations import Component
 from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
-from operators.monitoring import document, rules_as_yaml, runbook
-from operators.system_lines import COMPONENTS
+from operators.upkeep.monitoring.rules import document, rules_as_yaml, runbook
+from operators.upkeep.monitoring.system_lines import COMPONENTS
 from tests.metrics.shipped import (
     ALERTS,
     RUNBOOKS,

@@ -16,12 +16,12 @@ from django.utils import timezone
 from core.backoffice.declarations import Gauges
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, EmailKind
-from operators import gauges
-from operators.gauges import GAUGES, Reader
-from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.system_lines import COMPONENTS
 from operators.telegram import bot_cache
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.monitoring import gauges
+from operators.upkeep.monitoring.gauges import GAUGES, Reader
+from operators.upkeep.monitoring.system_lines import COMPONENTS
 from orders.backoffice import CHECKS
 from orders.models import Order
 from orders.sales_counting import count_sales
@@ -47,7 +47,7 @@ GROWING = {
     "catalogue_vouchercode",
     "idempotency_idempotencyrecord",
     "merchants_email",
-    "operators_announcement",
+    "telegram_announcement",
     "orders_order",
     "topups_fulfilment",
 }
@@ -63,7 +63,7 @@ FORGET_STATISTICS = f"""
 # These indexes hold only the rows that are open, so reading all of one is bounded.
 OF_OPEN_ROWS = {
     "merchants_email_due",
-    "operators_announcement_open",
+    "telegram_announcement_open",
     "topups_fulfilment_open",
     "topups_fulfilment_refund_due",
 }

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
-from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.readiness import ALIVE_FOR
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.monitoring.readiness import ALIVE_FOR
 from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.live import LiveServer, database_url

@@ -9,10 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
-from operators import gauges
-from operators.admin import system_page
-from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.roles import permissions_of
+from operators.admin.roles import permissions_of
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.monitoring import gauges, system_page
 from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age

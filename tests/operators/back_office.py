@@ -28,9 +28,9 @@ from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, seal_file
-from operators.models import ReconcileRun, RunState
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
+from operators.upkeep.models import ReconcileRun, RunState
 from tests.factories import (
     buy_topup,
     link,

@@ -18,7 +18,7 @@ from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import Shelf
-from operators.admin.timeline_entries import Row
+from operators.history.timeline_entries import Row
 from orders.credits import credit_order
 from tests.concurrency.racing import execute, rows, scalar
 from tests.factories import (
@@ -231,7 +231,7 @@ def test_the_list_is_filtered_by_kind_and_day(browser: Client, merchant: Merchan
 def test_pages_show_each_line_once_also_if_all_have_one_time(
     browser: Client, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operators.admin.audit_trail.PER_PAGE", 3)
+    monkeypatch.setattr("operators.history.audit_trail_page.PER_PAGE", 3)
     account = merchant.account
     for number in range(4):
         deposit(account=account, amount=Decimal(1), actor="admin:anna")

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from tests.commands import run
 from tests.factories import make_account
 from tests.operators.back_office import make_staff, signed_in

@@ -12,8 +12,7 @@ from django.urls import reverse
 
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Product, Shelf
-from operators import catalogue_file
-from operators.imports import jobs
+from operators.imports import catalogue_file, jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from tests.concurrency.racing import holding_locks
 from tests.factories import make_product, own_shelf
@@ -77,7 +76,7 @@ def test_a_form_without_its_id_uploads(staff: User) -> None:
     file = SimpleUploadedFile("new.csv", CODES)
 
     answer = signed_in(staff).post(
-        reverse("admin:operators_fileimport_upload", args=["codes"]),
+        reverse("admin:imports_fileimport_upload", args=["codes"]),
         {"file": file, "shelf": shelf.pk},
     )
 

@@ -13,8 +13,8 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
-from operators.demo import CATALOGUE
-from operators.models import CompanyIdentity
+from operators.imports.demo import CATALOGUE
+from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD
 from tests.commands import run
 from tests.factories import (

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.factories import (
     Merchant,

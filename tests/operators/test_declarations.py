@@ -7,7 +7,7 @@ from django.apps import apps
 from django.conf import settings
 
 from core.backoffice.registry import back_offices
-from operators.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
+from operators.upkeep.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
 
 OURS = [app.name for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR]
 

@@ -17,13 +17,13 @@ from audit.services import record_action
 from catalogue.models import VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import Email, EmailKind, Invitation, MemberSession, Role
-from operators import retention
 from operators.imports.models import FileImport, ImportKind, ImportState
-from operators.models import ReconcileRun, RunState
-from operators.reconcile import reconcile
-from operators.retention import EXPIRING, KINDS, delete_old_data
-from operators.tasks import delete_old_data as nightly
 from operators.telegram.models import TelegramLinkCode
+from operators.upkeep import retention
+from operators.upkeep.models import ReconcileRun, RunState
+from operators.upkeep.reconcile import reconcile
+from operators.upkeep.retention import EXPIRING, KINDS, delete_old_data
+from operators.upkeep.tasks import delete_old_data as nightly
 from tests.commands import refusal, run
 from tests.concurrency.racing import without_triggers
 from tests.factories import (

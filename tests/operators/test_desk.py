@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from core.backoffice.staff_roles import StaffRole
-from operators.admin import desk_moves
-from operators.roles import permissions_of
+from operators.admin.roles import permissions_of
+from operators.desk import moves as desk_moves
 from tests.factories import (
     Merchant,
     buy_topup,

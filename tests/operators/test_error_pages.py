@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from operators.admin import system_page
+from operators.upkeep.monitoring import system_page
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db

@@ -148,7 +148,7 @@ def test_the_file_is_stored_sealed_and_deleted_at_the_end(staff: User, shelf: Sh
     row = confirmed(staff, CODES, shelf)
     assert row.content() == CODES
     with connection.cursor() as cursor:
-        cursor.execute("SELECT row::text FROM operators_fileimport AS row")
+        cursor.execute("SELECT row::text FROM imports_fileimport AS row")
         (stored,) = cursor.fetchone()
     assert b"SECRET".hex() not in stored
 
@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_opened_is_refused(staff: User, shelf: Shelf) -> N
         "state = 'discarded', sealed = NULL",
         "state = 'importing'",
         "state = 'imported', sealed = NULL, finished_at = now()",
-        "token = (SELECT token FROM operators_fileimport ORDER BY id LIMIT 1)",
+        "token = (SELECT token FROM imports_fileimport ORDER BY id LIMIT 1)",
     ],
 )
 def test_the_database_refuses_a_state_that_cannot_be(
@@ -221,7 +221,7 @@ def test_the_database_refuses_a_state_that_cannot_be(
     row = upload(staff, CODES, shelf)
 
     with pytest.raises(IntegrityError), connection.cursor() as cursor:
-        cursor.execute(f"UPDATE operators_fileimport SET {change} WHERE id = {row.pk}")
+        cursor.execute(f"UPDATE imports_fileimport SET {change} WHERE id = {row.pk}")
 
 
 # --- Work that breaks off ------------------------------------------------------------------------
@@ -333,12 +333,12 @@ def test_problems_of_a_catalogue_are_named_by_place(
 def send(browser: Client, kind: str, content: bytes, **fields: Any) -> Any:
     file = BytesIO(content)
     file.name = "from-the-browser.csv"
-    address = reverse("admin:operators_fileimport_upload", args=[kind])
+    address = reverse("admin:imports_fileimport_upload", args=[kind])
     return browser.post(address, {"file": file, "form": str(uuid4()), **fields}, follow=True)
 
 
 def step(row: FileImport, name: str) -> str:
-    return reverse("admin:operators_fileimport_step", args=[row.pk, name])
+    return reverse("admin:imports_fileimport_step", args=[row.pk, name])
 
 
 def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf) -> None:
@@ -347,7 +347,7 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     row = FileImport.objects.get()
     assert (row.file_name, row.created_by) == ("from-the-browser.csv", staff)
     assert "Checking the file" in page
-    live = reverse("admin:operators_fileimport_progress", args=[row.pk])
+    live = reverse("admin:imports_fileimport_progress", args=[row.pk])
     assert f'data-live="{live}"' in page
     assert "data-ended" not in browser.get(live).content.decode()
 
@@ -409,9 +409,9 @@ def test_the_shelf_of_the_page_is_chosen(staff: User) -> None:
 
 @pytest.mark.parametrize("kind", ImportKind.values)
 def test_a_catalogue_manager_imports_and_others_do_not(kind: str, shelf: Shelf) -> None:
-    manager, reader = make_staff(), make_staff("operators.view_fileimport")
+    manager, reader = make_staff(), make_staff("imports.view_fileimport")
     manager.groups.add(Group.objects.get(name=StaffRole.CATALOGUE_MANAGER.value))
-    address = reverse("admin:operators_fileimport_upload", args=[kind])
+    address = reverse("admin:imports_fileimport_upload", args=[kind])
     row = upload(manager, CODES, shelf)
 
     assert signed_in(manager).get(address).status_code == 200
@@ -434,4 +434,4 @@ def test_lists_lead_to_the_upload(page: str, word: str, staff: User) -> None:
 
     answer = browser.get(f"{page}import/")
 
-    assert answer["Location"] == reverse("admin:operators_fileimport_upload", args=[word])
+    assert answer["Location"] == reverse("admin:imports_fileimport_upload", args=[word])

@@ -14,10 +14,16 @@ from django.utils import timezone
 
 from merchants.email.sending import sweep_emails
 from merchants.models import Email
-from operators import nightly_reconcile
-from operators.models import ReconcileRun, RunState
-from operators.nightly_reconcile import ATTEMPTS, LIMIT, OVERDUE_AFTER, is_overdue, run_if_due
-from operators.tasks import reconcile_nightly
+from operators.upkeep import nightly_reconcile
+from operators.upkeep.models import ReconcileRun, RunState
+from operators.upkeep.nightly_reconcile import (
+    ATTEMPTS,
+    LIMIT,
+    OVERDUE_AFTER,
+    is_overdue,
+    run_if_due,
+)
+from operators.upkeep.tasks import reconcile_nightly
 from tests.concurrency.racing import execute, race
 from tests.factories import make_merchant
 from tests.operators.back_office import list_url, make_staff, signed_in, url
@@ -47,7 +53,7 @@ def run_now() -> ReconcileRun:
 
 
 def make_reader(email: str) -> None:
-    reader = make_staff("operators.view_reconcilerun")
+    reader = make_staff("upkeep.view_reconcilerun")
     reader.email = email
     reader.save()
 
@@ -88,10 +94,10 @@ def test_control_without_the_unique_index_two_run(monkeypatch: pytest.MonkeyPatc
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_get_indexdef(indexrelid) FROM pg_index"
-            " WHERE indexrelid = 'operators_run_one_at_a_time'::regclass"
+            " WHERE indexrelid = 'upkeep_run_one_at_a_time'::regclass"
         )
         (definition,) = cursor.fetchone()
-        cursor.execute("DROP INDEX operators_run_one_at_a_time")
+        cursor.execute("DROP INDEX upkeep_run_one_at_a_time")
     try:
         assert count_parallel_runs(monkeypatch) == 2
     finally:
@@ -190,7 +196,7 @@ def told(place: Place) -> int:
 @pytest.mark.usefixtures("findings")
 def test_the_page_shows_the_runs_and_what_they_found() -> None:
     run = run_now()
-    browser = signed_in(make_staff("operators.view_reconcilerun"))
+    browser = signed_in(make_staff("upkeep.view_reconcilerun"))
 
     assert "Findings" in browser.get(list_url(ReconcileRun)).content.decode()
     page = browser.get(url(run)).content.decode()
@@ -199,7 +205,7 @@ def test_the_page_shows_the_runs_and_what_they_found() -> None:
 
 
 def test_a_run_that_did_not_happen_is_visible() -> None:
-    browser = signed_in(make_staff("operators.view_reconcilerun"))
+    browser = signed_in(make_staff("upkeep.view_reconcilerun"))
     run = run_now()
     assert not is_overdue()
     assert "has not finished" not in browser.get("/admin/").content.decode()

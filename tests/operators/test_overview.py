@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from catalogue.models import Shelf
 from core.backoffice.staff_roles import StaffRole
-from operators.models import Heartbeat, HeartbeatKind
+from operators.upkeep.models import Heartbeat, HeartbeatKind
 from orders.models import DailySales
 from orders.sales import today
 from orders.sales_counting import count_sales

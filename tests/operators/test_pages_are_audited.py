@@ -22,7 +22,7 @@ from catalogue.models import Category, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
 from operators.imports import jobs
-from operators.models import FileImport
+from operators.imports.models import FileImport
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
 from orders.models import Order
 from tests.factories import (
@@ -74,7 +74,7 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "email": "new@shop.example",
         "role": "owner",
     },
-    "operators.announcementroute": lambda: {
+    "telegram.announcementroute": lambda: {
         "product": make_topup_product().pk,
         "chat_id": "-1002",
     },
@@ -90,8 +90,8 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "catalogue.product": ("name", "Renamed"),
     "catalogue.referencelink": ("reference", "renamed"),
     "catalogue.shelf": ("price", "8.50"),
-    "operators.announcementroute": ("chat_id", "-1003"),
-    "operators.platformsettings": ("repeat_minutes", "17"),
+    "telegram.announcementroute": ("chat_id", "-1003"),
+    "telegram.platformsettings": ("repeat_minutes", "17"),
     "topups.topupproduct": ("name", "Renamed"),
 }
 # How to make a row that may be deleted.
@@ -100,8 +100,8 @@ DELETED: dict[str, Callable[[], Model]] = {
     "catalogue.category": lambda: Category.objects.create(name="Old"),
     "catalogue.product": make_product,
     "catalogue.referencelink": lambda: row_of("catalogue.referencelink"),
-    "operators.announcementroute": lambda: row_of("operators.announcementroute"),
-    "operators.telegramlink": lambda: row_of("operators.telegramlink"),
+    "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),
+    "telegram.telegramlink": lambda: row_of("telegram.telegramlink"),
 }
 
 
@@ -118,7 +118,7 @@ def forms(verb: str) -> set[str]:
 
 def row_of(label: str) -> Any:
     """A row that the pages may change; for users, one that is not a member of an account."""
-    if label == "operators.platformsettings":
+    if label == "telegram.platformsettings":
         return PlatformSettings.objects.get_or_create()[0]
     if label == "auth.user":
         return make_staff()
@@ -348,7 +348,7 @@ def deliver_on_the_page(browser: Client) -> None:
 
 def upload_file(browser: Client) -> None:
     file = SimpleUploadedFile("catalogue.json", b"{}")
-    address = reverse("admin:operators_fileimport_upload", args=["catalogue"])
+    address = reverse("admin:imports_fileimport_upload", args=["catalogue"])
     answer = browser.post(address, {"file": file, "form": str(uuid4())})
     assert answer.status_code == 302
 
@@ -356,7 +356,7 @@ def upload_file(browser: Client) -> None:
 def confirm_import(browser: Client) -> None:
     row = FileImport.objects.latest("pk")
     jobs.run_import(pk=row.pk)
-    address = reverse("admin:operators_fileimport_step", args=[row.pk, "confirm"])
+    address = reverse("admin:imports_fileimport_step", args=[row.pk, "confirm"])
     assert browser.post(address).status_code == 302
 
 
@@ -374,9 +374,9 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
-    "operators.announcement announce_again_selected": (announce_again, "audit"),
-    "operators.fileimport step": (confirm_import, "audit"),
-    "operators.fileimport upload": (upload_file, "audit"),
+    "telegram.announcement announce_again_selected": (announce_again, "audit"),
+    "imports.fileimport step": (confirm_import, "audit"),
+    "imports.fileimport upload": (upload_file, "audit"),
     "orders.order credit": (credit, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
     "wallets.wallet book": (book, "audit"),
@@ -397,7 +397,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 }
 # Pages that only read.
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
-READING |= {f"operators.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
+READING |= {f"imports.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}
 BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}

@@ -121,7 +121,7 @@ def test_a_price_without_its_audit_entry_is_not_set(
     row = own_shelf(make_product(price="9")) if kind == "shelf" else make_topup_product(price="9")
     browser, page = signed_in(), url(row)
     form = {**form_of(browser, page), "price": "8"}
-    monkeypatch.setattr("operators.admin.auditing.record_action", refuse)
+    monkeypatch.setattr("operators.frame.auditing.record_action", refuse)
 
     with pytest.raises(DatabaseError, match="cannot be written"):
         browser.post(page, form)
@@ -137,7 +137,7 @@ def test_an_import_without_its_audit_entries_sets_no_price(
     row = {"id": shelf.product_id, "name": "A", "currency": "USD", "price": "2"}
     file = tmp_path / "catalogue.json"
     file.write_text(json.dumps({"products": [row]}))
-    monkeypatch.setattr("operators.catalogue_file.record_action", refuse)
+    monkeypatch.setattr("operators.imports.catalogue_file.record_action", refuse)
 
     before = prices_recorded()
     with pytest.raises(DatabaseError, match="cannot be written"):

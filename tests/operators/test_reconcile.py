@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
-from operators.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
+from operators.upkeep.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
@@ -42,7 +42,7 @@ def busy() -> Merchant:
 
 
 ANNOUNCEMENT = (
-    "INSERT INTO operators_announcement (attempts, lost_answers, repeats, repeat_requested, asks,"
+    "INSERT INTO telegram_announcement (attempts, lost_answers, repeats, repeat_requested, asks,"
     " last_error, fulfilment_id, state, chat_id, message_id, announced_at)"
     " SELECT 1, 0, 0, false, '', '', id,"
 )

@@ -7,8 +7,8 @@ from django.db import connection
 
 from audit.models import AuditAction
 from audit.services import record_action
-from operators.reconcile import reconcile
 from operators.telegram.models import Announcement
+from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,

@@ -16,9 +16,10 @@ from audit.models import AuditEntry
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
-from operators.admin.base import CappedPaginator
-from operators.models import FileImport, ReconcileRun
+from operators.frame.base import CappedPaginator
+from operators.imports.models import FileImport
 from operators.telegram.models import Announcement
+from operators.upkeep.models import ReconcileRun
 from orders.models import Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
@@ -105,9 +106,9 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.referencelink",
         "catalogue.shelf",
         "merchants.invitation",  # can be withdrawn; see tests/merchants/test_staff_invite.py
-        "operators.announcementroute",
-        "operators.platformsettings",
-        "operators.telegramlink",
+        "telegram.announcementroute",
+        "telegram.platformsettings",
+        "telegram.telegramlink",
         "topups.topupproduct",
     }
     shown = {model._meta.label_lower for model in admin.site._registry}

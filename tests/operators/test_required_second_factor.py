@@ -23,7 +23,7 @@ from wallets.models import LedgerEntry
 pytestmark = pytest.mark.django_db
 
 ENROL = "/admin/two-factor/enrol/"
-PAGES = ["/admin/", "/admin/telegram/", "/admin/password_change/", "/admin/autocomplete/"]
+PAGES = ["/admin/", "/admin/telegram-link/", "/admin/password_change/", "/admin/autocomplete/"]
 
 
 def enrol_before(page: str) -> str:
@@ -47,7 +47,7 @@ def plain_browser(user: User) -> Client:
         "auth.change_user",
         "merchants.add_invitation",
         "topups.fulfil",
-        "operators.change_platformsettings",
+        "telegram.change_platformsettings",
     ],
 )
 def test_each_permission_to_act_requires_a_second_factor(permission: str) -> None:

@@ -7,8 +7,8 @@ from accounts.models import SecondFactor
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from operators.imports.models import FileImport
-from operators.reconcile import reconcile
-from operators.reseal import reseal_all, retire_keys
+from operators.upkeep.reconcile import reconcile
+from operators.upkeep.reseal import reseal_all, retire_keys
 from tests.factories import (
     Merchant,
     add_codes,

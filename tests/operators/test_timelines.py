@@ -14,8 +14,8 @@ from idempotency.models import IdempotencyRecord
 from merchants.models import Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.people.invitations import invite_person
-from operators.admin.timeline import Timeline
-from operators.order_timeline import find_idempotency_record
+from operators.history.order_timeline import find_idempotency_record
+from operators.history.timeline import Timeline
 from orders.credits import credit_order
 from orders.models import Order
 from tests.concurrency.racing import execute
@@ -202,7 +202,7 @@ def test_a_product_shows_its_prices_and_stock(browser: Client) -> None:
 def test_a_long_history_leads_to_the_audit_trail(
     browser: Client, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operators.admin.timeline.SHOWN", 3)
+    monkeypatch.setattr("operators.history.timeline.SHOWN", 3)
     for _ in range(4):
         issue_key(client=merchant.client, actor=None)
 

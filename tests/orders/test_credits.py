@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from orders.credits import credit_order
 from tests.commands import refusal, run
 from tests.factories import (

@@ -15,8 +15,8 @@ from django.test import Client
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
 from core.database.sealing import CannotOpen
-from operators.code_reveal import reveal_codes
-from operators.reconcile import reconcile
+from operators.admin.code_reveal import reveal_codes
+from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.audited import recorded
 from tests.concurrency.racing import codes_of, with_own_http

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from catalogue.models import Product
-from operators.reconcile import reconcile
+from operators.upkeep.reconcile import reconcile
 from orders import sales, sales_counting
 from orders.models import CountedSales, DailySales, Order
 from orders.sales import Figures, sales_by_period, sales_by_thing, today

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nginx]
 
 PING, ORDERS = "/api/v1/ping", "/api/v1/orders"
 SIGN_IN, IMPORT = "/merchant/sign-in/", "/merchant/references/import/"
-UPLOAD = "/admin/operators/fileimport/upload/codes/"
+UPLOAD = "/admin/imports/fileimport/upload/codes/"
 BEHIND_A_PROXY = {
     "DJANGO_HTTPS": "1",
     "TRUSTED_PROXIES": "127.0.0.1/32",

@@ -14,7 +14,7 @@ from django.db import connection
 from core.backoffice.registry import declared_rights
 from core.database.rights import ALL_ON_TABLES, grant_rights, parameters
 from embedded.environment import PROJECT, SERVICE
-from operators.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
+from operators.upkeep.reconcile import RIGHTS_EXCEEDED, RIGHTS_HELD, reconcile
 from tests.concurrency.racing import execute, rows
 from tests.database import django_uses
 from tests.factories import buy_topup, make_merchant, make_product

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from embedded.environment import PROJECT
 
 PAGE = PROJECT / "docs" / "operate" / "configure.md"
-COMPANY_SIGN_IN = PROJECT / "operators" / "company_sign_in" / "settings.py"
+COMPANY_SIGN_IN = PROJECT / "operators" / "sign_in" / "company" / "settings.py"
 UNKNOWN = "no literal"  # a default that the code computes
 
 

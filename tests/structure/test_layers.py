@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 from core.api.errors import ErrorCode
 
@@ -26,6 +27,13 @@ LAYERS = [
 PACKAGES = [package for layer in LAYERS for package in layer]
 # `config` puts the service together and names every app. The others stand beside the service.
 APART = {"config", "embedded", "labs"}
+# The wings of `operators` are apps with labels of their own: their tables and models.
+WINGS = [
+    re.escape(name)
+    for model in apps.get_models()
+    if model.__module__.startswith("operators.")
+    for name in (model._meta.db_table, model._meta.label_lower)
+]
 # Codes of the contract, and the column of its header, which only look like the name of a table.
 CONTRACT_WORDS = {*(code.value for code in ErrorCode), "idempotency_key"}
 
@@ -41,13 +49,13 @@ def names_in(text: str, packages: list[str]) -> list[str]:
 
     `orders_order`, `orders.view_order`, `orders:list` and `orders/page.html` belong to `orders`,
     and a text that is nothing but `orders`. `your orders.` and `GET /orders/7` do not. The URLs of
-    the Django admin belong to `operators`.
+    the Django admin belong to `operators`, and the tables and models of its wings.
     """
     if text in packages:
         return [text]
     pattern = rf"(?:{'|'.join(packages)})[._:/](?=\w)"
     if "operators" in packages:
-        pattern += r"|admin:(?=\w)"
+        pattern += rf"|admin:(?=\w)|(?:{'|'.join(WINGS)})\b"
     found = re.findall(rf"(?<![\w/-])(?:{pattern})[\w.]*", text)
     return [name for name in found if name not in CONTRACT_WORDS]
 
@@ -111,6 +119,7 @@ def test_every_package_has_its_place() -> None:
         ('PERMISSION = "merchants.view_email"', ["merchants.view_email"]),
         ('URL = f"operators:queue/{1}"', ["operators:queue"]),
         ('URL = reverse("admin:index")', ["admin:index"]),
+        ('TABLE = "SELECT 1 FROM telegram_announcement"', ["telegram_announcement"]),
         ('PAGE = "merchants/page.html"', ["merchants/page.html"]),
         ('apps.get_model("orders", "Order")', ["orders"]),
         ('"""Reads orders_order."""', []),

@@ -30,8 +30,8 @@ def names_queued() -> Iterator[str]:
 def test_four_tasks_are_queued_by_name() -> None:
     assert set(names_queued()) == {
         "merchants.tasks.send_email",
-        "operators.tasks.run_import",
-        "operators.tasks.show_order",
+        "operators.imports.tasks.run_import",
+        "operators.telegram.tasks.show_order",
         "topups.tasks.refund_fulfilment",
     }
 

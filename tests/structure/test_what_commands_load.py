@@ -27,7 +27,7 @@ def modules_after(program: str, settings: str) -> set[str]:
 
 def test_a_command_starts_without_what_it_does_not_use() -> None:
     loaded = modules_after("", "config.settings")
-    assert "operators.apps" in loaded
+    assert "operators.admin.apps" in loaded
     assert loaded & NOT_LOADED == set()
 
 
@@ -39,4 +39,4 @@ def test_only_a_reader_loads_what_the_apps_declare(program: str, settings: str) 
     loaded = modules_after(program, settings)
     assert "orders.models" in loaded
     declarations = {name for name in loaded if name.endswith(".backoffice")}
-    assert declarations <= {"core.backoffice"}  # the types, which `operators.roles` imports
+    assert declarations <= {"core.backoffice"}  # the types, which `operators.admin.roles` imports

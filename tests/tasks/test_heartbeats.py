@@ -8,9 +8,9 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from operators.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.nightly_reconcile import OVERDUE_AFTER
-from operators.readiness import ALIVE_FOR
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.monitoring.readiness import ALIVE_FOR
+from operators.upkeep.nightly_reconcile import OVERDUE_AFTER
 from tests.tasks.running import Broker, Crew, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.reconcile import reconcile
 from operators.telegram.announcements import request_refresh
 from operators.telegram.models import Announcement, AnnouncementState
+from operators.upkeep.reconcile import reconcile
 from tests.factories import make_operator
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.telegram.announcing import (
@@ -81,8 +81,8 @@ def test_given_up_order_can_be_announced_again(place: Place) -> None:
     move(taken, Move.COMPLETE)
     sweep()
     assert place.posted() == []
-    may_only_look = make_staff("operators.view_announcement")
-    may = make_staff("operators.view_announcement", "operators.announce_again")
+    may_only_look = make_staff("telegram.view_announcement")
+    may = make_staff("telegram.view_announcement", "telegram.announce_again")
     asked = {
         "action": "announce_again_selected",
         "_selected_action": [row_of(order).pk, row_of(taken).pk],

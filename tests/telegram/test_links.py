@@ -234,8 +234,8 @@ def test_link_page_is_for_staff_only(client: Any) -> None:
 
 def test_platform_manager_removes_a_link() -> None:
     link = link_user(user=staff(), telegram_user_id=77, actor=None)
-    viewer = signed_in(make_staff("operators.view_telegramlink"))
-    manager = signed_in(make_staff("operators.view_telegramlink", "operators.delete_telegramlink"))
+    viewer = signed_in(make_staff("telegram.view_telegramlink"))
+    manager = signed_in(make_staff("telegram.view_telegramlink", "telegram.delete_telegramlink"))
 
     assert viewer.post(url(link, "delete"), {"post": "yes"}).status_code == 403
     assert manager.post(url(link, "delete"), {"post": "yes"}).status_code == 302

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from core.backoffice.staff_roles import StaffRole
-from operators.roles import permissions_of
+from operators.admin.roles import permissions_of
 from operators.telegram.chats import Target, platform_settings, read_platform
 from operators.telegram.models import AnnouncementRoute, PlatformSettings
 from tests.factories import make_category, make_topup_product
@@ -14,8 +14,8 @@ from tests.operators.back_office import form_of, list_url, make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
 
-PAGE = reverse("admin:operators_platformsettings_change", args=[1])
-VIEW = "operators.view_platformsettings"
+PAGE = reverse("admin:telegram_platformsettings_change", args=[1])
+VIEW = "telegram.view_platformsettings"
 
 
 def save(browser: Any, **fields: Any) -> Any:
@@ -109,7 +109,7 @@ def test_platform_manager_edits_settings_and_routes() -> None:
     browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
 
     assert save(browser, announcing="on").status_code == 302
-    for page in (list_url(AnnouncementRoute), reverse("admin:operators_announcementroute_add")):
+    for page in (list_url(AnnouncementRoute), reverse("admin:telegram_announcementroute_add")):
         assert browser.get(page).status_code == 200
 
 
@@ -117,12 +117,12 @@ def test_settings_row_can_be_neither_added_nor_deleted() -> None:
     row = PlatformSettings.objects.create()
     browser = signed_in()
 
-    assert browser.get(reverse("admin:operators_platformsettings_add")).status_code == 403
+    assert browser.get(reverse("admin:telegram_platformsettings_add")).status_code == 403
     assert browser.post(url(row, "delete"), {"post": "yes"}).status_code == 403
 
 
 def test_route_needs_either_a_product_or_a_category() -> None:
-    browser, add = signed_in(), reverse("admin:operators_announcementroute_add")
+    browser, add = signed_in(), reverse("admin:telegram_announcementroute_add")
     product, category = make_topup_product(), make_category()
 
     neither = browser.post(add, {"chat_id": "-5"})
@@ -139,6 +139,6 @@ def test_route_needs_either_a_product_or_a_category() -> None:
 @pytest.mark.parametrize("field", ["product", "category"])
 def test_platform_manager_can_search_products_and_categories(field: str) -> None:
     browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
-    asked = {"app_label": "operators", "model_name": "announcementroute", "field_name": field}
+    asked = {"app_label": "telegram", "model_name": "announcementroute", "field_name": field}
 
     assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

@@ -59,7 +59,7 @@ def test_settings_page_shows_chats_with_errors(place: Place) -> None:
     place.api.fault("sendMessage", TOO_MANY(37))
     show(place.order())
 
-    page = signed_in().get(reverse("admin:operators_platformsettings_change", args=[1]))
+    page = signed_in().get(reverse("admin:telegram_platformsettings_change", args=[1]))
 
     shown = page.content.decode()
     assert str(place.group.id) in shown

@@ -121,7 +121,7 @@ def test_no_secret_is_in_a_trace_or_a_report(world: World) -> None:
 def test_a_task_has_the_request_id_and_the_trace_of_its_request(world: World) -> None:
     ordered = world.buy_topup(make_topup_product())
     wait_until(lambda: world.worker.events("task_succeeded"), "the task of the announcement")
-    run = "run/operators.tasks.show_order"
+    run = "run/operators.telegram.tasks.show_order"
     wait_until(lambda: world.receiver.span(run), "the span of the task")
     wait_until(lambda: world.receiver.span("POST api/v1/orders"), "the span of the request")
 

@@ -10,6 +10,7 @@ from core.database.migrations import install_sql
 class Migration(migrations.Migration):
     dependencies = [
         ("topups", "0001_initial"),
+        ("audit", "0002_sql"),
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
@@ -19,8 +20,8 @@ class Migration(migrations.Migration):
             "offer.sql": "c8f8c714558459ee08b6e6838533abbe8eae1637327d37301ab2e7bb7bc6da18",
             "take_stock.sql": "2bebe6a7ecb8fe3248bc5115f6e5139d764cce582fd1948b46b497956d771c47",
             "open_fulfilment.sql": "a6dfeef65d6fca0d3c500d99a7dd104e0f8d9e664e457f0645b699c2b84f84f3",
-            "released/0002_guards.sql": "39b602710a18b4f0f0535b5940c5705ee7e2be26405ae84b1089628bd2f4bf99",
-            "released/0002_price_history.sql": "982991310c9e5040a628a8a4ea2dfa55efcda7e1de574e4c7bd523a7362d7f90",
+            "guards.sql": "8c196201b4fdc75942c244a76f9316774622ffefafe05514ab1ea3b942af0b35",
+            "price_history.sql": "a44bdd08983b372d8eae9c97c57e963f9397125f66875fc44fc76d7948c6c4ab",
             "field_ids.sql": "121053f09d0b06a6b7ad44458ab6e932f31bcde52b1684544e2f69fffb598a24",
             "fields_of.sql": "78133e2bc1f6706a39dbbe65dd17a178cff692b28642543c12ab567b7ba5a8ca",
             "storage.sql": "25bee4f4e627e7c9646df0f304aecbe60b2838c43fce90c1c748ccae9bd61e4d",

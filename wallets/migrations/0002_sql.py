@@ -14,12 +14,14 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "released/0002_post_entry.sql": "560f906e9f464af5004b070e4a9560ce688cea3efa2e5d1aaf725aee19386733",
-            "released/0002_guards.sql": "fa06f9cd86796a672d88f97fcaee313a1efd59b87fe42613b7dee40507a9f59a",
+            "chain.sql": "e42cc697b8532f425a75262462d527ffced011caf05ca2047d51be4a03d978ec",
+            "post_entry.sql": "9cc380b2fec8552675616a4f93961e7300d54de550104148506f90653d128567",
+            "guards.sql": "336b92952407cd378b1371b642834c540bbf446f5c39e33108f07314f9da96e6",
             "paid_back.sql": "d4b7c517e518304ec18aa02bc75a783db3ef3c4c31e9a0b168b2da2888781e84",
             "require.sql": "b2dd718d475c1a3b4f1d332ede001e243f02dfe6dbd031a335cba019592977aa",
             "debit.sql": "59387324a29eca4a75f294d13dd5bbc59533c076749efe242e231e3da1f7fc49",
             "entries_since.sql": "38faec8a9b78542c5990bb9003d5d4eb6f5773a1b4117872a0ba516ff0c3b918",
+            "roots.sql": "5ec02b9b4af0624af4d062692e5d77c561da986b37a85cbef3150f8a56a33733",
             "storage.sql": "6f49b90ce238ecac7832eff768f4f65420a263997471e4c15fecd2112463cba9",
         },
     )

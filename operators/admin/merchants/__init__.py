@@ -1,0 +1,1 @@
+"""The pages about merchants: accounts, clients, keys, members and money."""

@@ -1,0 +1,306 @@
+"""Books deposits, payouts, adjustments and credits: a form, a confirmation, one booking.
+
+The form's POST leads to the confirmation, which is a page of its own: its query carries the form,
+signed for this person, so that nobody else's link asks for a booking. The browser's Back after a
+booking opens that page again, and it leads on to the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from django import forms
+from django.contrib import messages
+from django.core import signing
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from accounts.form_fields import posted
+from accounts.models import Account
+from core.api.errors import OrderRefused
+from core.database.columns import (
+    ACTOR_LENGTH,
+    BOOKING_REFERENCE_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+)
+from operators.frame.base import amount, page, staff_of, url_of
+from orders.credits import credit_order
+from orders.models import Order
+from topups.models import Channel
+from wallets.models import EntryKind, LedgerEntry, Wallet
+from wallets.selectors import left_to_pay_back
+from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
+
+MOVE_MONEY = "wallets.move_money"
+SIGNED_FOR = timedelta(days=1)
+SERVICES = {
+    EntryKind.DEPOSIT: deposit,
+    EntryKind.PAYOUT: pay_out,
+    EntryKind.ADJUSTMENT: adjust,
+}
+
+
+class MoneyForm(forms.Form):
+    """An amount. `form_id` identifies this form, so sending the form twice books once."""
+
+    amount = forms.DecimalField(
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
+
+    def booking_reference(self) -> str:
+        """The booking reference of a valid form."""
+        return f"form:{self.cleaned_data['form_id']}"
+
+
+class BookingForm(MoneyForm):
+    """What to book on a wallet."""
+
+    kind = forms.ChoiceField(
+        choices=[
+            (EntryKind.DEPOSIT, "Deposit: the merchant paid money in"),
+            (EntryKind.PAYOUT, "Payout: we paid money out to the merchant"),
+            (EntryKind.ADJUSTMENT, "Adjustment: a correction that concerns no order, up or down"),
+        ],
+        widget=UnfoldAdminSelectWidget,
+        help_text="To pay back an order, open the order and choose Credit.",
+    )
+    reason = forms.CharField(
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Where the money came from, or why you correct the balance. The ledger keeps it.",
+    )
+    reference = forms.CharField(
+        required=False,
+        max_length=BOOKING_REFERENCE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The bank's reference, if there is one. The ledger accepts it only once.",
+    )
+    field_order = ("kind", "amount", "reason", "reference")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["amount"].help_text = "Only an adjustment may be negative."
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        value = cleaned.get("amount")
+        if value is not None and (
+            value == 0 or (cleaned.get("kind") != EntryKind.ADJUSTMENT and value < 0)
+        ):
+            self.add_error(
+                "amount",
+                "Enter more than zero for a deposit or payout, or anything but zero for an"
+                " adjustment.",
+            )
+        return cleaned
+
+    def booking_reference(self) -> str:
+        return self.cleaned_data["reference"] or super().booking_reference()
+
+    def change(self) -> Decimal:
+        """What a valid form adds to the balance."""
+        asked: Decimal = self.cleaned_data["amount"]
+        return -asked if self.cleaned_data["kind"] == EntryKind.PAYOUT else asked
+
+
+class CreditForm(MoneyForm):
+    """What to credit of an order."""
+
+    note = forms.CharField(
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Why the order is credited. The merchant reads it in the statement.",
+    )
+    field_order = ("amount", "note")
+
+    def clean_amount(self) -> Decimal:
+        value: Decimal = self.cleaned_data["amount"]
+        if value <= 0:
+            raise forms.ValidationError("Enter more than zero.")
+        return value
+
+
+def book(
+    admin: Any, request: HttpRequest, wallet: Wallet, *, shown_on: Account | Wallet
+) -> HttpResponse:
+    """Shows the form, then a confirmation with the balance before and after, then books.
+
+    Leads back to the page of `shown_on`.
+    """
+    form = BookingForm(_form_data(request))
+    currency = wallet.account.currency
+    balance = amount(wallet.balance, currency)
+    if not form.is_valid():
+        return page(
+            admin,
+            request,
+            "admin/confirm.html",
+            obj=shown_on,
+            title="Book money",
+            form=form,
+            question=f"Book a deposit, a payout or an adjustment for {wallet.account}.",
+            facts=[f"The balance is {balance}."],
+            button="Continue",
+            back=url_of(shown_on),
+        )
+    asked = form.cleaned_data
+    if "confirmed" not in request.POST:
+        if answer := _elsewhere(request, form, shown_on, wallet=wallet, amount=form.change()):
+            return answer
+        return page(
+            admin,
+            request,
+            "admin/book_confirm.html",
+            obj=shown_on,
+            title="Book money",
+            asked=asked,
+            question=f"Book this {EntryKind(asked['kind']).label.lower()} for {wallet.account}?",
+            facts=[
+                f"Amount: {amount(form.change(), currency)}",
+                f"Balance now: {balance}",
+                f"Balance after: {amount(wallet.balance + form.change(), currency)}",
+                f"Reason: {asked['reason']}",
+                *([f"Reference: {asked['reference']}"] if asked["reference"] else []),
+            ],
+            button=f"Confirm {EntryKind(asked['kind']).label.lower()}",
+            danger=form.change() < 0,
+            back=url_of(shown_on),
+        )
+    _book_and_report(
+        request,
+        lambda: SERVICES[EntryKind(asked["kind"])](
+            account=wallet.account,
+            amount=asked["amount"],
+            actor=_actor(request),
+            note=asked["reason"],
+            booking_reference=form.booking_reference(),
+        ),
+        currency=currency,
+    )
+    return HttpResponseRedirect(url_of(shown_on))
+
+
+def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
+    """Shows the form, then a confirmation, then credits the order."""
+    left = left_to_pay_back(order.reference)
+    form = CreditForm(_form_data(request), initial={"amount": amount(left).replace(",", "")})
+    facts = [
+        f"The order cost {amount(order.total_price, order.currency)}.",
+        f"Left to credit: {amount(left, order.currency)}.",
+    ]
+    if not form.is_valid():
+        return page(
+            admin,
+            request,
+            "admin/confirm.html",
+            obj=order,
+            title="Credit order",
+            form=form,
+            question=f"Credit a part or all of the price of order {order.reference}.",
+            facts=facts,
+            button="Continue",
+            back=url_of(order),
+        )
+    asked = form.cleaned_data
+    if "confirmed" not in request.POST:
+        entry = {"order_reference": order.reference, "amount": asked["amount"]}
+        if answer := _elsewhere(request, form, order, **entry):
+            return answer
+        return page(
+            admin,
+            request,
+            "admin/book_confirm.html",
+            obj=order,
+            title="Credit order",
+            asked=asked,
+            question=f"Credit order {order.reference}?",
+            facts=[
+                *facts,
+                f"Credit: {amount(asked['amount'], order.currency)}",
+                f"Note for the merchant: {asked['note']}",
+            ],
+            button="Credit",
+            back=url_of(order),
+        )
+    _book_and_report(
+        request,
+        lambda: credit_order(
+            reference=order.reference,
+            amount=asked["amount"],
+            note=asked["note"],
+            actor=_actor(request),
+            channel=Channel.ADMIN,
+            booking_reference=form.booking_reference(),
+        ),
+        currency=order.currency,
+    )
+    return HttpResponseRedirect(url_of(order))
+
+
+def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
+    """What was sent: by a POST, or in the query of the confirmation."""
+    if request.method == "POST" or "asked" not in request.GET:
+        return posted(request)
+    try:
+        asked: dict[str, str] = signing.loads(
+            request.GET["asked"], salt=_salt(request), max_age=SIGNED_FOR
+        )
+    except signing.BadSignature:  # of somebody else, of another page, or too old
+        return None
+    return asked
+
+
+def _salt(request: HttpRequest) -> str:
+    return f"operators.booking {staff_of(request).pk} {request.path}"
+
+
+def _elsewhere(
+    request: HttpRequest, form: MoneyForm, about: Model, **entry: Any
+) -> HttpResponse | None:
+    """Leads a POST to the confirmation, and the confirmation of a made booking to its result.
+
+    `entry` is what the booking's ledger entry would contain. None: ask for the confirmation.
+    """
+    if request.method == "POST":
+        sent = {name: str(value) for name, value in form.cleaned_data.items()}
+        asked = signing.dumps(sent, salt=_salt(request))
+        return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': asked})}")
+    reference = form.booking_reference()
+    if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
+        messages.info(request, "This booking was already made. Nothing was booked again.")
+        return HttpResponseRedirect(url_of(about))
+    return None
+
+
+def _book_and_report(
+    request: HttpRequest, carry_out: Callable[[], LedgerEntry], *, currency: str
+) -> None:
+    try:
+        entry = carry_out()
+    except AlreadyBooked:
+        messages.warning(request, "This was booked already. Nothing was booked now.")
+    except BadBooking as error:
+        messages.error(request, f"Nothing was booked: {error}.")
+    except OrderRefused as refused:
+        messages.error(request, f"Nothing was booked: {refused.message}")
+    else:
+        after = amount(entry.balance_after, currency)
+        messages.success(request, f"Booked. The balance is now {after}.")
+
+
+def _actor(request: HttpRequest) -> str:
+    return f"admin:{staff_of(request).get_username()}"[:ACTOR_LENGTH]

@@ -1,0 +1,260 @@
+"""The merchants' people, for staff: memberships, invitations, and the emails sent to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import action, display
+
+from core.inputs import InputProblem
+from merchants.models import Email, Invitation, Membership, Role
+from merchants.people.invitations import (
+    approve_invitation,
+    check_invitation,
+    invite_person,
+    withdraw_invitation,
+)
+from merchants.people.members import members_of
+from operators.frame.base import (
+    BackOfficeAdmin,
+    RecordAdmin,
+    page,
+    shown_time,
+    staff_of,
+    url_of,
+)
+
+# Of an invitation, where the model's word does not say what it waits for.
+STATES = {"open": "open, not accepted yet", "waiting": "waiting for approval"}
+
+
+@admin.register(Membership)
+class MembershipAdmin(RecordAdmin):
+    """Shows memberships. Owners manage the members of their account; staff invite the first one."""
+
+    change_form_before_template = "admin/what_a_member_is.html"
+
+    list_display = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
+    list_filter = (
+        ("role", ChoicesDropdownFilter),
+        ("account", AutocompleteSelectFilter),
+        ("user__is_active", admin.BooleanFieldListFilter),
+    )
+    list_select_related = ("user", "account")
+    search_fields = ("user__email", "account__name")
+    search_help_text = "Email or account"
+    ordering = ("-id",)
+    fields = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
+
+    @admin.display(description="person")
+    def person(self, membership: Membership) -> str:
+        return membership.user.get_username()
+
+    @display(description="active", boolean=True)
+    def active(self, membership: Membership) -> bool:
+        return membership.user.is_active
+
+    @admin.display(description="last signed in")
+    def last_signed_in_at(self, membership: Membership) -> str:
+        return shown_time(membership.user.last_login, never="never")
+
+
+class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Invitation
+        fields = ["account", "email", "role"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors:
+            try:
+                check_invitation(account=cleaned["account"], email=cleaned["email"])
+            except InputProblem as problem:
+                raise ValidationError(str(problem)) from None
+        return cleaned
+
+
+@admin.register(Invitation)
+class InvitationAdmin(BackOfficeAdmin):
+    """Invites a person by email. A sent invitation can be withdrawn, not changed."""
+
+    records_itself = True  # merchants/people/invitations.py does
+    form = InvitationForm
+    list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
+    list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
+    list_select_related = ("account", "invited_by")
+    search_fields = ("email", "account__name")
+    search_help_text = "Email or account"
+    help_texts = {
+        "email": "Receives a link to join when you save. If the account has an owner, another"
+        " member of staff approves the invitation first."
+    }
+    ordering = ("-id",)
+    autocomplete_fields = ("account",)
+    actions = None
+    actions_detail = ("approve", "withdraw")
+
+    def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
+        given = ("account", "email", "role")
+        approved = ("approved_by",) if obj and obj.approved_by else ()
+        made = ("state", "invited_by", *approved, "created_at", "expires_at")
+        return given if obj is None else (*given, *made)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"role": Role.OWNER, **super().get_changeform_initial_data(request)}
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    has_delete_permission = has_change_permission
+
+    def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action while the invitation waits, and not to who made it."""
+        if not self._may_invite(request):
+            return False
+        if object_id is None:
+            return True
+        found = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(found, Invitation) or found.state != "waiting":
+            return False
+        return found.invited_by_id != staff_of(request).pk
+
+    def has_withdraw_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action until the invitation ends. A second click on it gets a message."""
+        if not self._may_invite(request):
+            return False
+        if object_id is None or request.method == "POST":
+            return True
+        found = self.get_object(request, unquote(str(object_id)))
+        return isinstance(found, Invitation) and found.state in {"open", "waiting"}
+
+    def _may_invite(self, request: HttpRequest) -> bool:
+        return staff_of(request).has_perm("merchants.add_invitation")
+
+    @action(
+        description="Approve and send…", icon="done", permissions=["approve"], url_path="approve"
+    )
+    def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        invitation = self.get_object(request, unquote(object_id))
+        if not isinstance(invitation, Invitation):
+            raise Http404
+        if request.method == "POST":
+            return self._approve(request, invitation)
+        owners = members_of(invitation.account).filter(role=Role.OWNER)
+        names = ", ".join(owner.user.email for owner in owners)
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=invitation,
+            title="Approve an invitation",
+            question=f"Let {invitation.email} into {invitation.account} as"
+            f" {invitation.get_role_display().lower()}?",
+            facts=[
+                f"{invitation.invited_by} made this invitation. Ask them why, and check with the"
+                " merchant through a contact that you know. The invited person may be able to"
+                " spend the merchant's money.",
+                f"Owners of this account: {names or 'none is active'}.",
+            ],
+            button="Approve and send",
+            danger=True,
+            back=url_of(invitation),
+        )
+
+    def _approve(self, request: HttpRequest, invitation: Invitation) -> HttpResponse:
+        try:
+            approved = approve_invitation(invitation=invitation, actor=staff_of(request))
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+        else:
+            if approved:
+                messages.success(request, f"The invitation is being sent to {invitation.email}.")
+            else:
+                messages.warning(request, "This invitation no longer waits for approval.")
+        return HttpResponseRedirect(url_of(invitation))
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        try:
+            return super().changeform_view(request, *args, **options)
+        except InputProblem as problem:  # a concurrent change, made after the form's own check
+            messages.error(request, str(problem))
+            return HttpResponseRedirect(reverse("admin:merchants_invitation_changelist"))
+
+    def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: Any) -> None:
+        made = invite_person(
+            account=obj.account, email=obj.email, role=Role(obj.role), invited_by=staff_of(request)
+        )
+        obj.pk = made.pk
+        if made.needs_approval:
+            messages.warning(
+                request,
+                "This account has an owner, so the invitation is not sent yet. Ask another member"
+                " of staff to open it here and to approve it. The owners receive an email.",
+            )
+
+    @display(
+        description="state",
+        label={
+            STATES["open"]: "info",
+            STATES["waiting"]: "warning",
+            "accepted": "success",
+            "withdrawn": "warning",
+            "expired": "danger",
+        },
+    )
+    def state(self, invitation: Invitation) -> str:
+        return STATES.get(invitation.state, invitation.state)
+
+    @action(description="Withdraw…", icon="close", permissions=["withdraw"], url_path="withdraw")
+    def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        invitation = self.get_object(request, unquote(object_id))
+        if not isinstance(invitation, Invitation):
+            raise Http404
+        if request.method != "POST":
+            sent = invitation.state == "open"
+            return page(
+                self,
+                request,
+                "admin/confirm.html",
+                obj=invitation,
+                title="Withdraw an invitation",
+                question=f"Withdraw the invitation of {invitation.email} to {invitation.account}?",
+                facts=["The link in the email stops working."] if sent else [],
+                button="Withdraw",
+                danger=True,
+                back=url_of(invitation),
+            )
+        if withdraw_invitation(invitation=invitation, actor=staff_of(request)):
+            messages.success(request, "The invitation is withdrawn.")
+        else:
+            messages.warning(request, "This invitation can no longer be withdrawn.")
+        return HttpResponseRedirect(url_of(invitation))
+
+
+@admin.register(Email)
+class EmailAdmin(RecordAdmin):
+    """The emails to members. Neither their text nor their secret links are stored."""
+
+    list_display = ("id", "kind", "to", "shown_state", "created_at", "sent_at", "attempts")
+    list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))
+    search_fields = ("to",)
+    search_help_text = "Address"
+    ordering = ("-id",)
+    fields = (*list_display, "given_up_at")
+
+    @display(
+        description="state", label={"sent": "success", "waiting": "info", "given up": "danger"}
+    )
+    def shown_state(self, email: Email) -> str:
+        return email.state

@@ -1,0 +1,158 @@
+"""Wallets and the ledger. Staff never edit a balance; a booking adds a ledger entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+)
+from unfold.decorators import action, display
+
+from accounts.models import Account, ApiClient
+from audit.actor import who_and_where
+from core.inputs import is_id
+from operators.admin.merchants.booking import MOVE_MONEY, book
+from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+from wallets.models import EntryKind, LedgerEntry, Wallet
+
+MAX_ACCOUNTS_FOUND = 100
+KIND_COLOURS = {
+    EntryKind.DEPOSIT.label: "success",
+    EntryKind.REFUND.label: "success",
+    EntryKind.CREDIT.label: "success",
+    EntryKind.PAYOUT.label: "warning",
+    EntryKind.ADJUSTMENT.label: "warning",
+    EntryKind.PURCHASE.label: "info",
+}
+
+
+@admin.register(Wallet)
+class WalletAdmin(RecordAdmin):
+    list_display = ("account", "money", "movements")
+    list_display_links = ("account",)
+    list_filter = ("account__currency", "account__enabled")
+    search_fields = ("account__name",)
+    search_help_text = "Name of the account"
+    ordering = ("-account_id",)
+    fields = ("account", "money", "movements")
+    actions_detail = ("book",)
+
+    def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(MOVE_MONEY))
+
+    @action(description="Book money…", icon="payments", permissions=["book"], url_path="book")
+    def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        wallet = self.get_object(request, unquote(object_id))
+        if not isinstance(wallet, Wallet):
+            raise Http404
+        return book(self, request, wallet, shown_on=wallet)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
+        wallets: QuerySet[Wallet] = super().get_queryset(request)
+        return wallets.select_related("account")
+
+    @admin.display(description="balance")
+    def money(self, wallet: Wallet) -> str:
+        return amount(wallet.balance, wallet.account.currency)
+
+    @admin.display(description="ledger")
+    def movements(self, wallet: Wallet) -> str:
+        return link_to_list(LedgerEntry, "Ledger entries", wallet__account__exact=wallet.pk)
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(RecordAdmin):
+    list_display = (
+        "created_at",
+        "account",
+        "type",
+        "moved",
+        "balance",
+        "order",
+        "by",
+    )
+    list_filter = (
+        ("kind", ChoicesDropdownFilter),
+        ("wallet", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("wallet__account",)
+    search_fields = ("order_reference",)
+    search_help_text = "Whole reference, or account"
+    fields = (
+        "id",
+        "created_at",
+        "account",
+        "type",
+        "moved",
+        "balance",
+        "against",
+        "order",
+        "by",
+        "booking_reference",
+        "note",
+    )
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # The wallet filter uses this lookup because a wallet's primary key is its account. Django
+        # allows it by itself only if the primary key is a plain number.
+        if lookup == "wallet__account__exact":
+            return True
+        return bool(super().lookup_allowed(lookup, value, request))
+
+    def search(
+        self, queryset: QuerySet[LedgerEntry], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[LedgerEntry], bool]:
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(order_reference=term.upper()), False
+        booked = queryset.filter(booking_reference=term)
+        if booked.exists():
+            return booked, False
+        accounts = Account.objects.filter(name__icontains=term).order_by("pk")
+        found = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
+        return queryset.filter(wallet__in=found), False
+
+    @admin.display(description="account")
+    def account(self, entry: LedgerEntry) -> str:
+        return link_to(entry.wallet.account)
+
+    @display(description="kind", label=KIND_COLOURS)
+    def type(self, entry: LedgerEntry) -> str:
+        return EntryKind(entry.kind).label
+
+    @admin.display(description="amount")
+    def moved(self, entry: LedgerEntry) -> str:
+        sign = "+" if entry.amount > 0 else ""
+        return sign + amount(entry.amount, entry.wallet.account.currency)
+
+    @admin.display(description="balance after")
+    def balance(self, entry: LedgerEntry) -> str:
+        return amount(entry.balance_after, entry.wallet.account.currency)
+
+    @admin.display(description="booked against")
+    def against(self, entry: LedgerEntry) -> str:
+        return entry.get_counterpart_display()
+
+    @admin.display(description="by")
+    def by(self, entry: LedgerEntry) -> str:
+        kind, _, key = entry.actor.partition(":")
+        if kind == "client" and is_id(key):
+            return link_to(ApiClient(pk=int(key)), f"API client {key}")
+        return who_and_where(entry.actor)[0]
+
+    @admin.display(description="order")
+    def order(self, entry: LedgerEntry) -> str:
+        if not entry.order_reference:
+            return EMPTY
+        return link_to_list(Order, entry.order_reference, q=entry.order_reference)

@@ -1,0 +1,105 @@
+"""Switching an account or a client off and on: both ask first, and for a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.admin import ModelAdmin
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.form_fields import posted
+from accounts.models import Account, ApiClient
+from core.database.columns import NOTE_LENGTH
+from operators.frame.base import page, url_of
+
+Switched = Account | ApiClient
+
+
+class SwitchForm(forms.Form):
+    reason = forms.CharField(
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The audit trail keeps it. The merchant does not see it.",
+    )
+
+
+class SwitchPage(ModelAdmin):
+    """The page of a row that is switched off and on with a button, never with its form."""
+
+    actions_detail: Any = ("switch_off", "switch_on")
+
+    def switch(self, obj: Any, *, on: bool, request: HttpRequest, reason: str) -> None:
+        """Calls the service that switches."""
+        raise NotImplementedError
+
+    def what_a_switch_does(self, obj: Any, *, on: bool) -> list[str]:
+        """Sentences for the page that asks."""
+        raise NotImplementedError
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return (*fields, "enabled") if obj else fields
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves out the switch that would change nothing."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        if obj is None:
+            return []
+        useless = "switch_on" if obj.enabled else "switch_off"
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if one.method.original_function_name != useless]
+
+    def has_switch_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(self.has_change_permission(request))
+
+    @action(
+        description="Switch off…",
+        icon="power_settings_new",
+        permissions=["switch"],
+        url_path="switch-off",
+        variant=ActionVariant.WARNING,
+    )
+    def switch_off(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_and_switch(request, object_id, on=False)
+
+    @action(
+        description="Switch on…",
+        icon="power_settings_new",
+        permissions=["switch"],
+        url_path="switch-on",
+    )
+    def switch_on(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_and_switch(request, object_id, on=True)
+
+    def _ask_and_switch(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
+        obj: Switched | None = self.get_object(request, unquote(object_id))
+        if obj is None:
+            raise Http404
+        word = "on" if on else "off"
+        if obj.enabled == on:
+            messages.warning(request, f"{obj} is already switched {word}.")
+            return HttpResponseRedirect(url_of(obj))
+        form = SwitchForm(posted(request))
+        if form.is_valid():
+            self.switch(obj, on=on, request=request, reason=form.cleaned_data["reason"])
+            messages.success(request, f"{obj} is switched {word}.")
+            return HttpResponseRedirect(url_of(obj))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=obj,
+            title=f"Switch {word}",
+            form=form,
+            question=f"Switch {obj} {word}?",
+            facts=self.what_a_switch_does(obj, on=on),
+            button=f"Switch {word}",
+            danger=not on,
+            back=url_of(obj),
+        )

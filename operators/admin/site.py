@@ -1,0 +1,38 @@
+"""Registers all pages of the back office, as config/urls_pages.py and the system checks need them.
+
+No other pages are registered, so the secrets of second factors have none.
+"""
+
+from operators.admin import (
+    catalogue,
+    codes,
+    idempotency_records,
+    orders,
+    requests,
+    staff,
+    top_up_products,
+)
+from operators.admin.merchants import accounts, members, money
+from operators.desk import queue
+from operators.history import audit_trail_page
+from operators.imports import pages as imports
+from operators.telegram import pages as telegram
+from operators.upkeep import reconcile_runs
+
+__all__ = [
+    "accounts",
+    "audit_trail_page",
+    "catalogue",
+    "codes",
+    "idempotency_records",
+    "imports",
+    "members",
+    "money",
+    "orders",
+    "queue",
+    "reconcile_runs",
+    "requests",
+    "staff",
+    "telegram",
+    "top_up_products",
+]

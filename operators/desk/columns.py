@@ -1,0 +1,144 @@
+"""How the desk lists its orders: columns, and the filter by state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from unfold.contrib.filters.admin import DropdownFilter
+from unfold.decorators import display
+
+from operators.frame.base import EMPTY, amount, label, staff_of
+from operators.frame.desk_summary import STATES, URGENCIES, age_in_words, urgency
+from operators.telegram.models import Announcement, AnnouncementState
+from topups.models import Fulfilment, FulfilmentStatus
+from topups.transitions import OPEN
+
+COLOURS = {
+    FulfilmentStatus.PENDING: "info",
+    FulfilmentStatus.PROCESSING: "warning",
+    FulfilmentStatus.PENDING_REVIEW: "danger",
+    FulfilmentStatus.COMPLETED: "success",
+    FulfilmentStatus.FAILED: "danger",
+}
+
+
+class WorkFilter(DropdownFilter):
+    """Filters by state and claim. Without a choice it shows open orders; a search finds all."""
+
+    title = "orders"
+    parameter_name = "work"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        states = [(status.value, status.label) for status in STATES]
+        return [
+            ("mine", "My claims"),
+            ("open", "Open"),
+            *states,
+            ("refund_due", "Refund due"),
+            ("all", "All, including ended"),
+        ]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Fulfilment]
+    ) -> QuerySet[Fulfilment]:
+        match self.value():
+            case "all":
+                return queryset
+            case "mine":
+                return queryset.filter(claimed_by=staff_of(request))
+            case "refund_due":
+                return queryset.filter(refund_due_at__isnull=False, refunded_at=None)
+            case state if state in STATES:
+                return queryset.filter(status=state)
+            case None if request.GET.get(SEARCH_VAR):
+                return queryset
+        return queryset.filter(status__in=OPEN)
+
+
+class DeskColumns:
+    """What the queue and an order's page show of a fulfilment."""
+
+    @display(description="age", label={**URGENCIES, "": None})
+    def age(self, fulfilment: Fulfilment) -> tuple[str, str]:
+        age = (fulfilment.closed_at or timezone.now()) - fulfilment.created_at
+        return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))
+
+    @admin.display(description="top-up product")
+    def sold(self, fulfilment: Fulfilment) -> str:
+        return fulfilment.product.name
+
+    @admin.display(description="player ID")
+    def player(self, fulfilment: Fulfilment) -> str:
+        return format_html(
+            '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
+            ' aria-label="Player ID" title="Click to copy"'
+            ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
+            ' x-on:click="$el.select(); (navigator.clipboard'
+            " ? navigator.clipboard.writeText($el.value)"
+            " : Promise.resolve(document.execCommand('copy'))).then(() => copied = true)\">",
+            max(len(fulfilment.player_id), 4),
+            fulfilment.player_id,
+        )
+
+    @admin.display(description="other fields")
+    def given(self, fulfilment: Fulfilment) -> str:
+        rows = [
+            (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
+        ]
+        return format_html_join("", "<div>{}: <strong>{}</strong></div>", rows) or EMPTY
+
+    @display(description="state", label=COLOURS)
+    def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
+        label = str(FulfilmentStatus(fulfilment.status).label)
+        row = _announcement(fulfilment)
+        if row and row.state == AnnouncementState.GIVEN_UP and fulfilment.status in OPEN:
+            label += ", not in Telegram"
+        return fulfilment.status, label
+
+    # The same for an order's own page, where the theme does not draw labels.
+
+    @admin.display(description="state")
+    def now(self, fulfilment: Fulfilment) -> str:
+        return state_label(FulfilmentStatus(fulfilment.status))
+
+    @admin.display(description="age")
+    def waited(self, fulfilment: Fulfilment) -> str:
+        level, words = self.age(fulfilment)
+        return label(words, URGENCIES.get(level, ""))
+
+    @admin.display(description="claimed by")
+    def held(self, fulfilment: Fulfilment) -> str:
+        return str(fulfilment.claimed_by or EMPTY)
+
+    @admin.display(description="announcement")
+    def telegram(self, fulfilment: Fulfilment) -> str:
+        row = _announcement(fulfilment)
+        if row is None:
+            return EMPTY
+        label = AnnouncementState(row.state).label
+        return f"{label}: {row.last_error}" if row.last_error else str(label)
+
+    @admin.display(description="price")
+    def price(self, fulfilment: Fulfilment) -> str:
+        return amount(fulfilment.amount, fulfilment.currency)
+
+    @admin.display(description="refund")
+    def refund(self, fulfilment: Fulfilment) -> str:
+        if fulfilment.refunded:
+            return "credited"
+        return "due" if fulfilment.refund_due_at else "none"
+
+
+def state_label(status: FulfilmentStatus, more: str = "") -> str:
+    """The badge of a state, with `more` about it."""
+    return label(", ".join(filter(None, (str(status.label), more))), COLOURS[status])
+
+
+def _announcement(fulfilment: Fulfilment) -> Announcement | None:
+    return getattr(fulfilment, "announcement", None)

@@ -1,0 +1,416 @@
+"""Moving orders at the desk: one order, a selection, or the next one in the queue.
+
+Every move goes through `topups.fulfilments.move_fulfilment`, as it does from a shell or the bot.
+Only a POST moves an order. A move that ends an order asks for confirmation first, except for the
+button "Delivered, claim next", with which an operator works through the queue. Every form carries
+the version of each order that the page showed (topups/versions.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from accounts.form_fields import posted
+from core.inputs import is_id
+from operators.desk.pages import queue_url
+from operators.frame.base import RecordAdmin, amount, page, staff_of, url_of
+from topups.fulfilments import (
+    AlreadyDone,
+    MoveRefused,
+    Operator,
+    RejectReason,
+    check_move,
+    claim_next,
+    describe_state,
+    last_claimed,
+    may_move,
+    move_fulfilment,
+)
+from topups.models import Channel, Fulfilment, FulfilmentStatus
+from topups.transitions import ENDING, FULFIL, Move, moves_from
+from topups.versions import with_versions
+
+NAMES = {
+    Move.CLAIM: "Claim",
+    Move.RELEASE: "Release",
+    Move.COMPLETE: "Mark delivered",
+    Move.REVIEW: "Send to review",
+    Move.REJECT: "Reject and refund",
+    Move.REJECT_UNREFUNDED: "Fail without refund",
+}
+FAILING = {Move.REJECT, Move.REJECT_UNREFUNDED}
+MAX_SELECTED = 100
+
+
+class MoveForm(forms.Form):
+    """What an operator can add to a move."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Kept in the order's history. Only staff read it.",
+    )
+
+
+class RejectForm(MoveForm):
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *RejectReason.choices],
+        widget=UnfoldAdminSelectWidget,
+        help_text=(
+            'The merchant reads "fulfilment_failed", whichever reason you choose. Only a rejection'
+            " in Telegram tells the merchant the reason. After “No stock”, the order's stock is not"
+            " given back."
+        ),
+    )
+    field_order = ["reason", "note"]
+
+
+class DeskMoves(RecordAdmin):
+    """The buttons of an order, the actions on a selection, and the pages that confirm both."""
+
+    actions = tuple(f"{move.value}_selected" for move in Move)  # type: ignore[assignment]
+
+    def has_fulfil_permission(self, request: HttpRequest) -> bool:
+        return staff_of(request).has_perm(FULFIL)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fulfilment]:
+        return with_versions(super().get_queryset(request))
+
+    def action_checkbox(self, obj: Any) -> str:
+        """The box that selects a row, with the version that the row shows."""
+        shown = format_html('<input type="hidden" name="{}" value="{}">', _row(obj.pk), obj.version)
+        return format_html("{}{}", super().action_checkbox(obj), shown)
+
+    action_checkbox.short_description = RecordAdmin.action_checkbox.short_description  # type: ignore[attr-defined]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        # Reads the buttons before the page reads the order. If the order moves in between, the
+        # buttons are older than the text, and a press of one is refused.
+        context = {**(extra_context or {}), **self.moves_of(request, object_id)}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def moves_of(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """The buttons that the present state of an order offers this person, for
+        admin/desk_moves.html."""
+        found = self.get_object(request, object_id)
+        moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
+        return {"moves": moves, "deliver_next": _offered_in_one_click(request, found, moves)}
+
+    def claim_next(self, request: HttpRequest) -> HttpResponse:
+        """Claims the oldest waiting order for the operator."""
+        if request.method != "POST":
+            return HttpResponseRedirect(queue_url())
+        return _claim_next(request)
+
+    def deliver_next(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Marks an order delivered and claims the oldest waiting one.
+
+        A repeated click claims nothing more: it leads to the order that the first one claimed.
+        """
+        fulfilment = self.get_object(request, str(pk))
+        if not isinstance(fulfilment, Fulfilment):
+            raise Http404
+        if request.method != "POST":
+            return HttpResponseRedirect(url_of(fulfilment))
+        operator = _operator(request)
+        try:
+            move_fulfilment(
+                reference=fulfilment.order_reference,
+                version=_read_version(request.POST.get("version")),
+                move=Move.COMPLETE,
+                operator=operator,
+            )
+        except AlreadyDone as done:
+            _tell(request, fulfilment, done)
+            held = last_claimed(operator=operator)
+            return HttpResponseRedirect(url_of(held) if held else queue_url())
+        except MoveRefused as refused:
+            _tell(request, fulfilment, refused)
+            return HttpResponseRedirect(url_of(fulfilment))
+        messages.success(request, f"{fulfilment.order_reference}: delivered.")
+        return _claim_next(request)
+
+    def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
+        """Moves one order. A move that ends the order asks for confirmation first.
+
+        The query names the version that the order's page showed, and the form the version that the
+        confirmation showed. A link without a version is about the order as it is now.
+        """
+        fulfilment = self.get_object(request, str(pk))
+        if not isinstance(fulfilment, Fulfilment) or move not in Move.values:
+            raise Http404
+        if not self.has_fulfil_permission(request):
+            raise PermissionDenied
+        chosen = Move(move)
+        back = url_of(fulfilment)
+        if request.method == "POST":
+            seen = _Seen(fulfilment, _read_version(request.POST.get("version")))
+        elif chosen in ENDING:
+            shown = request.GET.get("version")
+            seen = _Seen(
+                fulfilment, _version(fulfilment) if shown is None else _read_version(shown)
+            )
+        else:
+            return HttpResponseRedirect(back)
+        form = _form(chosen)(posted(request) if "confirmed" in request.POST else None)
+        if chosen not in ENDING:
+            _carry_out(request, [seen], chosen)
+        elif form.is_valid():
+            _carry_out(request, [seen], chosen, **form.cleaned_data)
+        elif _check_or_tell(request, seen, chosen):
+            return self._confirm(request, [seen], chosen, form, back=back)
+        return HttpResponseRedirect(back)
+
+    def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
+        operator = _operator(request)
+        version = _version(fulfilment)
+        offered = [
+            move
+            for move in moves_from(FulfilmentStatus(fulfilment.status))
+            if may_move(fulfilment, move, operator)
+        ]
+        # The next step stands out.
+        primary = Move.CLAIM if Move.CLAIM in offered else Move.COMPLETE
+        return [
+            {
+                "name": NAMES[move],
+                "url": reverse(
+                    "admin:topups_fulfilment_move",
+                    args=[fulfilment.pk, move.value],
+                    query={"version": version} if move in ENDING else None,
+                ),
+                "version": version,
+                "is_claim": move == Move.CLAIM,
+                "asks": move in ENDING,
+                "variant": (
+                    "danger" if move in FAILING else "primary" if move == primary else "default"
+                ),
+            }
+            for move in offered
+        ]
+
+    def _confirm(
+        self,
+        request: HttpRequest,
+        selected: list[_Seen],
+        move: Move,
+        form: forms.Form,
+        *,
+        back: str,
+        **context: Any,
+    ) -> TemplateResponse:
+        ended = f"{len(selected)} orders" if len(selected) > 1 else "the order"
+        return page(
+            self,
+            request,
+            "admin/desk_confirm.html",
+            obj=selected[0].fulfilment,
+            title=NAMES[move],
+            form=form,
+            question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
+            facts=[_facts(seen.fulfilment, move) for seen in selected],
+            button=NAMES[move],
+            danger=move in FAILING,
+            back=back,
+            selected=selected,
+            **context,
+        )
+
+    # Actions on a selection.
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        actions = super().get_actions(request)
+        if not self.has_fulfil_permission(request):
+            return {}
+        if not _operator(request).is_senior:
+            actions.pop(f"{Move.REJECT_UNREFUNDED.value}_selected", None)
+        return actions
+
+    def move_selected(
+        self, request: HttpRequest, queryset: QuerySet[Fulfilment], move: Move
+    ) -> HttpResponse | None:
+        """Moves the selected orders that can be moved, and reports the others."""
+        rows = queryset.select_related("account", "product", "claimed_by").order_by(
+            "created_at", "pk"
+        )
+        selected = [
+            _Seen(each, _read_version(request.POST.get(_row(each.pk))))
+            for each in rows[:MAX_SELECTED]
+        ]
+        form = _form(move)(request.POST if "confirmed" in request.POST else None)
+        if move not in ENDING:
+            _carry_out(request, selected, move)
+            return None
+        if form.is_valid():
+            _carry_out(request, selected, move, **form.cleaned_data)
+            return None
+        possible = [each for each in selected if _check_or_tell(request, each, move)]
+        if not possible:
+            return None
+        return self._confirm(
+            request,
+            possible,
+            move,
+            form,
+            back=queue_url(),
+            action=f"{move.value}_selected",
+        )
+
+    @admin.action(description="Claim")
+    def claim_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.CLAIM)
+
+    @admin.action(description="Release")
+    def release_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.RELEASE)
+
+    @admin.action(description="Mark delivered…")
+    def complete_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.COMPLETE)
+
+    @admin.action(description="Send to review")
+    def review_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.REVIEW)
+
+    @admin.action(description="Reject and refund…")
+    def reject_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.REJECT)
+
+    @admin.action(description="Fail without refund…")
+    def reject_unrefunded_selected(
+        self, request: HttpRequest, queryset: Any
+    ) -> HttpResponse | None:
+        return self.move_selected(request, queryset, Move.REJECT_UNREFUNDED)
+
+
+def _facts(fulfilment: Fulfilment, move: Move) -> str:
+    """What a confirmation says about one order."""
+    price = amount(fulfilment.amount, fulfilment.currency)
+    paid_back = f"; {price} go back to {fulfilment.account}" if move == Move.REJECT else ""
+    return (
+        f"Order {fulfilment.order_reference}: {fulfilment.product} for player"
+        f" {fulfilment.player_id}, {describe_state(fulfilment)}{paid_back}."
+    )
+
+
+def _operator(request: HttpRequest) -> Operator:
+    return Operator(user=staff_of(request), channel=Channel.ADMIN)
+
+
+def _claim_next(request: HttpRequest) -> HttpResponse:
+    try:
+        claimed = claim_next(operator=_operator(request))
+    except MoveRefused as refused:
+        messages.error(request, str(refused))
+        return HttpResponseRedirect(queue_url())
+    if claimed is None:
+        messages.info(request, "Nothing is waiting.")
+        return HttpResponseRedirect(queue_url())
+    return HttpResponseRedirect(url_of(claimed))
+
+
+def _offered_in_one_click(
+    request: HttpRequest, found: Any, moves: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The button "Delivered, claim next" of an order that the operator holds; else None."""
+    if not any(move["name"] == NAMES[Move.COMPLETE] for move in moves):
+        return None
+    if found.claimed_by != staff_of(request):
+        return None
+    url = reverse("admin:topups_fulfilment_deliver_next", args=[found.pk])
+    return {"url": url, "version": _version(found)}
+
+
+def _form(move: Move) -> type[MoveForm]:
+    return RejectForm if move in FAILING else MoveForm
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """An order, and the version of it that the page showed; 0 if the request names none."""
+
+    fulfilment: Fulfilment
+    version: int
+
+    @property
+    def row(self) -> str:
+        """The name of the form's field with the version."""
+        return _row(self.fulfilment.pk)
+
+
+def _row(pk: int) -> str:
+    return f"version-{pk}"
+
+
+def _version(fulfilment: Any) -> int:
+    """The present version, as `get_queryset` read it."""
+    version: int = fulfilment.version
+    return version
+
+
+def _read_version(text: str | None) -> int:
+    """The version that a request names; 0, which no order has, if the text is not a version."""
+    text = text or ""
+    return int(text) if is_id(text) else 0
+
+
+def _check_or_tell(request: HttpRequest, seen: _Seen, move: Move) -> bool:
+    """Whether the move would be accepted now; tells the operator if it would not."""
+    try:
+        check_move(
+            fulfilment=seen.fulfilment,
+            version=seen.version,
+            move=move,
+            operator=_operator(request),
+        )
+    except MoveRefused as refused:
+        _tell(request, seen.fulfilment, refused)
+        return False
+    return True
+
+
+def _carry_out(
+    request: HttpRequest,
+    selected: list[_Seen],
+    move: Move,
+    *,
+    reason: str = RejectReason.OTHER,
+    note: str = "",
+) -> None:
+    """Moves each order separately. A refused order does not stop the others."""
+    done = 0
+    for seen in selected:
+        try:
+            move_fulfilment(
+                reference=seen.fulfilment.order_reference,
+                version=seen.version,
+                move=move,
+                operator=_operator(request),
+                reason=RejectReason(reason),
+                note=note,
+            )
+            done += 1
+        except MoveRefused as refused:
+            _tell(request, seen.fulfilment, refused)
+    if done:
+        messages.success(request, f"{NAMES[move]}: {done} done.")
+
+
+def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:
+    level = messages.INFO if isinstance(refused, AlreadyDone) else messages.ERROR
+    messages.add_message(request, level, f"{fulfilment.order_reference}: {refused}")

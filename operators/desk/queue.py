@@ -1,0 +1,92 @@
+"""The operators' desk: the queue of top-up orders, and the page of each order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import path
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    RangeDateTimeFilter,
+    RelatedDropdownFilter,
+)
+
+from operators.desk.columns import DeskColumns, WorkFilter
+from operators.desk.moves import DeskMoves
+from operators.desk.pages import DeskPages
+from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
+from orders.models import Order
+from topups.models import Fulfilment
+from topups.search import with_player
+from topups.transitions import FULFIL, OPEN
+
+
+@admin.register(Fulfilment)
+class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
+    """Top-up orders, the oldest first."""
+
+    ordering = ("created_at", "id")  # type: ignore[assignment]
+    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
+    list_filter = (
+        WorkFilter,
+        ("product", RelatedDropdownFilter),
+        ("account", AutocompleteSelectFilter),
+        ("created_at", RangeDateTimeFilter),
+    )
+    list_filter_submit = True
+    list_select_related = ("product", "account", "claimed_by", "announcement")
+    search_fields = ("order_reference", "player_id")
+    search_help_text = "Order reference or player ID"
+    when_empty = "Nothing is waiting."
+    list_before_template = "admin/desk_next.html"
+    change_form_outer_before_template = "admin/desk_moves.html"
+    fieldsets = (
+        (None, {"fields": ("order_reference", "now", "held", "waited", "sold", "player", "given")}),
+        ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
+        ("Telegram", {"fields": ("telegram",)}),
+    )
+
+    # The permission to work on orders is enough to see the desk.
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm(FULFIL) or super().has_view_permission(request, obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def search(self, queryset: Any, term: str, request: HttpRequest) -> tuple[Any, bool]:
+        """Finds open orders by a part of the reference or player ID, ended ones by the whole.
+
+        Three queries in one: PostgreSQL would read every order for an OR of their conditions.
+        """
+        if not term:
+            return queryset, False
+        rows = Fulfilment.objects.order_by().values("pk")
+        part = Q(order_reference__icontains=term) | Q(player_id__icontains=term)
+        found = rows.filter(part, status__in=OPEN).union(
+            rows.filter(order_reference=term.upper()), with_player(rows, term), all=True
+        )
+        return queryset.filter(pk__in=found), False
+
+    def timeline(self, request: HttpRequest, obj: Fulfilment) -> Timeline:
+        rows = Order.objects.select_related("client__account", "fulfilment__product")
+        order = rows.filter(fulfilment=obj).first()
+        return order_timeline(request, order, on=obj) if order else timeline_of(request, obj)
+
+    def get_urls(self) -> list[Any]:
+        admin_view = self.admin_site.admin_view
+        return [
+            path("next/", admin_view(self.claim_next), name="topups_fulfilment_next"),
+            path("strip/", admin_view(self.strip), name="topups_fulfilment_strip"),
+            path("glance/", admin_view(self.glance), name="topups_fulfilment_glance"),
+            path("dashboard/", admin_view(self.dashboard), name="topups_fulfilment_dashboard"),
+            path(
+                "<int:pk>/deliver-next/",
+                admin_view(self.deliver_next),
+                name="topups_fulfilment_deliver_next",
+            ),
+            path("<int:pk>/move/<str:move>/", admin_view(self.move), name="topups_fulfilment_move"),
+            *super().get_urls(),
+        ]

@@ -1,0 +1,324 @@
+"""Base classes and helpers of all back office pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin import ShowFacets
+from django.contrib.admin.utils import display_for_value, get_fields_from_path
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.views import ChangeList
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from core.database.functions import name_actor
+from core.inputs import is_id
+from operators.frame.auditing import AuditedAdmin, read_stored
+
+UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
+MASK = "••••••••"
+EMPTY = "-"
+CURRENCY_HELP = "Three capital letters, such as USD."
+
+
+class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
+    """Counts at most 10,000 rows, so no page counts a whole large table.
+
+    To find older rows, staff search or filter.
+    """
+
+    cap = 10_000
+    template_name = "admin/capped_pagination.html"
+
+    @cached_property
+    def _found(self) -> int:
+        rows: Any = self.object_list
+        found: int = rows.order_by()[: self.cap + 1].count()
+        return found
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._found, self.cap)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there are more rows than the pages show."""
+        return self._found > self.cap
+
+
+class SearchSelect(AutocompleteSelect):
+    """A choice of another row, found by typing.
+
+    When a form with errors is shown again, it looks up only values that can be ids. The field
+    refuses other values, and they must not reach the database before that.
+    """
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [one for one in value if is_id(str(one))], attr)
+
+
+class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
+    """A model's pages in the back office.
+
+    Saving writes only the columns that were changed in the form. A form that was open for a while
+    therefore does not undo what a sale, a command or a colleague changed in the meantime.
+    """
+
+    list_per_page = 50
+    list_max_show_all = 0
+    paginator = CappedPaginator
+    show_facets = ShowFacets.NEVER  # facets count the table once for each choice of a filter
+    list_filter_submit = True
+    list_fullwidth = True
+    warn_unsaved_form = True
+    list_disable_select_all = True
+    when_empty = "There is nothing here yet."  # a list without rows says so
+    show_full_result_count = False
+    help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
+
+    @property
+    def media(self) -> forms.Media:
+        """Leaves out the scripts that fill one field from another: no page here uses them."""
+        found = super().media
+        scripts = [name for name in found._js if not str(name).endswith(UNUSED_SCRIPTS)]
+        return forms.Media(css=found._css, js=scripts)
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        """The filters whose choices this person may search."""
+        return [
+            one
+            for one in super().get_list_filter(request)
+            if not (isinstance(one, tuple) and one[1] is AutocompleteSelectFilter)
+            or _may_search(self, one[0], request)
+        ]
+
+    @property
+    def shows_times(self) -> bool:
+        """Whether the list has a column with times."""
+        names = map(str, self.list_display)
+        return any(name == "time" or name.endswith("_at") for name in names)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
+        return BackOfficeList
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if text := self.help_texts.get(db_field.name):
+            options.setdefault("help_text", text)
+        return super().formfield_for_dbfield(db_field, request, **options)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            options.setdefault("widget", SearchSelect(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        # The autocomplete view passes on the raw search term, and the database refuses NUL.
+        return self.search(queryset, search_term.replace("\x00", "").strip(), request)
+
+    def search(
+        self, queryset: QuerySet[Any], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Any], bool]:
+        """The rows that match `term`, and whether a row may occur twice."""
+        found, may_repeat = super().get_search_results(request, queryset, term)
+        return found, may_repeat
+
+    def can_be_deleted(self, obj: Any) -> bool:
+        """Whether nothing prevents the deletion of `obj`. Only then its page offers "Delete"."""
+        return True
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
+    ) -> HttpResponse:
+        context["show_history"] = False
+        if obj is not None and not self.can_be_deleted(obj):
+            context["show_delete"] = False
+        answer: HttpResponse = super().render_change_form(
+            request, context, *args, obj=obj, **kwargs
+        )
+        return answer
+
+    # Django's own log is not written, and its history not shown: the audit trail replaces both.
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        pass
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        pass
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        pass
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines
+        if change:
+            read_stored(obj, form)
+            save_changed(obj, form)
+        else:
+            super().save_model(request, obj, form, change)
+
+
+def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
+    related = get_fields_from_path(page.model, path)[-1].related_model
+    found = page.admin_site._registry.get(related)
+    return bool(found and found.has_view_permission(request))
+
+
+class BackOfficeList(ChangeList):
+    """Shows the number of rows found, and never counts the whole table."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.full_result_count = self.result_count
+
+
+class RecordAdmin(BackOfficeAdmin):
+    """A record that nobody edits in the back office, superusers included.
+
+    The list is always newest first: sorting a large table by another column would be slow.
+    """
+
+    ordering = ("-id",)
+    sortable_by = ()
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class KeptAdmin(BackOfficeAdmin):
+    """Rows that merchants or records refer to: staff switch them off instead of deleting them."""
+
+    actions = None
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class ConfirmForm(forms.Form):
+    """A confirmation with an optional note for the audit trail."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Saved in the audit trail. Never write a code or a key here.",
+    )
+
+
+def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:
+    """Saves only the columns of `obj` that the form changed."""
+    columns = {field.name for field in obj._meta.concrete_fields}
+    changed = [name for name in form.changed_data if name in columns]
+    if changed:
+        obj.save(update_fields=changed)
+
+
+def amount(value: Decimal | None, currency: str = "") -> str:
+    """Money for people, such as 1,234.50 USD: at least two decimals, then no trailing zeros."""
+    if value is None:
+        return EMPTY
+    whole, _, decimals = f"{value:,.4f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
+
+
+def shown_time(value: datetime | None, *, never: str = EMPTY) -> str:
+    """A time as lists and pages show the columns of a table."""
+    return str(display_for_value(value, EMPTY)) if value else never
+
+
+def label(text: str, colour: str) -> str:
+    """A badge in the theme's colour `success`, `warning`, `danger` or `info`."""
+    return render_to_string("unfold/helpers/label.html", {"text": text, "type": colour})
+
+
+def link_to(obj: Model | None, text: str = "") -> str:
+    """A link to the object's own page."""
+    if obj is None:
+        return EMPTY
+    return format_html('<a href="{}" class="text-link">{}</a>', url_of(obj), text or str(obj))
+
+
+def url_of(obj: Model) -> str:
+    """The address of the object's own page."""
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
+
+
+def list_url(model: type[Model], **query: Any) -> str:
+    """The address of the list of a model, filtered by `query`."""
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", query=query)
+
+
+def link_to_list(model: type[Model], text: str, **query: Any) -> str:
+    """A link to the list of a model, filtered by `query`."""
+    url = list_url(model, **query)
+    return format_html('<a href="{}" class="text-link">{}</a>', url, text)
+
+
+def staff_of(request: HttpRequest) -> User:
+    """The signed-in user. Raises PermissionDenied if nobody is signed in."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+def may_view(request: HttpRequest, model: type[Model]) -> bool:
+    """Whether the reader may see the pages of this model."""
+    found = admin.site._registry.get(model)
+    return found is not None and found.has_view_permission(request)
+
+
+def page(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    template: str,
+    *,
+    obj: Model,
+    title: str,
+    **context: Any,
+) -> TemplateResponse:
+    """Renders our own template about `obj` in the frame of the back office."""
+    return site_page(
+        request,
+        template,
+        opts=model_admin.opts,
+        original=obj,
+        object=obj,
+        title=title,
+        **context,
+    )
+
+
+def site_page(request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
+    """Renders our own template in the frame of the back office. It is never cached."""
+    request.current_app = admin.site.name
+    return TemplateResponse(
+        request,
+        template,
+        {**admin.site.each_context(request), **context},
+        headers={"Cache-Control": "no-store"},
+    )

@@ -1,0 +1,100 @@
+"""Form fields that report bad values in the form, before the database refuses them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+)
+
+from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
+from core.database.columns import MONEY_DECIMALS
+from operators.frame.base import amount
+
+LARGE_CHANGE = Decimal("0.3")  # of the price before
+
+
+class PriceField(forms.DecimalField):
+    """The price of one unit, or None: above zero, below PRICE_LIMIT, at most four decimals."""
+
+    widget = UnfoldAdminDecimalFieldWidget
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            min_value=Decimal(10) ** -MONEY_DECIMALS,
+            max_digits=PRICE_DIGITS,
+            decimal_places=MONEY_DECIMALS,
+            required=False,
+            label="Price of one unit",
+            help_text="Leave it empty if it is not for sale.",
+            **kwargs,
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        return amount(value).replace(",", "") if isinstance(value, Decimal) else value
+
+
+class PriceInput(UnfoldAdminDecimalFieldWidget):
+    """The field of a price. Below it, once a form has asked, a box that confirms a large change."""
+
+    to_confirm: Decimal | None = None
+
+    def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
+        field: SafeString = super().render(name, value, *args, **kwargs)
+        if self.to_confirm is None:
+            return field
+        return format_html(
+            '{}<label class="flex gap-2 mt-2"><input type="checkbox" name="{}" value="{}">'
+            "Yes, the new price is {}</label>",
+            field,
+            _box(name),
+            self.to_confirm,
+            amount(self.to_confirm),
+        )
+
+
+class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form with a price. A change by more than 30 % comes back once, with a box to tick.
+
+    The box confirms the price that it names, and no other.
+    """
+
+    price = PriceField(widget=PriceInput)
+
+    def clean_price(self) -> Decimal | None:
+        before: Decimal | None = self.initial.get("price")
+        price: Decimal | None = self.cleaned_data["price"]
+        if not (before and price) or abs(price - before) <= before * LARGE_CHANGE:
+            return price
+        if self.data.get(_box(self.add_prefix("price"))) != str(price):
+            self.fields["price"].widget.to_confirm = price
+            raise forms.ValidationError(
+                f"This changes the price from {amount(before)} to {amount(price)}."
+                " Tick the box to confirm it."
+            )
+        return price
+
+
+def _box(name: str) -> str:
+    return f"{name}-confirmed"
+
+
+class QuantityStepField(forms.IntegerField):
+    """The number of codes in one unit, at most MAX_QUANTITY: a purchase takes no more codes."""
+
+    widget = UnfoldAdminIntegerFieldWidget
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            min_value=1,
+            max_value=MAX_QUANTITY,
+            label="Quantity step (codes in one unit)",
+            help_text="Usually 1.",
+            **kwargs,
+        )

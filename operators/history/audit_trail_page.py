@@ -1,0 +1,277 @@
+"""The page of the audit trail, its export as a file, and the page of one audit entry."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Generator
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.views.decorators.http import require_safe
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from audit.models import AuditAction, AuditEntry
+from core.csv_cells import Echo, harmless
+from core.inputs import ID_DIGITS
+from merchants.views.downloads import send_file
+from merchants.views.periods import PeriodForm
+from operators.frame.base import EMPTY, RecordAdmin, may_view, site_page, staff_of
+from operators.history.audit_trail import (
+    Place,
+    TimelineEntry,
+    Wanted,
+    read_all,
+    read_entries,
+    timeline_entry,
+    with_parts,
+)
+from operators.history.timeline_entries import (
+    NAMES,
+    change_texts,
+    kind_of,
+    object_name,
+    page_of,
+    rows,
+    staff,
+    url_for,
+)
+from orders.selectors import REFERENCE_PATTERN
+from wallets.models import LedgerEntry
+from wallets.services import BOOKED
+
+PER_PAGE = 50
+LONGEST_TEXT = 200
+COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
+OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
+
+
+class TrailFilter(PeriodForm):
+    """Filters the audit trail by person, object, kind and day (UTC)."""
+
+    who = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEXT,
+        label="Who",
+        widget=UnfoldAdminTextInputWidget({"list": "staff"}),
+        help_text="A username, shell:anna (on the server) or client:7 (ID of an API client)",
+    )
+    about = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEXT,
+        label="What it is about",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The reference of an order or a booking, the prefix of an API key, or a kind and"
+        " its ID: product:2, shelf:4, account:12",
+    )
+    kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
+    field_order = ("who", "about", "kind", "since", "until")
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.GET)
+        self.hidden = hidden_bookings(request)
+        for name in ("since", "until"):
+            self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
+        self.fields["kind"].choices = [  # type: ignore[attr-defined]
+            ("", "All"),
+            *sorted(
+                (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
+                key=lambda choice: choice[1],
+            ),
+        ]
+
+    def wanted(self) -> Wanted:
+        """What to read. Call it only on a valid form."""
+        asked = self.cleaned_data
+        about = asked["about"].strip()
+        named = OBJECT.fullmatch(about)
+        label = _labels().get(named[1].lower()) if named else None
+        return Wanted(
+            by=asked["who"].strip(),
+            objects=with_parts(label, named[2]) if named and label else {},
+            reference="" if label else _reference(about),
+            action=asked["kind"],
+            without=self.hidden,
+            since=self.begins,
+            until=self.ends,
+        )
+
+
+def _labels() -> dict[str, str]:
+    """The labels of models by the words that people write for them, such as `client`."""
+    labels = {model._meta.model_name: model._meta.label_lower for model in admin.site._registry}
+    return {str(name): label for name, label in labels.items()} | {
+        name.replace(" ", ""): label for label, name in NAMES.items()
+    }
+
+
+def _reference(text: str) -> str:
+    """References of orders are found in lower case, too."""
+    return text.upper() if REFERENCE_PATTERN.fullmatch(text.upper()) else text
+
+
+@require_safe
+def show_trail(request: HttpRequest) -> HttpResponse:
+    """One page of the audit trail, newest first. The place of an older page is in the query."""
+    _refuse_others(request)
+    filters = TrailFilter(request)
+    found: list[AuditEntry] = []
+    older = ""
+    if filters.is_valid():
+        before = Place.parse(request.GET.get("before", ""))
+        found = read_entries(filters.wanted(), before=before, limit=PER_PAGE + 1)
+        if len(found) > PER_PAGE:
+            found = found[:PER_PAGE]
+            older = _query(request, before=str(Place.of(found[-1])))
+    return site_page(
+        request,
+        "admin/audit_trail.html",
+        title="Audit trail",
+        filters=filters,
+        rows=rows(request, map(timeline_entry, found)),
+        older=older,
+        newest=_query(request) if request.GET.get("before") else "",
+        export=f"{reverse('audit_trail_file')}{_query(request)}",
+        filtered=any(request.GET.values()),
+        staff=staff() if may_view(request, User) else [],
+    )
+
+
+@require_safe
+def export_trail(request: HttpRequest) -> HttpResponseBase:
+    """All that the filter finds, as CSV, newest first. 400 if the filter is invalid; 429 while
+    another large file is being sent to the same person."""
+    _refuse_others(request)
+    filters = TrailFilter(request)
+    if not filters.is_valid():
+        return HttpResponse(
+            "The filter is not valid. Go back and correct it.",
+            status=400,
+            content_type="text/plain",
+        )
+    answer = send_file(
+        _write(filters.wanted()),
+        to=staff_of(request),
+        content_type="text/csv; charset=utf-8",
+        name="audit-trail.csv",
+    )
+    if answer is None:
+        messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+        refused = show_trail(request)
+        refused.status_code = 429
+        return refused
+    return answer
+
+
+def hidden_bookings(request: HttpRequest) -> list[str]:
+    """The actions that a reader of the audit trail does not see: bookings, without the ledger."""
+    return [] if may_view(request, LedgerEntry) else list(BOOKED.values())
+
+
+def _refuse_others(request: HttpRequest) -> None:
+    """Raises PermissionDenied for people who may not read the audit trail."""
+    if not may_view(request, AuditEntry):
+        raise PermissionDenied
+
+
+def _query(request: HttpRequest, **more: str) -> str:
+    kept = request.GET.copy()
+    kept.pop("before", None)
+    for name, value in more.items():
+        kept[name] = value
+    return f"?{kept.urlencode()}"
+
+
+def _write(wanted: Wanted) -> Generator[bytes]:
+    writer = csv.writer(Echo())
+    yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
+    for entry in read_all(wanted):
+        yield _csv(writer, _cells(timeline_entry(entry))).encode()
+
+
+def _csv(writer: Any, cells: list[Any]) -> str:
+    text: str = writer.writerow([harmless(cell) for cell in cells])
+    return text
+
+
+def _cells(entry: TimelineEntry) -> list[Any]:
+    changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in change_texts(entry))
+    label, pk = entry.on
+    named = f"{kind_of(label)} {pk}".rstrip()
+    time_ = entry.at.isoformat().replace("+00:00", "Z")
+    return [
+        *(time_, entry.what, entry.who, entry.address or entry.where, named),
+        *(entry.name, entry.note, changes, entry.request_id),
+    ]
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(RecordAdmin):
+    """The page of one entry. The list of them is the audit trail."""
+
+    fields = (
+        "id",
+        "created_at",
+        "who",
+        "ip_address",
+        "act",
+        "object",
+        "called",
+        "note",
+        "changed",
+        "request_id",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        entries: QuerySet[AuditEntry] = super().get_queryset(request)
+        return entries.exclude(action__in=hidden_bookings(request))
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(reverse("audit_trail"))
+
+    @admin.display(description="who")
+    def who(self, entry: AuditEntry) -> str:
+        return timeline_entry(entry).who
+
+    @admin.display(description="IP address")
+    def ip_address(self, entry: AuditEntry) -> str:
+        return entry.address or EMPTY
+
+    @admin.display(description="reference or name at that time")
+    def called(self, entry: AuditEntry) -> str:
+        return entry.reference or EMPTY
+
+    @display(description="action", label=True)
+    def act(self, entry: AuditEntry) -> str:
+        return entry.get_action_display()
+
+    @admin.display(description="changes")
+    def changed(self, entry: AuditEntry) -> str:
+        changes = change_texts(timeline_entry(entry))
+        return format_html_join("", "<div>{}: {} → {}</div>", changes) or EMPTY
+
+    @admin.display(description="object")
+    def object(self, entry: AuditEntry) -> str:
+        return object_name(timeline_entry(entry))
+
+    @admin.display(description="object")
+    def linked_object(self, entry: AuditEntry) -> str:
+        url = page_of(entry.object_type, entry.object_id)
+        return format_html('<a href="{}" class="text-link">{}</a>', url, self.object(entry))
+
+    def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> tuple[str, ...]:
+        """The object is a link for who may follow it."""
+        is_seen = obj is not None and url_for(request, obj.object_type, obj.object_id)
+        return tuple(
+            "linked_object" if name == "object" and is_seen else name for name in self.fields
+        )

@@ -1,0 +1,236 @@
+"""The timeline of an order: everything that happened to it, the oldest first.
+
+Each table is read by an index, and an order has few rows in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from accounts.models import RequestRecord
+from accounts.request_records import find_records
+from audit.actor import who_and_where
+from audit.models import AuditAction, AuditEntry
+from catalogue.models import VoucherCode
+from idempotency.models import IdempotencyRecord
+from operators.history.audit_trail import (
+    Sees,
+    TimelineEntry,
+    Wanted,
+    hidden_actions,
+    is_seen,
+    read_entries,
+    timeline_entry,
+)
+from operators.telegram.models import Announcement
+from orders.models import Order
+from topups.fulfilments import RejectReason
+from topups.models import Channel, FulfilmentEvent, FulfilmentStatus
+from topups.transitions import Move
+from wallets.models import EntryKind, LedgerEntry
+
+MOST_ENTRIES = 200
+MOST_REQUESTS = 20
+SHOWN = "••••••••"
+# A record is made just before its purchase, unless a retry took the key over.
+BEFORE_PURCHASE = timedelta(minutes=1)
+CHANNELS = {
+    Channel.API: "API",
+    Channel.ADMIN: "Back office",
+    Channel.COMMAND: "Server",
+    Channel.TELEGRAM: "Telegram",
+    Channel.SYSTEM: "",
+}
+# What happened, by the move of the event.
+MOVES = {
+    Move.CLAIM: "Top-up claimed",
+    Move.RELEASE: "Top-up released",
+    Move.COMPLETE: "Top-up delivered",
+    Move.REVIEW: "Top-up sent to review",
+    Move.REJECT: "Top-up rejected",
+    Move.REJECT_UNREFUNDED: "Top-up failed without refund",
+    "refund": "Top-up refunded",
+}
+COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
+
+
+def order_entries(order: Order, *, sees: Sees) -> list[TimelineEntry]:
+    """The order's timeline, as far as the reader may see it. `order` is read with its client
+    and what was sold."""
+    money = list(_money(order)) if sees(LedgerEntry) else []
+    later = [
+        *money[1:],
+        *_moves(order),
+        *_announcements(order),
+        *_entries(order, sees),
+        *(_requests(order) if sees(RequestRecord) else ()),
+    ]
+    # The first entry is the debit. It has nearly the same time as the order and its codes.
+    return [_bought(order), *money[:1], *_codes(order), *sorted(later, key=lambda entry: entry.at)]
+
+
+def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
+    """The record whose key bought the order; None if it is gone, as it is after seven days."""
+    records = IdempotencyRecord.objects.defer("response", "fingerprint")
+    mine = records.filter(client=order.client_id, order_reference=order.reference)
+    usual = mine.filter(
+        created_at__gt=order.created_at - BEFORE_PURCHASE, created_at__lte=order.created_at
+    )
+    if found := usual.first():
+        return found
+    keys = [
+        request.idempotency_key
+        for request in find_records(RequestRecord.objects.all(), order.reference)[:MOST_REQUESTS]
+        if request.client_id == order.client_id
+    ]
+    return mine.filter(key__in=keys).first() if keys else None
+
+
+def _bought(order: Order) -> TimelineEntry:
+    number = f"{order.quantity} codes of " if order.quantity > 1 else ""
+    sold = order.shelf if order.fulfilment is None else order.fulfilment.product
+    return TimelineEntry(
+        at=order.created_at,
+        what="Order placed",
+        on=("orders.order", str(order.pk)),
+        who=f"client {order.client}",
+        where="API",
+        note=f"{number}{sold}, {order.total_price:,.2f} {order.currency}",
+        colour="success",
+    )
+
+
+def _codes(order: Order) -> Iterator[TimelineEntry]:
+    if order.shelf_id is None:
+        return
+    codes = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+    ids = list(codes.values_list("pk", flat=True))
+    yield TimelineEntry(
+        at=order.created_at,
+        what="Codes handed out",
+        on=("orders.order", str(order.pk)),
+        who=f"client {order.client}",
+        where="API",
+        note=", ".join(f"{SHOWN} (code {pk})" for pk in ids),
+    )
+
+
+def _moves(order: Order) -> Iterator[TimelineEntry]:
+    if order.fulfilment_id is not None:
+        events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
+        # The first event is the purchase.
+        yield from map(_move, events.exclude(move="open"))
+
+
+def _move(event: FulfilmentEvent) -> TimelineEntry:
+    who, where = who_and_where(event.actor)
+    old, new = event.from_status, event.to_status
+    return TimelineEntry(
+        at=event.created_at,
+        what=MOVES[event.move],
+        on=("topups.fulfilment", str(event.fulfilment_id)),
+        who=who,
+        where=CHANNELS[Channel(event.channel)] or where,
+        note=_note(event),
+        changes={"state": (_state(old), _state(new))} if old and old != new else {},
+        colour="success" if event.move == "refund" else COLOURS.get(FulfilmentStatus(new), ""),
+    )
+
+
+def _note(event: FulfilmentEvent) -> str:
+    """The note. That of a rejection begins with its reason (topups/fulfilments.py)."""
+    reason, colon, note = event.note.partition(": ")
+    if event.move in (Move.REJECT, Move.REJECT_UNREFUNDED) and reason in RejectReason.values:
+        return f"{RejectReason(reason).label}{colon}{note}"
+    return event.note
+
+
+def _state(status: str) -> str:
+    return FulfilmentStatus(status).label.lower()
+
+
+def _announcements(order: Order) -> Iterator[TimelineEntry]:
+    row = Announcement.objects.filter(fulfilment=order.fulfilment_id).first()
+    if row is None or order.fulfilment_id is None:
+        return
+    times = [("Announced in Telegram", row.announced_at), ("Announced again", row.repeated_at)]
+    for what, at in times:
+        if at is not None:
+            yield TimelineEntry(
+                at=at,
+                what=what,
+                on=("telegram.announcement", str(row.pk)),
+                where="Telegram",
+                note=f"Chat {row.chat_id}, message {row.message_id}",
+            )
+
+
+def _entries(order: Order, sees: Sees) -> Iterator[TimelineEntry]:
+    """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it,
+    and about what belongs to it, as far as the reader may view these. Credits are in the ledger."""
+    objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
+    if order.fulfilment_id is not None:
+        objects["topups.fulfilment"] = [str(order.fulfilment_id)]
+        rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
+        objects["telegram.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
+    hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED]
+    found: dict[int, AuditEntry] = {
+        entry.pk: entry
+        for wanted in (
+            Wanted(objects=objects, without=hidden),
+            Wanted(reference=order.reference, without=hidden),
+        )
+        for entry in read_entries(wanted, limit=MOST_ENTRIES)
+        if is_seen(entry.object_type, sees)
+    }
+    yield from (timeline_entry(found[pk]) for pk in sorted(found))
+
+
+def _money(order: Order) -> Iterator[TimelineEntry]:
+    entries = LedgerEntry.objects.filter(order_reference=order.reference).order_by("pk")
+    for entry in entries:
+        who, where = who_and_where(entry.actor)
+        is_debit = entry.kind == EntryKind.PURCHASE
+        money = f"{entry.amount:+,.2f} {order.currency}"
+        note = f"{money}, balance {entry.balance_after:,.2f} {order.currency}"
+        yield TimelineEntry(
+            at=entry.created_at,
+            what=entry.get_kind_display(),
+            on=("wallets.ledgerentry", str(entry.pk)),
+            who=f"client {order.client}" if is_debit else who,
+            where=where,
+            note=f"{note}. {entry.note}" if entry.note else note,
+            colour="success" if entry.amount > 0 else "warning",
+        )
+
+
+def _requests(order: Order) -> Iterator[TimelineEntry]:
+    """The requests that named the order, and earlier attempts with its key, which were refused."""
+    records = RequestRecord.objects.select_related("client")
+    found = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
+    of_client = records.filter(client=order.client_id)
+    keys = {one.idempotency_key for one in found.values() if one.client_id == order.client_id}
+    for key in filter(None, keys):
+        found |= {one.pk: one for one in find_records(of_client, key)[:MOST_REQUESTS]}
+    for record in sorted(found.values(), key=lambda record: record.at):
+        answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
+        key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
+        what, colour = _outcome(record)
+        yield TimelineEntry(
+            at=record.at,
+            what=what,
+            colour=colour,
+            on=("accounts.requestrecord", str(record.pk)),
+            who=f"client {record.client}",
+            where="API",
+            note=f"{record.method} {record.path}: {answer}{key}",
+            request_id=str(record.request_id),
+        )
+
+
+def _outcome(record: RequestRecord) -> tuple[str, str]:
+    """What happened to a request, and its colour."""
+    if record.status >= 500:  # the purchase may have been made
+        return "Request failed", "danger"
+    return ("Request refused", "warning") if record.code else ("Request answered", "")

@@ -1,0 +1,189 @@
+"""The timeline of an object or an order on its page: who did what, from where; and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.models import RequestRecord
+from audit.models import AuditAction, AuditEntry
+from audit.services import record_action
+from core.database.columns import NOTE_LENGTH
+from core.inputs import is_id
+from operators.frame.base import list_url, may_view, staff_of, url_of
+from operators.history.audit_trail import (
+    Wanted,
+    hidden_actions,
+    is_seen,
+    read_entries,
+    timeline_entry,
+    with_parts,
+)
+from operators.history.order_timeline import find_idempotency_record, order_entries
+from operators.history.timeline_entries import Row, rows
+from orders.models import Order
+from wallets.models import LedgerEntry
+
+SHOWN = 30  # the newest entries of an object that is no order
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What admin/timeline.html shows.
+
+    order: how the entries are ordered, in words.
+    links: what the object belongs to, as far as the reader may see it: kind, name and address.
+    empty: what the page says if there are no entries.
+    more: the address of all entries in the audit trail; empty if there are no more, or if the
+        reader may not open it.
+    note_url: where the form for a note is sent.
+    """
+
+    rows: list[Row]
+    order: str
+    note_form: forms.Form
+    note_url: str
+    more: str = ""
+    empty: str = "No changes yet."
+    links: Sequence[tuple[str, str, str]] = ()
+
+
+class NoteForm(forms.Form):
+    """A note of staff about an object. Merchants never see it."""
+
+    note = forms.CharField(
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Only “Add note” saves it. Only staff read it, and it cannot be changed. Never"
+        " write a code or a key here.",
+    )
+
+
+class TimelinePage(ModelAdmin):
+    """Shows the timeline below the page of an object."""
+
+    change_form_outer_after_template = "admin/timeline.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        obj = self.get_object(request, unquote(object_id))
+        context = dict(extra_context or {})
+        if obj is not None and self.has_view_permission(request, obj):
+            context["timeline"] = self.timeline(request, obj)
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def timeline(self, request: HttpRequest, obj: Any) -> Timeline:
+        """The timeline of `obj`, for people who may see its page."""
+        return timeline_of(request, obj)
+
+
+def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
+    """The newest audit entries about an object and its parts, for a reader who may see its page.
+
+    They see the entries about what they may view.
+    """
+
+    def sees(model: type[Model]) -> bool:
+        return may_view(request, model)
+
+    own = (obj._meta.label_lower, str(obj.pk))
+    objects = {label: pks for label, pks in with_parts(*own).items() if is_seen(label, sees)}
+    wanted = Wanted(objects=objects, without=hidden_actions(sees))
+    found = read_entries(wanted, limit=SHOWN + 1) if objects else []
+    about = f"{obj._meta.model_name}:{obj.pk}"
+    there_is_more = len(found) > SHOWN and may_view(request, AuditEntry)
+    return Timeline(
+        rows=rows(request, map(timeline_entry, found[:SHOWN]), own=[own]),
+        order="Newest first.",
+        note_form=NoteForm(),
+        note_url=note_url(obj),
+        more=reverse("audit_trail", query={"about": about}) if there_is_more else "",
+    )
+
+
+def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline:
+    """The timeline of an order on the page of `on`: the order itself, or its fulfilment."""
+    entries = order_entries(order, sees=lambda model: may_view(request, model))
+    own = [(row._meta.label_lower, str(row.pk)) for row in (order, order.fulfilment) if row]
+    return Timeline(
+        rows=rows(request, entries, own=own),
+        order="Oldest first.",
+        note_form=NoteForm(),
+        note_url=note_url(on),
+        links=list(_links(request, order, on)),
+    )
+
+
+def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str, str, str]]:
+    """What the order belongs to, as far as the reader may see it."""
+    sold = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
+    related: list[tuple[str, Model | None]] = [
+        ("Order", order),
+        ("At the desk", order.fulfilment),
+        ("Account", order.client.account),
+        ("Client", order.client),
+        ("Product", sold),
+    ]
+    for kind, found in related:
+        if found is not None and found != on and may_view(request, type(found)):
+            yield kind, str(found), url_of(found)
+    record = find_idempotency_record(order)
+    if record is not None and may_view(request, type(record)):
+        yield "Idempotency key", record.key, url_of(record)
+    for model, name in ((RequestRecord, "Requests"), (LedgerEntry, "Ledger entries")):
+        if may_view(request, model):
+            yield name, f"{name} of this order", list_url(model, q=order.reference)
+
+
+def note_url(obj: Model) -> str:
+    """Where a note about the object is sent."""
+    return reverse("note", args=[obj._meta.label_lower, obj.pk])
+
+
+@require_POST
+def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
+    """Adds a note to the timeline of an object that the reader may see, and returns to its page."""
+    page = next(
+        (
+            page
+            for model, page in admin.site._registry.items()
+            if model._meta.label_lower == label and isinstance(page, TimelinePage)
+        ),
+        None,
+    )
+    if page is None or not is_id(pk):
+        raise Http404
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+    obj = page.get_object(request, pk)
+    if obj is None:
+        raise Http404
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        with transaction.atomic():
+            record_action(
+                actor=staff_of(request),
+                action=AuditAction.NOTE_ADDED,
+                on=obj,
+                reference=str(obj),
+                note=form.cleaned_data["note"],
+            )
+        messages.success(request, "Note added.")
+    else:
+        messages.error(request, " ".join(map(str, form.errors["note"])))
+    return HttpResponseRedirect(url_of(obj))

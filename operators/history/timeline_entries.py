@@ -1,0 +1,150 @@
+"""Shows the entries of the audit trail and of timelines, with links to what the reader may see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+
+from audit.models import AuditEntry
+from merchants.models import Membership
+from operators.frame.base import EMPTY, amount, may_view
+from operators.history.audit_trail import TimelineEntry
+
+# How people call what the code calls otherwise.
+NAMES = {
+    "accounts.apiclient": "client",
+    "auth.user": "person",
+    "catalogue.codehold": "hold",
+    "catalogue.vouchercode": "code",
+    "telegram.platformsettings": "settings",
+}
+MEMBER = "a member"  # for readers who may not view members
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry as a page shows it. `on` is empty on the page of the object itself."""
+
+    at: datetime
+    what: str
+    colour: str
+    on: str
+    url: str
+    who: str
+    where: str
+    note: str
+    changes: list[tuple[str, str, str]]
+    request_id: str
+
+
+def rows(
+    request: HttpRequest, entries: Iterable[TimelineEntry], *, own: Collection[tuple[str, str]] = ()
+) -> list[Row]:
+    """The entries for this reader; `own` are the labels and keys of what the page is about.
+
+    Network addresses are for those who may view the audit trail. So are the email addresses with
+    which members sign in, and for those who may view members.
+    """
+    sees_all = may_view(request, AuditEntry)
+    names_members = sees_all or may_view(request, Membership)
+    return [
+        Row(
+            at=entry.at,
+            what=entry.what,
+            colour=entry.colour or "info",
+            on="" if entry.on in own else object_name(entry),
+            url="" if entry.on in own else url_for(request, *entry.on),
+            who=MEMBER if entry.by_member and not names_members else entry.who,
+            where=(entry.address if sees_all else "") or entry.where,
+            note=entry.note,
+            changes=change_texts(entry),
+            request_id=entry.request_id,
+        )
+        for entry in entries
+    ]
+
+
+def object_name(entry: TimelineEntry) -> str:
+    """What the entry is about, such as `account Acme`."""
+    label, pk = entry.on
+    return f"{kind_of(label)} {entry.name or pk}".rstrip()
+
+
+def kind_of(label: str) -> str:
+    """The kind of an object in words. Entries outlive models, so a label may name none."""
+    if label in NAMES:
+        return NAMES[label]
+    try:
+        return str(apps.get_model(label)._meta.verbose_name)
+    except LookupError:
+        return label
+
+
+def change_texts(entry: TimelineEntry) -> list[tuple[str, str, str]]:
+    """The changed properties, each with its old and its new value as text. A property that was and
+    stays empty is left out."""
+    texts = [
+        (name, value_text(name, old), value_text(name, new))
+        for name, (old, new) in entry.changes.items()
+    ]
+    label, _ = entry.on
+    return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
+
+
+def property_name(label: str, name: str) -> str:
+    """A property in words, such as `staff status`. Entries outlive columns, and name rows, too."""
+    try:
+        field = apps.get_model(label)._meta.get_field(name)
+    except (LookupError, FieldDoesNotExist):
+        return name.replace("_", " ") if name.isidentifier() else name
+    return str(getattr(field, "verbose_name", name))
+
+
+def value_text(name: str, value: Any) -> str:
+    """A value of `changes` as text."""
+    match value:
+        case None | "" | []:
+            return EMPTY
+        case bool():
+            return "yes" if value else "no"
+        case str() if name == "price":
+            return amount(Decimal(value))
+        case list():
+            return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+def url_for(request: HttpRequest, label: str, pk: str) -> str:
+    """The address of the object's page; empty if it has none or the reader may not see it."""
+    model = _model(label)
+    return page_of(label, pk) if model is not None and may_view(request, model) else ""
+
+
+def page_of(label: str, pk: str) -> str:
+    """The address of the object's page; empty if it has none."""
+    model = _model(label)
+    if not pk or model is None:
+        return ""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[pk])
+
+
+def _model(label: str) -> type[Model] | None:
+    found = [model for model in admin.site._registry if model._meta.label_lower == label]
+    return found[0] if found else None
+
+
+def staff() -> list[str]:
+    """The usernames of staff, for suggestions."""
+    named = User.objects.filter(is_staff=True).order_by("username")
+    return list(named.values_list("username", flat=True)[:500])

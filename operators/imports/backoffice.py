@@ -1,0 +1,38 @@
+"""What the imports declare for the back office (core/backoffice/)."""
+
+from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Sealed, Section
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
+from operators.imports.models import FileImport, open_file, row_of_import
+
+BACK_OFFICE = BackOffice(
+    expiring=[
+        Expiring(
+            kind="file_imports",
+            table="imports_fileimport",
+            old="finished_at < %(before)s",
+            days="runs",
+        ),
+    ],
+    sealed=[
+        Sealed(
+            kind="file_imports",
+            table="imports_fileimport",
+            column="sealed",
+            context=Context.IMPORTED_FILE,
+            identity=["token"],
+            row=row_of_import,
+            check="every file to import opens",
+            read=open_file,
+        ),
+    ],
+    rights={"imports_fileimport": Rights.CHANGE},
+    permissions={
+        StaffRole.CATALOGUE_MANAGER: [
+            "imports.view_fileimport",
+            "imports.import_codes",
+            "imports.import_catalogue",
+        ],
+    },
+    menu=[MenuEntry(Section.CATALOGUE, "Imports", FileImport, "upload_file")],
+)

@@ -1,0 +1,17 @@
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from core.command_line import JSONCommand, shell_actor
+from operators.imports.catalogue_file import import_catalogue
+
+
+class Command(JSONCommand):
+    help = "Creates or updates catalogue entries by id from a JSON file, all or nothing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE.json")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        return import_catalogue(path=Path(options["file"]), actor=shell_actor())

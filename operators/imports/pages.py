@@ -1,0 +1,305 @@
+"""Imports in the browser: upload a file, read what its check found, import it, see the result."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminFileFieldWidget
+
+from accounts.form_fields import FormIdField, posted
+from catalogue.models import Shelf
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem
+from operators.frame.base import (
+    EMPTY,
+    RecordAdmin,
+    SearchSelect,
+    amount,
+    link_to,
+    shown_time,
+    site_page,
+    staff_of,
+    url_of,
+)
+from operators.frame.form_fields import LARGE_CHANGE
+from operators.imports.jobs import (
+    MAX_BYTES,
+    confirm_import,
+    discard_import,
+    retry_import,
+    size_in_words,
+    upload_file,
+)
+from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
+
+REFRESH_SECONDS = 1
+STATE_COLOURS = {
+    ImportState.CHECKING.label: "info",
+    ImportState.READY.label: "warning",
+    ImportState.REFUSED.label: "danger",
+    ImportState.IMPORTING.label: "info",
+    ImportState.IMPORTED.label: "success",
+    ImportState.STOPPED.label: "danger",
+    ImportState.DISCARDED.label: "info",
+}
+KINDS = {
+    "categories": "Categories",
+    "products": "Products",
+    "variations": "Variations",
+    "topup_products": "Top-up products",
+}
+STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
+
+
+class UploadForm(forms.Form):
+    """A file. `form` identifies the form, so that sending it twice uploads once."""
+
+    kind: ClassVar[ImportKind]
+    file = forms.FileField(widget=UnfoldAdminFileFieldWidget)
+    form = FormIdField()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        size = size_in_words(self.kind)
+        file = self.fields["file"]
+        file.help_text = f"{file.help_text} At most {size}."
+        # The browser refuses a larger file before it sends it.
+        file.widget.attrs["x-on:change"] = (
+            f"$el.setCustomValidity($el.files[0]?.size > {MAX_BYTES[self.kind]}"
+            f" ? 'This file is too large. At most {size}.' : '')"
+        )
+
+
+class CatalogueForm(UploadForm):
+    kind = ImportKind.CATALOGUE
+    file = forms.FileField(
+        label="JSON file",
+        widget=UnfoldAdminFileFieldWidget,
+        help_text="JSON, in the format of the command import_catalogue. Purchases of the products"
+        " in the file wait while it is checked, for up to three seconds, and while it is imported.",
+    )
+
+
+class CodesForm(UploadForm):
+    kind = ImportKind.CODES
+    shelf = forms.ModelChoiceField(
+        Shelf.objects.select_related("product", "variation__product"),
+        label="Put the codes on",
+        widget=SearchSelect(
+            FileImport._meta.get_field("shelf"),
+            admin.site,
+            attrs={"class": "unfold-admin-autocomplete"},
+        ),
+        help_text="A product, or one of its variations.",
+    )
+    file = forms.FileField(
+        label="CSV file",
+        widget=UnfoldAdminFileFieldWidget,
+        help_text="UTF-8. The first line names the columns, separated by commas: code, and"
+        " optionally serial_number and pin_code.",
+    )
+    field_order = ("shelf", "file")
+
+
+def may_import(user: User, kind: str) -> bool:
+    """Whether this person may import files of this kind."""
+    return user.has_perm(f"operators.import_{kind}")
+
+
+@admin.register(FileImport)
+class FileImportAdmin(RecordAdmin):
+    """The imports, newest first. The page of one follows its progress."""
+
+    list_display = ("file_name", "kind", "progress", "target", "uploaded_by", "uploaded_at")
+    list_filter = (("kind", ChoicesDropdownFilter), ("state", ChoicesDropdownFilter))
+    list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
+    search_fields = ("file_name",)
+    search_help_text = "Name of the file"
+    fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmed_by", "finished_at")
+    actions_list = ("new_codes", "new_catalogue")
+    change_form_outer_before_template = "admin/import_page.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
+        rows: QuerySet[FileImport] = super().get_queryset(request)
+        return rows.defer("sealed")
+
+    @display(description="state", label=STATE_COLOURS)
+    def progress(self, row: FileImport) -> str:
+        return ImportState(row.state).label
+
+    @admin.display(description="shelf")
+    def target(self, row: FileImport) -> str:
+        return link_to(row.shelf) if row.shelf else EMPTY
+
+    @admin.display(description="uploaded by")
+    def uploaded_by(self, row: FileImport) -> str:
+        return str(row.created_by)
+
+    @admin.display(description="uploaded at")
+    def uploaded_at(self, row: FileImport) -> str:
+        return shown_time(row.created_at)
+
+    def has_codes_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.CODES)
+
+    def has_catalogue_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.CATALOGUE)
+
+    @action(
+        description="Import codes…", icon="upload_file", permissions=["codes"], url_path="new-codes"
+    )
+    def new_codes(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.CODES))
+
+    @action(
+        description="Import the catalogue…",
+        icon="upload_file",
+        permissions=["catalogue"],
+        url_path="new-catalogue",
+    )
+    def new_catalogue(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
+
+    def get_urls(self) -> list[Any]:
+        ours = [
+            ("upload/<str:kind>/", self.upload, "upload"),
+            ("<int:pk>/progress/", self.show_progress, "progress"),
+            ("<int:pk>/step/<str:step>/", self.take_step, "step"),
+        ]
+        urls = [
+            path(route, self.admin_site.admin_view(view), name=f"imports_fileimport_{name}")
+            for route, view, name in ours
+        ]
+        return [*urls, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        shown = _shown(request, row) if isinstance(row, FileImport) else {}
+        context = {**shown, **(extra_context or {})}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    @accepts_bodies_up_to(max(MAX_BYTES.values()) + settings.MAX_BODY_BYTES)
+    def upload(self, request: HttpRequest, kind: str) -> HttpResponse:
+        """The form of a file; then the page of its import."""
+        if kind not in ImportKind.values:
+            raise Http404
+        if not may_import(staff_of(request), kind):
+            raise PermissionDenied
+        form_class = CodesForm if kind == ImportKind.CODES else CatalogueForm
+        chosen = {"shelf": request.GET.get("shelf", "")}
+        form = form_class(posted(request), request.FILES or None, initial=chosen)
+        if form.is_valid():
+            try:
+                return HttpResponseRedirect(url_of(_upload(request, ImportKind(kind), form)))
+            except InputProblem as problem:
+                form.add_error("file", str(problem))
+        what = "voucher codes" if kind == ImportKind.CODES else "the catalogue"
+        return site_page(
+            request,
+            "admin/import_upload.html",
+            opts=self.opts,
+            title=f"Import {what}",
+            form=form,
+            question=f"Choose a file with {what}.",
+            facts=["The file is checked first. You see what was found before anything changes."],
+            button="Upload and check",
+            back=_list_url(),
+        )
+
+    def show_progress(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The part of the page that refreshes itself while a worker is busy (live.js)."""
+        row = self._row(request, pk)
+        return TemplateResponse(request, "admin/import_now.html", _shown(request, row))
+
+    def take_step(self, request: HttpRequest, pk: int, step: str) -> HttpResponse:
+        """Imports, discards or tries again."""
+        row = self._row(request, pk)
+        if step not in STEPS:
+            raise Http404
+        if not may_import(staff_of(request), row.kind):
+            raise PermissionDenied
+        if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
+            messages.warning(
+                request, "Nothing was changed: somebody has already continued this import."
+            )
+        return HttpResponseRedirect(url_of(row))
+
+    def _row(self, request: HttpRequest, pk: int) -> FileImport:
+        row = self.get_object(request, str(pk))
+        if not isinstance(row, FileImport):
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return row
+
+
+def upload_url(kind: ImportKind, shelf: Shelf | None = None) -> str:
+    """The address of the form, with this shelf chosen."""
+    query = {"shelf": shelf.pk} if shelf else {}
+    return reverse("admin:imports_fileimport_upload", args=[kind.value], query=query)
+
+
+def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImport:
+    asked = form.cleaned_data
+    return upload_file(
+        kind=kind,
+        content=asked["file"].read(MAX_BYTES[kind] + 1),
+        file_name=asked["file"].name,
+        shelf=asked.get("shelf"),
+        actor=staff_of(request),
+        token=asked["form"] or uuid4(),
+    )
+
+
+def _shown(request: HttpRequest, row: FileImport) -> dict[str, Any]:
+    """What the page of an import says about its state."""
+    return {
+        "row": row,
+        "state": ImportState(row.state).label,
+        "colour": STATE_COLOURS[ImportState(row.state).label],
+        "is_running": row.state in RUNNING,
+        "is_waiting": row.state in WAITING,
+        "is_codes": row.kind == ImportKind.CODES,
+        "may_import": may_import(staff_of(request), row.kind),
+        "shelf_url": url_of(row.shelf) if row.shelf else "",
+        "counts": [
+            (name, row.result["counts"][kind])
+            for kind, name in KINDS.items()
+            if kind in row.result.get("counts", {})
+        ],
+        "prices": [_shown_price(one) for one in row.result.get("prices", [])],
+        "refresh": REFRESH_SECONDS,
+        "again_url": upload_url(ImportKind(row.kind), row.shelf),
+    }
+
+
+def _shown_price(move: dict[str, Any]) -> dict[str, Any]:
+    """A price move as `_shown_prices` in operators/imports/jobs.py stores it, for people."""
+    percent = move["percent"]
+    return {
+        "name": move["name"],
+        "before": amount(Decimal(move["before"]), move["currency"]),
+        "after": amount(Decimal(move["after"]), move["currency"]) if move["after"] else "no price",
+        "change": "removed" if percent is None else f"{percent:+.1f} %",
+        "large": percent is None or abs(percent) > 100 * LARGE_CHANGE,
+    }
+
+
+def _list_url() -> str:
+    return reverse("admin:imports_fileimport_changelist")

@@ -1,0 +1,1 @@
+"""How staff sign in: passwords, second factors, passkeys, and company accounts."""

@@ -1,0 +1,5 @@
+"""What the sign-in of staff declares for the back office (core/backoffice/)."""
+
+from core.backoffice.declarations import BackOffice, Rights
+
+BACK_OFFICE = BackOffice(rights={"sign_in_companyidentity": Rights.CHANGE})

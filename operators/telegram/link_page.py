@@ -1,0 +1,56 @@
+"""The page where staff link their own Telegram account."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from core.inputs import InputProblem
+from operators.frame.base import site_page, staff_of
+from operators.telegram.models import TelegramLink
+from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user
+
+
+def link(request: HttpRequest) -> HttpResponse:
+    """Shows the linked account. A POST issues a code, or removes the link."""
+    user = staff_of(request)
+    linked = TelegramLink.objects.filter(user=user).first()
+    if request.method != "POST":
+        return _ask(request, linked)
+    if linked is not None:
+        unlink_user(user=user, actor=user)
+        messages.success(request, "Your Telegram account is no longer linked.")
+        return HttpResponseRedirect(reverse("telegram_link"))
+    try:
+        code = issue_code(user=user)
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+        return HttpResponseRedirect(reverse("admin:index"))
+    minutes = CODE_LIFETIME.total_seconds() // 60
+    return site_page(
+        request,
+        "admin/secret.html",
+        title="Link Telegram",
+        warning=f"Send this message to the bot in a private chat within {minutes:.0f} minutes."
+        " It works once. Anyone who sends it can act as you: do not show it to anybody.",
+        groups=[{"title": "", "parts": {"Message": f"/start {code}"}}],
+        back=reverse("telegram_link"),
+    )
+
+
+def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
+    if linked is None:
+        facts, button = ["Your account is not linked to a Telegram account."], "Get a code"
+    else:
+        facts, button = [f"Linked to Telegram user {linked.telegram_user_id}."], "Unlink"
+    return site_page(
+        request,
+        "admin/confirm.html",
+        title="Link Telegram",
+        question="Link your Telegram account to work on top-up orders in the operators' chat.",
+        facts=facts,
+        button=button,
+        danger=linked is not None,
+        back=reverse("admin:index"),
+    )

@@ -1,0 +1,229 @@
+"""Telegram in the back office: settings, routes, linked staff, and the state of announcements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html_join
+from django.utils.timezone import localtime
+from unfold.contrib.filters.admin import (
+    ChoicesDropdownFilter,
+    RangeDateTimeFilter,
+    RelatedDropdownFilter,
+)
+from unfold.decorators import display
+
+from audit.models import AuditAction
+from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, staff_of
+from operators.telegram.announcements import announce_again
+from operators.telegram.models import (
+    ONLY_ROW,
+    Announcement,
+    AnnouncementChat,
+    AnnouncementRoute,
+    AnnouncementState,
+    PlatformSettings,
+    TelegramLink,
+)
+from operators.telegram.staff_links import unlink_user
+
+MAX_SELECTED = 100
+STATES = {
+    AnnouncementState.WAITING: "info",
+    AnnouncementState.SENDING: "info",
+    AnnouncementState.ANNOUNCED: "success",
+    AnnouncementState.ENDED: None,
+    AnnouncementState.GIVEN_UP: "danger",
+}
+CHATS_SHOWN = 20
+
+
+class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_until")
+        if (begin is None) != (end is None) or (begin is not None and begin == end):
+            self.add_error(
+                "quiet_until", "Enter a different beginning and end, or leave both empty."
+            )
+        if cleaned.get("topic_id") is not None and cleaned.get("chat_id") is None:
+            self.add_error("topic_id", "A topic belongs to a chat. Enter the chat too.")
+        return cleaned
+
+
+@admin.register(PlatformSettings)
+class PlatformSettingsAdmin(BackOfficeAdmin):
+    """The only row of settings, so its list leads to its form. It applies from the next order."""
+
+    changed_action = AuditAction.SETTINGS_CHANGED
+    form = SettingsForm
+    help_texts = {"repeat_times": "How many times an order is announced again, at most."}
+    readonly_fields = ("chats",)
+    fieldsets = (
+        (None, {"fields": ("announcing", "chat_id", "topic_id")}),
+        ("Quiet hours", {"fields": ("quiet_from", "quiet_until", "time_zone")}),
+        ("While nobody claims an order", {"fields": ("repeat_minutes", "repeat_times")}),
+        ("Recent problems", {"fields": ("chats",)}),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        if object_id == str(ONLY_ROW):
+            PlatformSettings.objects.get_or_create(pk=ONLY_ROW)
+        return super().get_object(request, object_id, from_field)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            answer: HttpResponse = super().changelist_view(request, extra_context)  # refuses
+            return answer
+        return HttpResponseRedirect(
+            reverse("admin:telegram_platformsettings_change", args=[ONLY_ROW])
+        )
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {"show_back_button": "", **(extra_context or {})}  # its list leads here
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    @admin.display(description="chats")
+    def chats(self, settings: PlatformSettings) -> str:
+        """The chats whose last message failed, with Telegram's error."""
+        troubled = AnnouncementChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
+        rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]
+        return format_html_join("", "<div>{}: {}{}</div>", rows) or "None."
+
+
+@admin.register(AnnouncementRoute)
+class AnnouncementRouteAdmin(BackOfficeAdmin):
+    list_before_template = "admin/what_a_route_is.html"
+    list_display = ("thing", "kind", "chat_id", "topic_id")
+    list_select_related = ("product", "category")
+    autocomplete_fields = ("product", "category")
+    search_fields = ("product__name", "category__name")
+    ordering = ("id",)
+    fields = ("product", "category", "chat_id", "topic_id")
+    help_texts = {
+        "product": "Choose a top-up product or a category. If both the product and its"
+        " category have a route, the product's is used.",
+    }
+    search_help_text = "Top-up product or category"
+    actions = None
+
+    @admin.display(description="orders of")
+    def thing(self, route: AnnouncementRoute) -> str:
+        return str(route)
+
+    @admin.display(description="kind")
+    def kind(self, route: AnnouncementRoute) -> str:
+        return "top-up product" if route.product_id else "category"
+
+
+@admin.register(TelegramLink)
+class TelegramLinkAdmin(RecordAdmin):
+    """Shows and deletes links. Staff make them with a link code or the command `link_telegram`."""
+
+    list_display = ("user", "telegram_user_id", "linked_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    search_help_text = "Username"
+    fields = ("user", "telegram_user_id", "linked_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("telegram.delete_telegramlink")
+
+    def delete_model(self, request: HttpRequest, obj: TelegramLink) -> None:
+        unlink_user(user=obj.user, actor=staff_of(request))
+
+
+@admin.register(Announcement)
+class AnnouncementAdmin(RecordAdmin):
+    """Shows announcements. The only action announces orders again."""
+
+    list_display_links = ("shown_state",)  # the first column links to the order
+    list_display = (
+        "order",
+        "shown_state",
+        "chat_id",
+        "announced_at",
+        "repeats",
+        "lost",
+        "last_error",
+    )
+    list_filter = (
+        ("state", ChoicesDropdownFilter),
+        ("fulfilment__product", RelatedDropdownFilter),
+        ("announced_at", RangeDateTimeFilter),
+    )
+    list_select_related = ("fulfilment",)
+    search_fields = ("fulfilment__order_reference",)
+    search_help_text = "Reference of an order"
+    list_before_template = "admin/what_an_announcement_is.html"
+    change_form_before_template = "admin/what_an_announcement_is.html"
+    fields = (
+        "order",
+        "state",
+        "chat_id",
+        "topic_id",
+        "message_id",
+        "announced_at",
+        "repeats",
+        "repeated_at",
+        "attempts",
+        "lost",
+        "last_error",
+    )
+    actions = ("announce_again_selected",)  # type: ignore[assignment]
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        actions = super().get_actions(request)
+        return actions if staff_of(request).has_perm("telegram.announce_again") else {}
+
+    @admin.action(description="Announce again")
+    def announce_again_selected(
+        self, request: HttpRequest, queryset: QuerySet[Announcement]
+    ) -> None:
+        asked = [
+            announce_again(announcement=row, actor=staff_of(request))
+            for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
+        ]
+        if any(asked):
+            messages.success(request, f"Orders that will be announced again: {sum(asked)}.")
+        if not all(asked):
+            left = len(asked) - sum(asked)
+            messages.warning(
+                request,
+                f"Orders skipped: {left}. They are not waiting for an operator, or they are being"
+                " announced now.",
+            )
+
+    @admin.display(description="order")
+    def order(self, row: Announcement) -> str:
+        return link_to(row.fulfilment)
+
+    @display(description="state", label={state.value: look for state, look in STATES.items()})
+    def shown_state(self, row: Announcement) -> tuple[str, str]:
+        return row.state, AnnouncementState(row.state).label
+
+    @admin.display(description="lost responses")
+    def lost(self, row: Announcement) -> str:
+        return str(row.lost_answers)
+
+
+def _pause(chat: AnnouncementChat) -> str:
+    if chat.paused_until is None or chat.paused_until <= timezone.now():
+        return ""
+    return f"paused until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "

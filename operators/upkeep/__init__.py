@@ -1,0 +1,1 @@
+"""What keeps the service healthy: `reconcile`, retention, resealing, and monitoring."""

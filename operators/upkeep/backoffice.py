@@ -1,0 +1,215 @@
+"""What the upkeep declares for the back office (core/backoffice/)."""
+
+from math import inf
+
+from django.conf import settings
+from django.db.models import Max
+from django.utils import timezone
+
+from core.backoffice.declarations import (
+    Alert,
+    BackOffice,
+    Component,
+    Expiring,
+    Gauges,
+    MenuEntry,
+    Rights,
+    Section,
+    Severity,
+    Unit,
+)
+from core.backoffice.staff_roles import StaffRole
+from operators.frame.limits import ALIVE_SECONDS
+from operators.telegram.bot_cache import seconds_since_beat
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
+
+HEARTBEAT = "voucher_heartbeat_age_seconds"
+
+
+def read_heartbeats() -> list[tuple[str, float]]:
+    """The age of the newest heartbeat of each kind of process, in seconds; infinite if none."""
+    now = timezone.now()
+    newest = dict(Heartbeat.objects.values_list("kind").annotate(Max("beat_at")))
+    ages = [
+        (kind.value, (now - newest[kind]).total_seconds() if kind in newest else inf)
+        for kind in HeartbeatKind
+    ]
+    if settings.TELEGRAM_BOT_TOKEN:
+        ages.append(("bot", _age_of_bot()))
+    return ages
+
+
+def _age_of_bot() -> float:
+    try:
+        seconds_ago = seconds_since_beat()
+    except Exception:  # the cache is lost; its own gauge says so
+        seconds_ago = None
+    return inf if seconds_ago is None else seconds_ago
+
+
+GAUGES = [
+    Gauges(
+        {
+            HEARTBEAT: "Time since the last sign of life of a process of this kind, on any host;"
+            " +Inf if there is none. The bot has no value if no token is set.",
+        },
+        read_heartbeats,
+        labels=["process"],
+    ),
+    Gauges(
+        {
+            "voucher_reconcile_age_seconds": "Time since the last complete run of reconcile began,"
+            " or since the installation.",
+            "voucher_reconcile_findings": "Findings of that run.",
+            "voucher_reconcile_warnings": "Warnings of that run.",
+        },
+        """
+        SELECT extract(epoch FROM now() - coalesce(started_at, min(applied), now())),
+               jsonb_array_length(findings), jsonb_array_length(warnings)
+          FROM django_migrations
+          LEFT JOIN (SELECT started_at, findings, warnings FROM upkeep_reconcilerun
+                      WHERE state IN ('clean', 'findings') AND started_at <= now()
+                      ORDER BY started_at DESC LIMIT 1) AS last ON true
+         GROUP BY started_at, findings, warnings
+        """,
+        seconds=30,
+    ),
+]
+
+
+def _alive(title: str, process: str, alert: Alert, advice: str) -> Component:
+    return Component(
+        title=f"{title} last seen",
+        gauge=HEARTBEAT,
+        labels={"process": process},
+        unit=Unit.SECONDS,
+        amber=ALIVE_SECONDS / 2,
+        red=ALIVE_SECONDS,
+        advice=advice,
+        alert=alert,
+        model=Heartbeat,
+        every_exporter=True,
+    )
+
+
+RECONCILE_AGE = Component(
+    title="Last complete reconcile",
+    gauge="voucher_reconcile_age_seconds",
+    unit=Unit.SECONDS,
+    amber=26 * 3600,
+    red=28 * 3600,  # one day, the longest run, and an hour
+    advice="Check that the scheduler and a worker run, and look for reconcile_failed in the"
+    " worker's log.",
+    alert=Alert(
+        "VoucherReconcileOverdue",
+        Severity.WARNING,
+        "10m",
+        "reconcile has not finished for {{ $value | humanizeDuration }}.",
+    ),
+    model=ReconcileRun,
+)
+COMPONENTS = [
+    _alive(
+        "Worker",
+        "worker",
+        Alert(
+            "VoucherWorkerMissing",
+            Severity.CRITICAL,
+            "30s",
+            "No worker has given a sign of life for a minute.",
+        ),
+        "Refunds, emails and announcements wait. Start a worker on at least one host, and check"
+        " that it reaches the broker.",
+    ),
+    _alive(
+        "Scheduler",
+        "beat",
+        Alert(
+            "VoucherSchedulerMissing",
+            Severity.CRITICAL,
+            "30s",
+            "The scheduler has given no sign of life for a minute.",
+        ),
+        "Refunds and emails that a worker missed wait, and nothing is reconciled or deleted. Start"
+        " celery beat on exactly one host, and check that it reaches the broker.",
+    ),
+    _alive(
+        "Telegram bot",
+        "bot",
+        Alert(
+            "VoucherBotMissing",
+            Severity.WARNING,
+            "1m",
+            "The Telegram bot has given no sign of life for a minute.",
+        ),
+        "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
+        " host.",
+    ),
+    RECONCILE_AGE,
+    Component(
+        title="Findings of the last reconcile",
+        gauge="voucher_reconcile_findings",
+        unit=Unit.COUNT,
+        amber=0,
+        red=0,
+        advice="The books contradict each other. Correct nothing until the cause is known, and"
+        " tell an administrator.",
+        alert=Alert(
+            "VoucherReconcileFindings",
+            Severity.CRITICAL,
+            "1m",
+            "The last reconcile found {{ $value }} problems in the books.",
+        ),
+        model=ReconcileRun,
+    ),
+]
+
+ALERTS = [
+    Alert(
+        "VoucherExporterDown",
+        Severity.CRITICAL,
+        "5m",
+        "The exporter at {{ $labels.instance }} does not respond, or Prometheus does not scrape"
+        " the gauges.",
+        'up{job=~"voucher-.*"} == 0 or absent(voucher_database_up)',
+    ),
+    Alert(
+        "VoucherDatabaseUnreachable",
+        Severity.CRITICAL,
+        "1m",
+        "The database does not respond to the exporter.",
+        "max(voucher_database_up) == 0",
+    ),
+    Alert(
+        "VoucherGaugesFailed",
+        Severity.WARNING,
+        "10m",
+        "{{ $value }} groups of gauges cannot be read, so their alerts cannot fire.",
+        "max(voucher_gauges_failed) > 0",
+    ),
+]
+
+RUNS = ["upkeep.view_reconcilerun"]
+
+BACK_OFFICE = BackOffice(
+    gauges=GAUGES,
+    components=COMPONENTS,
+    alerts=ALERTS,
+    expiring=[
+        Expiring(
+            kind="reconcile_runs",
+            table="upkeep_reconcilerun",
+            old="finished_at < %(before)s",
+            days="runs",
+        ),
+    ],
+    rights={
+        "upkeep_heartbeat": Rights.CHANGE,
+        "upkeep_reconcilerun": Rights.CHANGE,
+    },
+    permissions={
+        StaffRole.FINANCE: RUNS,
+        StaffRole.PLATFORM_MANAGER: [*RUNS, "upkeep.view_heartbeat"],
+    },
+    menu=[MenuEntry(Section.SYSTEM, "Reconcile runs", ReconcileRun, "fact_check")],
+)

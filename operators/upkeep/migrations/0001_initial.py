@@ -1,0 +1,105 @@
+import django.db.models.functions.datetime
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.CreateModel(
+            name="Heartbeat",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("beat", "Beat"), ("worker", "Worker")], max_length=8
+                    ),
+                ),
+                ("host", models.CharField(max_length=200)),
+                (
+                    "beat_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("kind", "host"), name="upkeep_heartbeat_once_per_host"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("kind__in", ["beat", "worker"])),
+                        name="upkeep_heartbeat_kind_is_known",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReconcileRun",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("clean", "Clean"),
+                            ("findings", "Findings"),
+                            ("failed", "Failed"),
+                        ],
+                        default="running",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("checked", models.JSONField(default=dict)),
+                ("findings", models.JSONField(default=list)),
+                ("warnings", models.JSONField(default=list)),
+                ("failure", models.CharField(blank=True, default="", max_length=200)),
+                ("telegram_due", models.BooleanField(default=False)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["started_at"], name="upkeep_run_started")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "running")),
+                        fields=("state",),
+                        name="upkeep_run_one_at_a_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["running", "clean", "findings", "failed"])
+                        ),
+                        name="upkeep_run_state_is_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("finished_at", None), ("state", "running")),
+                            models.Q(
+                                models.Q(("state", "running"), _negated=True),
+                                ("finished_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="upkeep_run_ends_once",
+                    ),
+                ],
+            },
+        ),
+    ]

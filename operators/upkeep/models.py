@@ -1,0 +1,81 @@
+"""Signs of life of the scheduler and the workers, and the nightly runs of `reconcile`."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class HeartbeatKind(models.TextChoices):
+    """The kinds of processes that write heartbeats."""
+
+    BEAT = "beat"
+    WORKER = "worker"
+
+
+class Heartbeat(models.Model):
+    """The last sign of life of the scheduler, or of the workers of a host."""
+
+    kind = models.CharField(max_length=8, choices=HeartbeatKind)
+    host = models.CharField(max_length=200)
+    beat_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="upkeep_heartbeat_once_per_host", fields=["kind", "host"]),
+            models.CheckConstraint(
+                name="upkeep_heartbeat_kind_is_known", condition=Q(kind__in=HeartbeatKind.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} on {self.host}"
+
+
+class RunState(models.TextChoices):
+    """The state of a nightly run of `reconcile`."""
+
+    RUNNING = "running", "Running"
+    CLEAN = "clean", "Clean"
+    FINDINGS = "findings", "Findings"
+    FAILED = "failed", "Failed"
+
+
+class ReconcileRun(models.Model):
+    """A nightly run of `reconcile` (operators/upkeep/nightly_reconcile.py).
+
+    `findings` and `warnings` are lists of `{"check", "finding"}`; `checked` maps a kind of rows to
+    their number. `failure` says why a run did not finish. `telegram_due` is set until the report is
+    posted in the operators' chat.
+    """
+
+    state = models.CharField(max_length=8, choices=RunState, default=RunState.RUNNING)
+    started_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+    checked = models.JSONField(default=dict)
+    findings = models.JSONField(default=list)
+    warnings = models.JSONField(default=list)
+    failure = models.CharField(max_length=200, blank=True, default="")
+    telegram_due = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [models.Index(name="upkeep_run_started", fields=["started_at"])]
+        constraints = [
+            models.UniqueConstraint(
+                name="upkeep_run_one_at_a_time",
+                fields=["state"],
+                condition=Q(state=RunState.RUNNING),
+            ),
+            models.CheckConstraint(
+                name="upkeep_run_state_is_known", condition=Q(state__in=RunState.values)
+            ),
+            models.CheckConstraint(
+                name="upkeep_run_ends_once",
+                condition=Q(state=RunState.RUNNING, finished_at=None)
+                | (~Q(state=RunState.RUNNING) & Q(finished_at__isnull=False)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Nightly reconcile of {self.started_at:%Y-%m-%d %H:%M}"

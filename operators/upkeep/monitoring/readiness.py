@@ -1,0 +1,79 @@
+"""The probes of the bot and of the workers, `/readyz/bot` and `/readyz/worker`."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.models import Count, Max
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from core.api.envelope import json_response
+from core.api.views import get_only
+from operators.frame.limits import ALIVE_SECONDS
+from operators.telegram.bot_cache import seconds_since_beat
+from operators.upkeep.models import Heartbeat, HeartbeatKind
+from operators.upkeep.nightly_reconcile import is_overdue
+
+ALIVE_FOR = timedelta(seconds=ALIVE_SECONDS)
+NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
+
+
+@get_only
+def readyz_bot(request: HttpRequest) -> HttpResponse:
+    """GET /readyz/bot: 200 while the bot reaches Telegram, otherwise 503."""
+    try:
+        seconds_ago = seconds_since_beat()
+    except Exception:  # the probe answers even without a cache
+        seconds_ago = None
+    if seconds_ago is None:
+        return json_response(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "unready"})
+    return json_response(HTTPStatus.OK, {"status": "ok", "seconds_ago": seconds_ago})
+
+
+@get_only
+def readyz_worker(request: HttpRequest) -> HttpResponse:
+    """GET /readyz/worker: 200 while the scheduler and a worker are alive, otherwise 503.
+
+    The response names what is missing. A nightly `reconcile` that did not run is reported as
+    `degraded` with 200.
+    """
+    try:
+        alive, overdue = _living(), is_overdue()
+    except DatabaseError:
+        return _answer("unready", "The database does not respond.", {})
+    missing = _missing(alive)
+    facts = {**alive, "reconcile": "overdue" if overdue else "ok"}
+    if missing:
+        return _answer("unready", f"No heartbeat for a minute from: {', '.join(missing)}.", facts)
+    if overdue:
+        return _answer("degraded", "The nightly reconcile did not finish.", facts)
+    return json_response(HTTPStatus.OK, {"status": "ok", **facts})
+
+
+def missing_processes() -> list[str]:
+    """Which of scheduler and workers have not shown a sign of life for a minute."""
+    return _missing(_living())
+
+
+def _missing(alive: dict[str, Any]) -> list[str]:
+    return [name for name in NAMES.values() if name not in alive]
+
+
+def _living() -> dict[str, Any]:
+    """For each kind of process that is alive, its hosts and the seconds since its heartbeat."""
+    now = timezone.now()
+    rows = Heartbeat.objects.filter(beat_at__gt=now - ALIVE_FOR).values_list("kind")
+    return {
+        NAMES[HeartbeatKind(kind)]: {
+            "hosts": hosts,
+            "seconds_ago": max(0, round((now - latest).total_seconds())),
+        }
+        for kind, hosts, latest in rows.annotate(Count("host"), Max("beat_at"))
+    }
+
+
+def _answer(status: str, message: str, facts: dict[str, Any]) -> HttpResponse:
+    code = HTTPStatus.SERVICE_UNAVAILABLE if status == "unready" else HTTPStatus.OK
+    return json_response(code, {"status": status, "message": message, **facts})

@@ -1,0 +1,107 @@
+"""The lines of the System page: the state of each component that the apps declare.
+
+The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+
+from django.contrib.auth.models import User
+
+from core.backoffice.declarations import Component, Unit
+from core.backoffice.registry import back_offices
+from operators.frame.desk_summary import age_in_words
+from operators.upkeep.monitoring.gauges import Reading
+
+LABELS = {"key_id": "key ID"}  # of gauges, in words
+COMPONENTS = [component for app in back_offices() for component in app.components]
+
+
+class Health(IntEnum):
+    """The state of a component; the worst first."""
+
+    RED = 0
+    AMBER = 1
+    UNKNOWN = 2
+    GREEN = 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A component with its worst value in words, and the labels of that value."""
+
+    component: Component
+    health: Health
+    value: str
+    where: str = ""
+
+
+def lines_for(user: User, readings: Iterable[Reading]) -> list[Line]:
+    """The lines that this person may see, the worst first. A gauge that is not in use has none."""
+    found = {reading.name: reading for reading in readings}
+    lines = [
+        line
+        for component in COMPONENTS
+        if may_see(user, component)
+        for line in [_line(component, found.get(component.gauge))]
+        if line is not None
+    ]
+    return sorted(lines, key=lambda line: line.health)
+
+
+def may_see(user: User, component: Component) -> bool:
+    """Whether this person may view the rows that the line is about."""
+    meta = component.model._meta
+    return user.has_perm(f"{meta.app_label}.view_{meta.model_name}")
+
+
+def judge(component: Component, value: float) -> Health:
+    """Whether the value is beyond the limits of the component."""
+    sign = -1 if component.low_is_bad else 1
+    if value * sign > component.red * sign:
+        return Health.RED
+    return Health.AMBER if value * sign > component.amber * sign else Health.GREEN
+
+
+def _line(component: Component, reading: Reading | None) -> Line | None:
+    if reading is None:
+        return Line(component, Health.UNKNOWN, "not known")
+    wanted = component.labels.items()
+    values = []
+    for labels, value in reading.samples:
+        named = dict(zip(reading.labels, labels, strict=True))
+        if wanted <= named.items():
+            values.append((value, _where(named, component)))
+    if not values:
+        return None
+    value, where = min(values) if component.low_is_bad else max(values)
+    return Line(component, judge(component, value), in_words(value, component.unit), where)
+
+
+def _where(named: Mapping[str, str], component: Component) -> str:
+    """What a value is about, such as the name of a product; empty if that is clear."""
+    if "product" in named:
+        return named["product"]
+    others = [name for name in named if name not in component.labels]
+    return ", ".join(f"{LABELS.get(name, name.replace('_', ' '))} {named[name]}" for name in others)
+
+
+def in_words(value: float, unit: Unit) -> str:
+    """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for zero."""
+    if value == float("inf"):
+        return "never"
+    if value == 0 and unit in (Unit.COUNT, Unit.SECONDS):
+        return "none"
+    match unit:
+        case Unit.SECONDS if value < 60:
+            return f"{value:.0f} s"
+        case Unit.SECONDS:
+            return age_in_words(timedelta(seconds=value))
+        case Unit.UP:
+            return "answers" if value else "does not answer"
+        case Unit.DAYS:
+            return f"{value:.1f} days" if value else "sold out"
+        case _:
+            return f"{value:,.0f}"

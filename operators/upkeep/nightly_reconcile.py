@@ -1,0 +1,195 @@
+"""The nightly run of `reconcile`, and the reports of its findings to staff.
+
+A task asks every ten minutes whether last night's run is missing, so a lost message, a restart or
+an outage only delays it. Each run is a row, and the database allows one running row.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import F, Min, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils.html import escape
+
+from core.database.functions import database_now
+from merchants.email.outbox import write_email
+from merchants.models import EmailKind
+from operators.telegram.chats import Target, platform_settings
+from operators.upkeep.backoffice import RECONCILE_AGE
+from operators.upkeep.models import ReconcileRun, RunState
+from operators.upkeep.reconcile import reconcile
+
+logger = structlog.get_logger(__name__)
+
+LIMIT = timedelta(hours=3)  # the longest run
+ATTEMPTS = 3  # per night
+OVERDUE_AFTER = timedelta(seconds=RECONCILE_AGE.red)
+KEPT_FOR = timedelta(days=90)
+MAY_SEE = "upkeep.view_reconcilerun"
+LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings
+UNFINISHED = "The worker ended before the run did."
+COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
+
+
+def run_if_due() -> ReconcileRun | None:
+    """Runs `reconcile` if last night's run is missing. Returns the run, or None.
+
+    Safe to call at any time and at the same time: the database allows one running row. Times are
+    those of the database. A run of the future does not count: the clock was ahead when it began.
+    """
+    now = database_now()
+    _end_lost_runs(now)
+    tonight = ReconcileRun.objects.filter(started_at__range=(_due_since(now), now))
+    if tonight.filter(COMPLETE).exists() or tonight.count() >= ATTEMPTS:
+        return None
+    try:
+        run = ReconcileRun.objects.create()
+    except IntegrityError:  # another worker runs it
+        return None
+    ReconcileRun.objects.filter(started_at__lt=now - KEPT_FOR).delete()
+    try:
+        result = reconcile()
+    except Exception as error:
+        logger.exception("reconcile_failed")
+        _finish(run, RunState.FAILED, failure=type(error).__name__)
+        return run
+    state = RunState.CLEAN if result["ok"] else RunState.FINDINGS
+    run.checked, run.findings = result["checked"], result["findings"]
+    run.warnings = result["warnings"]
+    _finish(run, state)
+    return run
+
+
+def is_overdue() -> bool:
+    """Whether no run has read everything for more than a day, or since the installation."""
+    age, _ = _last_complete_run()
+    return age > OVERDUE_AFTER
+
+
+def describe_problem() -> str:
+    """What staff should know of the nightly runs, in one line; empty when all is well."""
+    age, findings = _last_complete_run()
+    if age > OVERDUE_AFTER:
+        return "The nightly reconcile has not finished for more than a day"
+    if findings:
+        return "The last nightly reconcile found problems in the books"
+    return ""
+
+
+def tell_telegram() -> None:
+    """Posts runs with findings in the operators' chat. A post that fails is repeated for a day."""
+    due = ReconcileRun.objects.filter(telegram_due=True).order_by("pk")
+    for run in due:
+        if _tell(run):
+            ReconcileRun.objects.filter(pk=run.pk).update(telegram_due=False)
+
+
+def report_lines(run: ReconcileRun) -> list[str]:
+    """The run in a few lines: what happened, then the first findings."""
+    if run.state == RunState.FAILED:
+        return [f"The nightly reconcile did not finish: {run.failure}"]
+    lines = [_found(len(run.findings))]
+    lines += [f"{one['check']}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
+    if len(run.findings) > LINES:
+        lines.append(f"… and {len(run.findings) - LINES} more.")
+    return lines
+
+
+def _found(problems: int) -> str:
+    plural = "" if problems == 1 else "s"
+    return f"The nightly reconcile found {problems} problem{plural} in the books."
+
+
+def _due_since(now: datetime) -> datetime:
+    today = now.replace(hour=settings.RECONCILE_HOUR, minute=0, second=0, microsecond=0)
+    return today if today <= now else today - timedelta(days=1)
+
+
+def _last_complete_run() -> tuple[timedelta, list[Any]]:
+    """The age of the newest run that read everything, and its findings.
+
+    Without one, the age of the installation. A run of the future does not count.
+    """
+    runs = ReconcileRun.objects.filter(COMPLETE, started_at__lte=Now()).order_by("-started_at")
+    last: tuple[timedelta, list[Any]] | None = runs.values_list(
+        Now() - F("started_at"), "findings"
+    ).first()
+    if last is not None:
+        return last
+    migrations = MigrationRecorder.Migration.objects.aggregate(age=Now() - Min("applied"))
+    return migrations["age"] or timedelta(), []
+
+
+def _end_lost_runs(now: datetime) -> None:
+    """Ends runs whose worker was killed, so that another can start.
+
+    A run that began far in the future began while the clock was ahead. It would block all others
+    until then.
+    """
+    possible = (now - LIMIT, now + LIMIT)
+    running = ReconcileRun.objects.filter(state=RunState.RUNNING)
+    for run in running.exclude(started_at__range=possible):
+        _finish(run, RunState.FAILED, failure=UNFINISHED)
+
+
+@transaction.atomic
+def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
+    """Ends a running run once. The report is written in the same transaction."""
+    ended = ReconcileRun.objects.filter(pk=run.pk, state=RunState.RUNNING).update(
+        state=state,
+        finished_at=Now(),
+        checked=run.checked,
+        findings=run.findings,
+        warnings=run.warnings,
+        failure=failure,
+        telegram_due=state != RunState.CLEAN,
+    )
+    run.refresh_from_db()
+    if not ended or state == RunState.CLEAN:
+        return
+    lines = report_lines(run)
+    logger.error("reconcile_reported", run=run.pk, state=state.value, lines=lines)
+    path = reverse("admin:upkeep_reconcilerun_change", args=[run.pk])
+    for address in _readers():
+        write_email(
+            kind=EmailKind.STAFF_NOTICE,
+            to=address,
+            facts={"title": lines[0], "lines": lines[1:], "path": path},
+        )
+
+
+def _readers() -> list[str]:
+    """The email addresses of the staff who may see the runs."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    staff = User.objects.with_perm(MAY_SEE, backend=backend).filter(is_staff=True, is_active=True)
+    return sorted(set(staff.exclude(email="").values_list("email", flat=True)))
+
+
+def _tell(run: ReconcileRun) -> bool:
+    """Posts the report in the operators' chat. Returns False to try again later."""
+    from operators.telegram import bot_api, chats  # noqa: PLC0415  as in operators/telegram/tasks.py
+    from operators.telegram.message import Message  # noqa: PLC0415
+
+    platform = platform_settings()
+    too_old = run.started_at < database_now() - timedelta(days=1)
+    if not settings.TELEGRAM_BOT_TOKEN or platform.chat_id is None or too_old:
+        return True
+    lines = [escape(line) for line in report_lines(run)]
+    message = Message(text="\n".join(["<b>⚠️ " + lines[0] + "</b>", *lines[1:]]), rows=[], version=0)
+    if not chats.take_slot(platform.chat_id):
+        return False
+    try:
+        bot_api.send(target=Target(platform.chat_id, platform.topic_id), message=message)
+    except bot_api.Refused as error:
+        logger.error("reconcile_not_told", cause=bot_api.describe(error))
+        return True
+    except bot_api.Trouble as error:
+        logger.warning("reconcile_not_told", cause=bot_api.describe(error))
+        return False
+    return True
