@@ -172,7 +172,8 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
 
 
 def hidden_bookings(request: HttpRequest) -> list[str]:
-    """The actions that a reader of the audit trail does not see: bookings, without the ledger."""
+    """The actions that the audit trail hides from this reader: bookings are for those who may view
+    the ledger."""
     return [] if may_view(request, LedgerEntry) else list(BOOKED.values())
 
 

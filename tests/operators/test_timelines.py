@@ -281,6 +281,29 @@ def test_an_account_hides_what_the_role_may_not_view() -> None:
         assert text in everything, text
 
 
+def test_bookings_and_credits_are_for_staff_who_may_view_the_ledger(merchant: Merchant) -> None:
+    account, order = merchant.client.account, Order.objects.get(reference=buy_topup(merchant))
+    assert account is not None
+    deposit(account=account, amount=Decimal(7), actor="admin:anna")
+    credit_order(
+        reference=order.reference,
+        amount=Decimal(1),
+        note="late",
+        actor="admin:anna",
+        channel=Channel.ADMIN,
+        booking_reference=new_booking_reference(),
+    )
+    pages = ("accounts.view_account", "orders.view_order", "wallets.view_wallet")
+
+    for more, is_seen in (((), False), (("wallets.view_ledgerentry",), True)):
+        reader = signed_in(make_staff(*pages, *more))
+        on_account = [row.what for row in timeline(reader, account).rows]
+        assert ("Deposit booked" in on_account, "Credit booked" in on_account) == (is_seen, is_seen)
+        on_order = [row.what for row in timeline(reader, order).rows]
+        assert on_order.count("Credit") == is_seen
+        assert "Credit booked" not in on_order  # the ledger's line says it
+
+
 def test_the_desk_hides_notes_on_orders_and_network_addresses(merchant: Merchant) -> None:
     order = Order.objects.get(reference=buy_topup(merchant))
     fulfilment = order.fulfilment
