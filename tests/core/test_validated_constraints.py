@@ -15,7 +15,7 @@ from tests.concurrency.racing import execute, holding_locks, scalar
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TIMEOUT = 0.2  # seconds
-STATE = MigrationLoader(None).project_state(("topups", "0006_failed_for_a_reason"))
+STATE = MigrationLoader(None).project_state(("topups", "0001_initial"))
 
 
 def validate(operation: type[operations.ValidateConstraint]) -> None:
