@@ -4,12 +4,13 @@ The list comes from the database, so a new constraint is a new mutant. Foreign k
 apart from those that a file of `sql/` declares: Django makes one for each relation.
 """
 
+from django.apps import apps
 from django.db import connection
 
 from labs.mutants.mutant import Mutant
 from tests.database import connect
 
-APPS = "accounts audit catalogue config idempotency merchants operators orders topups wallets"
+PACKAGES = "accounts audit catalogue core idempotency merchants operators orders topups wallets"
 GUARDS = """
 SELECT conrelid::regclass::text, conname,
        format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
@@ -31,9 +32,18 @@ def constraint_mutants() -> list[Mutant]:
     """One mutant for each guard of the tables of our apps. Reads the test database."""
     with connect(str(connection.settings_dict["NAME"])) as database:
         rows = database.execute(GUARDS).fetchall()
-    mutants = []
-    for table, name, statement in rows:
-        app = table.partition("_")[0]
-        if app in APPS.split():
-            mutants.append(Mutant(f"{app}/schema: {table}: no {name}", f"{app}/schema", statement))
-    return mutants
+    packages = _packages()
+    return [
+        Mutant(f"{package}/schema: {table}: no {name}", f"{package}/schema", statement)
+        for table, name, statement in rows
+        if (package := packages.get(table))
+    ]
+
+
+def _packages() -> dict[str, str]:
+    """The package of each table that is ours; the wings of `operators` count as one."""
+    tables = {
+        model._meta.db_table: model.__module__.partition(".")[0]
+        for model in apps.get_models(include_auto_created=True)
+    }
+    return {table: package for table, package in tables.items() if package in PACKAGES.split()}
