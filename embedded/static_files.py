@@ -32,6 +32,7 @@ def _collected_at() -> float:
 def _changed_at() -> float:
     sources = [
         *PROJECT.glob("*/static/**/*"),
+        *PROJECT.glob("operators/*/static/**/*"),
         PROJECT / "config" / "settings.py",
         PROJECT / "requirements" / "embedded.txt",
     ]

@@ -116,7 +116,7 @@ class CodesForm(UploadForm):
 
 def may_import(user: User, kind: str) -> bool:
     """Whether this person may import files of this kind."""
-    return user.has_perm(f"operators.import_{kind}")
+    return user.has_perm(f"imports.import_{kind}")
 
 
 @admin.register(FileImport)

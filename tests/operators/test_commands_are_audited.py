@@ -123,7 +123,9 @@ OTHERS = {
 
 
 def test_the_table_names_every_command() -> None:
-    files = Path(__file__).parents[2].glob("*/management/commands/[a-z]*.py")
+    project = Path(__file__).parents[2]
+    commands = "management/commands/[a-z]*.py"
+    files = [*project.glob(f"*/{commands}"), *project.glob(f"operators/*/{commands}")]
     ours = {path.stem for path in files}
     assert ours | {"createsuperuser", "changepassword"} == set(COMMANDS) | set(OTHERS)
 
