@@ -11,7 +11,7 @@ RETURNS TABLE (
     allowed_networks text[],
     account_id bigint, account_currency text, account_enabled boolean
 ) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
+SET enable_seqscan = off  -- docs/performance.md
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -27,7 +27,7 @@ BEGIN
     -- ORDER BY position, not id: only the index of codes in stock has that order. With id, the
     -- planner may walk the primary key past every code ever sold. An array, not a join: the kept
     -- plan does not know that p_quantity is small, and might join by reading all codes
-    -- (docs/decisions/0008-kept-plans.md).
+    -- (docs/performance.md).
     WITH taken AS (
         UPDATE catalogue_vouchercode
            SET order_id = p_order

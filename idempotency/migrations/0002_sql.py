@@ -14,10 +14,10 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "claim.sql": "401f11ec4cc1e08f0eb3d756df4533e05b06bef0b6523d6818cfbf584672f81c",
+            "claim.sql": "06623426c827a3f195cdd87dedf31d6073a613a0d6ccb01d75f2bccda70d6d7e",
             "stamp.sql": "01e1d42f2f1e1ace4bf57c5b056226b43b17b49327072e5d740009d590f17790",
-            "store_response.sql": "09ea3987458c4818c1b3e34c7585de1465dee9aa97477439033287e44fbc6922",
-            "release.sql": "8181090f5614807bb5842f65800a97f5c6d28bcee8f509c58553561c1b561746",
-            "storage.sql": "615a569674d81719064837ed43493469ec9755075e6626cb15f6cd6e92723e60",
+            "store_response.sql": "afab85369411687ca0b93f0afd1005e3197706c19c4d76aa4c0a97b263e6bc8e",
+            "release.sql": "b8dc760ced8eb316d37bf1d0d39d8e06bacd2419c91cb0307646a8fdd01f696d",
+            "storage.sql": "24b215c5706c1b678e6f5a3e4bf850601832509826714688e720bd7a54face9c",
         },
     )

@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION idempotency_claim(
 DECLARE
     held idempotency_idempotencyrecord;
 BEGIN
-    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
+    -- enable_seqscan: docs/performance.md
     PERFORM set_config('synchronous_commit', 'off', true),
             set_config('enable_seqscan', 'off', true);
 
@@ -32,7 +32,7 @@ BEGIN
     -- request inserted it or took it over, cleanup deleted it, or its purchase committed.
     FOR round IN 1..100 LOOP
         -- A SELECT costs less than a failing INSERT, and merchants who retry do so repeatedly
-        -- (docs/decisions/0013-look-before-claiming.md).
+        -- (docs/performance.md).
         SELECT * INTO held FROM idempotency_idempotencyrecord
          WHERE client_id = p_client AND key = p_key;
         IF NOT FOUND THEN

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION idempotency_release(
     p_record bigint, p_attempt integer, OUT released boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
-    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
+    -- enable_seqscan: docs/performance.md
     PERFORM set_config('synchronous_commit', 'off', true),
             set_config('enable_seqscan', 'off', true);
     DELETE FROM idempotency_idempotencyrecord

@@ -1,4 +1,4 @@
--- Storage of the hot table of this app (docs/decisions/0014-storage-of-hot-tables.md).
+-- Storage of the hot table of this app (docs/performance.md).
 
 -- A record is inserted small and updated twice within milliseconds, the second time with the
 -- response. With free space on the page, neither update changes an index (HOT). Cleanup deletes a

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION idempotency_store_response(
     p_record bigint, p_attempt integer, p_response bytea, OUT stored boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
-    -- enable_seqscan: docs/decisions/0007-plans-of-young-tables.md
+    -- enable_seqscan: docs/performance.md
     PERFORM set_config('synchronous_commit', 'off', true),
             set_config('enable_seqscan', 'off', true);
     UPDATE idempotency_idempotencyrecord

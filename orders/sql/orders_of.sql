@@ -8,7 +8,7 @@
 -- force_generic_plan: a generic plan does not know how short a page is and looks expensive, so
 -- PostgreSQL would plan every call again for clients with some thousand orders. OFFSET 0: the
 -- planner must look rows up one by one instead of joining whole tables
--- (docs/decisions/0008-kept-plans.md).
+-- (docs/performance.md).
 CREATE OR REPLACE FUNCTION orders_of(
     p_client bigint, p_account bigint, p_reference text, p_oldest bigint, p_newest bigint
 ) RETURNS TABLE (
@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION orders_of(
     system_product_id bigint, player_id text, fulfilment_status text, refunded boolean,
     failure_reason text
 ) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
+SET enable_seqscan = off  -- docs/performance.md
 SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column

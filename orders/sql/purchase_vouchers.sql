@@ -31,7 +31,7 @@ BEGIN
     END IF;
 
     -- Never keep a plan that reads a whole table because the table was small. Set until commit,
-    -- where the foreign keys are checked (docs/decisions/0007-plans-of-young-tables.md).
+    -- where the foreign keys are checked (docs/performance.md).
     PERFORM set_config('enable_seqscan', 'off', true);
 
     -- Refuses if another attempt has taken the key over.

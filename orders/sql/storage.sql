@@ -1,4 +1,4 @@
--- Storage of the hot tables of this app (docs/decisions/0014-storage-of-hot-tables.md).
+-- Storage of the hot tables of this app (docs/performance.md).
 
 -- Django adds an index for LIKE 'prefix%' to every unique text column. Order references are only
 -- looked up whole, so no query would use it.

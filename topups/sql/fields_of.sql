@@ -5,7 +5,7 @@
 -- Every top-up purchase calls it. The ORM would need four queries.
 CREATE OR REPLACE FUNCTION topups_fields_of(p_product bigint)
 RETURNS TABLE (on_sale boolean, fields jsonb) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
+SET enable_seqscan = off  -- docs/performance.md
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -9,7 +9,7 @@
 -- Stock and balance are no such reasons: both may change before the purchase.
 CREATE OR REPLACE FUNCTION topups_obstacle(p_product bigint, p_currency text, p_account bigint)
 RETURNS text LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
+SET enable_seqscan = off  -- docs/performance.md
 AS $$
 BEGIN
     RETURN CASE

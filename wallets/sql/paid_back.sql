@@ -5,7 +5,7 @@
 -- of one order wait for each other, and each sees the ones before it and itself. Purchases do not
 -- call it.
 CREATE OR REPLACE FUNCTION wallets_check_paid_back() RETURNS trigger LANGUAGE plpgsql
-SET enable_seqscan = off  -- docs/decisions/0007-plans-of-young-tables.md
+SET enable_seqscan = off  -- docs/performance.md
 AS $$
 DECLARE
     paid boolean;

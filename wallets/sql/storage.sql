@@ -1,4 +1,4 @@
--- Storage of the hot tables of this app (docs/decisions/0014-storage-of-hot-tables.md).
+-- Storage of the hot tables of this app (docs/performance.md).
 
 -- Every purchase updates its wallet. With free space on the page, the new row version stays there
 -- and no index changes (HOT). Frequent vacuuming removes old row versions, which would otherwise
