@@ -113,6 +113,7 @@ OTHERS = {
     "reseal": "changes the encryption of values, and no value",
     "migrate": "changes tables; Django records each migration",
     "run_metrics": "is a process that reads",
+    "show_monitoring": "prints what the apps declare",
     "show_version": "reads",
     "sign_ledger": "adds a signed root, which is its own record; Celery beat also runs it",
     "verify_ledger": "reads",

@@ -9,7 +9,15 @@ from django.conf import settings
 from core.backoffice.registry import back_offices
 from operators.upkeep.reconcile import CHECKS, COUNTED, TRIGGERS, WARNINGS
 
-OURS = [app.name for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR]
+# They declare nothing: no table, no right, no entry of the menu.
+WITHOUT = {"operators.frame"}
+OURS = [
+    app.name
+    for app in apps.get_app_configs()
+    if settings.BASE_DIR in Path(app.path).parents
+    and ".venv" not in Path(app.path).parts
+    and app.name not in WITHOUT
+]
 
 
 def test_the_back_office_collects_every_app() -> None:
