@@ -156,7 +156,7 @@ def deployment_warnings(folder: Path, others: dict[str, str | None]) -> list[str
     """The ids of the warnings of `check --deploy` about connections, in this environment."""
     variables = {name: value for name, value in {**SAFE, **others}.items() if value is not None}
     environment = {"PATH": os.environ["PATH"], **variables}
-    command = [MANAGE, "check", "--deploy"]
+    command = [MANAGE, "check", "--deploy", "--tag=startup"]
     checked = run_quickly(command, environment=environment, folder=folder, check=True)
     assert "secret" not in checked.stderr
     return re.findall(r"voucher\.W00[345]", checked.stderr)
