@@ -70,14 +70,11 @@ CHECKS = [
                   FROM wallets_ledgerentry
                 WINDOW wallet AS (PARTITION BY wallet_id ORDER BY id)) AS entry
          WHERE chain IS DISTINCT FROM
-               CASE WHEN chain IS NOT NULL OR before IS NOT NULL THEN
-                    wallets_chained(
-                        before, wallet_id, balance_after - amount,
-                        wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
-                                             order_reference, note),
-                        balance_after,
-                        wallets_hidden_hash(salt, actor, booking_reference, note))
-               END
+               wallets_chained(
+                   before, wallet_id,
+                   wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
+                                        order_reference, note),
+                   balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))
         """,
     ),
     Check(
@@ -175,7 +172,6 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "wallets_balance_moves_by_ledger",
-        "wallets_earlier_entries_are_append_only",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",
         "wallets_paid_back_at_most_once",
@@ -185,7 +181,6 @@ BACK_OFFICE = BackOffice(
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
     rights={
-        "wallets_earlierentries": Rights.APPEND,
         "wallets_ledgerentry": Rights.APPEND,
         "wallets_rootleaf": Rights.APPEND,
         "wallets_signedroot": Rights.APPEND,

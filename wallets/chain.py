@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     actor: str
     booking_reference: str | None
     salt: UUID | None
-    chain: bytes | None
+    chain: bytes
 
     @property
     def shown_note(self) -> str:
@@ -59,15 +59,10 @@ class Entry(NamedTuple):
         return sha256("|".join(fields).encode()).digest()
 
     def chained(self, before: bytes | None) -> bytes:
-        """The chain's value after this entry. `before` is None for the first entry of a chain."""
+        """The chain's value after this entry. `before` is None for the first entry of a wallet."""
         if before is None:
-            before = opening(self.wallet, self.balance_after - self.amount)
+            before = sha256(f"voucher opening v1|{self.wallet}".encode()).digest()
         return sha256(before + self.body()).digest()
-
-
-def opening(wallet: int, balance: Decimal) -> bytes:
-    """The chain's value before the first entry."""
-    return sha256(f"voucher opening v1|{wallet}|{money(balance)}".encode()).digest()
 
 
 def money(amount: Decimal) -> str:
@@ -86,17 +81,14 @@ def _counted(text: str | None) -> str:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a root says of one wallet: the chain's value after `last_entry`, and the value for the
-    entries from before there were hashes."""
+    """What a root says of one wallet: the chain's value after `last_entry`."""
 
     wallet: int
     last_entry: int
-    chain: bytes | None
-    earlier: bytes | None
+    chain: bytes
 
     def hash(self) -> bytes:
-        chain, earlier = (value.hex() if value else "-" for value in (self.chain, self.earlier))
-        text = f"voucher leaf v1|{self.wallet}|{self.last_entry}|{chain}|{earlier}"
+        text = f"voucher leaf v1|{self.wallet}|{self.last_entry}|{self.chain.hex()}"
         return sha256(b"\0" + text.encode()).digest()
 
 

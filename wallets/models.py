@@ -32,7 +32,7 @@ class Wallet(models.Model):
     balance = models.DecimalField(
         max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, default=0, editable=False
     )
-    # The hash of the last entry. NULL before the first entry with a hash.
+    # The hash of the last entry. NULL before the first entry.
     chain = models.BinaryField(null=True)
 
     class Meta:
@@ -101,8 +101,8 @@ class LedgerEntry(models.Model):
         max_length=BOOKING_REFERENCE_LENGTH, null=True, editable=False
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    # wallets/sql/chain.sql. Entries from before there was a chain have no hash.
-    chain = models.BinaryField(null=True)
+    # The trigger sets both (wallets/sql/post_entry.sql). Purchases and refunds have no salt.
+    chain = models.BinaryField()
     salt = models.UUIDField(null=True, editable=False)
 
     class Meta:
@@ -176,23 +176,6 @@ class LedgerEntry(models.Model):
     def merchant_note(self) -> str:
         """The note, if it is for the merchant: only notes of credits are."""
         return self.note if self.kind == EntryKind.CREDIT else ""
-
-
-class EarlierEntries(models.Model):
-    """The hash over a wallet's entries from before each entry had a hash. Written once."""
-
-    wallet = models.OneToOneField(
-        Wallet, on_delete=models.PROTECT, primary_key=True, related_name="earlier"
-    )
-    last_entry = models.BigIntegerField()
-    chain = models.BinaryField()
-
-    class Meta:
-        verbose_name_plural = "earlier entries"
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"entries of wallet {self.pk} up to {self.last_entry}"
 
 
 class SignedRoot(models.Model):

@@ -27,7 +27,7 @@ from core.database.functions import database_now, remove_statement_timeout
 from core.database.key_ring import key_ring
 from core.telemetry.logs import DirectLogger
 from wallets.chain import Entry, Leaf, merkle_root, time_text
-from wallets.models import EarlierEntries, LedgerEntry, SignedRoot
+from wallets.models import LedgerEntry, SignedRoot
 
 logger = structlog.get_logger(__name__)
 
@@ -38,16 +38,15 @@ FIRST = bytes(32)  # what the first root names as the one before
 CHUNK = 2000
 PURPOSE = b"ledger roots"
 
-# The newest leaf of each wallet up to a root, with what the root says of it.
+# The newest leaf of each wallet up to a root.
 LEAVES = """
-    SELECT wallet.account_id, leaf.last_entry, entry.chain, earlier.chain
+    SELECT wallet.account_id, leaf.last_entry, entry.chain
       FROM wallets_wallet AS wallet
      CROSS JOIN LATERAL (
            SELECT last_entry FROM wallets_rootleaf
             WHERE wallet_id = wallet.account_id AND root_id <= %s
             ORDER BY wallet_id DESC, root_id DESC LIMIT 1) AS leaf
       JOIN wallets_ledgerentry AS entry ON entry.id = leaf.last_entry
-      LEFT JOIN wallets_earlierentries AS earlier ON earlier.wallet_id = wallet.account_id
      ORDER BY wallet.account_id
 """
 # Adds the leaves of the wallets that have moved since their newest leaf.
@@ -63,13 +62,6 @@ ADD_LEAVES = """
            SELECT last_entry FROM wallets_rootleaf
             WHERE wallet_id = wallet.account_id
             ORDER BY wallet_id DESC, root_id DESC LIMIT 1)
-"""
-# Wallets with entries that are older than the chain, and have not been hashed yet.
-NOT_HASHED = """
-    SELECT account_id FROM wallets_wallet AS wallet
-     WHERE NOT EXISTS (SELECT FROM wallets_earlierentries WHERE wallet_id = account_id)
-       AND (SELECT chain IS NULL FROM wallets_ledgerentry WHERE wallet_id = account_id
-             ORDER BY wallet_id, id LIMIT 1)
 """
 
 
@@ -145,7 +137,6 @@ def sign_ledger(*, due_at: datetime | None = None) -> Root | None:
     With `due_at`, signs only if a root is due at that time in the snapshot. Returns None if none is
     due, or if another process signed at the same moment.
     """
-    _hash_earlier_entries()
     try:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
@@ -193,10 +184,7 @@ def leaves_of(number: int) -> list[Leaf]:
     """The leaves of a root, in the order of the tree."""
     with connection.cursor() as cursor:
         cursor.execute(LEAVES, [number])
-        return [
-            Leaf(wallet, last, _bytes(chain), _bytes(earlier))
-            for wallet, last, chain, earlier in cursor
-        ]
+        return [Leaf(wallet, last, bytes(chain)) for wallet, last, chain in cursor]
 
 
 def read_entries(wallet: int | None = None) -> Iterator[Entry]:
@@ -220,7 +208,8 @@ def entries_between(wallet: int, first: int, last: int) -> Iterator[Entry]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry._make((*row[:-1], _bytes(row[-1])))
+    # NULL only after the owner of the table dropped NOT NULL: the empty hash is then a finding.
+    return Entry._make((*row[:-1], bytes(row[-1] or b"")))
 
 
 def _rows() -> QuerySet[LedgerEntry, tuple[Any, ...]]:
@@ -248,33 +237,6 @@ def _add_root(before: Root | None) -> Root:
     return stored_root(row)
 
 
-def _hash_earlier_entries() -> None:
-    """Hashes the entries that are older than the chain, once for each wallet."""
-    with connection.cursor() as cursor:
-        cursor.execute(NOT_HASHED)
-        wallets = [wallet for (wallet,) in cursor]
-    for wallet in wallets:
-        with transaction.atomic():
-            remove_statement_timeout()
-            chain, last = hash_earlier(read_entries(wallet))
-            EarlierEntries.objects.bulk_create(
-                [EarlierEntries(wallet_id=wallet, last_entry=last, chain=chain)],
-                ignore_conflicts=True,
-            )
-
-
-def hash_earlier(entries: Iterator[Entry]) -> tuple[bytes | None, int]:
-    """The hash over the entries before the first that carries a hash, and the id of the last of
-    them: None and 0 if there is none."""
-    chain: bytes | None = None
-    last = 0
-    for entry in entries:
-        if entry.chain is not None:
-            break
-        chain, last = entry.chained(chain), entry.pk
-    return chain, last
-
-
 def _signing_key() -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(key_ring().derive(PURPOSE))
 
@@ -290,7 +252,3 @@ def _log_root(root: Root) -> None:
 @cache
 def _log() -> Any:
     return DirectLogger("wallets.roots", level="INFO", secrets=settings.LOG_SECRETS)
-
-
-def _bytes(value: bytes | memoryview | None) -> bytes | None:
-    return None if value is None else bytes(value)

@@ -14,7 +14,7 @@ from core.database.functions import snapshot
 from core.inputs import InputProblem
 from core.log_files import read_events
 from wallets.chain import Leaf, merkle_root
-from wallets.models import EarlierEntries, RootLeaf, SignedRoot
+from wallets.models import RootLeaf, SignedRoot
 from wallets.roots import EVENT, FIRST, Root, read_entries, stored_root
 
 FINDINGS_SHOWN = 100
@@ -61,42 +61,27 @@ def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
     }
 
 
-def _verify_chains(found: _Found) -> dict[int, tuple[bytes | None, bytes | None]]:
-    """Adds a finding for each changed entry. For each entry that a root names, returns by its id
-    the chain's value after it, and the hash of the wallet's entries from before the chain."""
+def _verify_chains(found: _Found) -> dict[int, bytes]:
+    """Adds a finding for each changed entry. Returns the chain's value after each entry that a
+    root names, by the entry's id."""
     wanted = set(RootLeaf.objects.values_list("last_entry", flat=True))
-    earlier = {
-        wallet: (bytes(chain), last)
-        for wallet, chain, last in EarlierEntries.objects.values_list(
-            "wallet_id", "chain", "last_entry"
-        )
-    }
-    values: dict[int, tuple[bytes | None, bytes | None]] = {}
+    values: dict[int, bytes] = {}
     wallet = 0
     chain: bytes | None = None
-    before: bytes | None = None
     for entry in read_entries():
         found.entries += 1
         if entry.wallet != wallet:
-            wallet, chain, before = entry.wallet, None, None
-        if entry.chain is None and chain is None:
-            before = entry.chained(before)
-            known, last = earlier.get(wallet, (None, 0))
-            if last == entry.pk and known != before:
-                found.add(f"an entry of wallet {wallet} up to {last} was changed")
-        else:
-            chain = entry.chained(chain)
-            if entry.chain != chain:
-                found.add(f"entry {entry.pk} of wallet {wallet} was changed, or one before it was")
-                chain = entry.chain  # reports the next one only if it was changed too
+            wallet, chain = entry.wallet, None
+        chain = entry.chained(chain)
+        if entry.chain != chain:
+            found.add(f"entry {entry.pk} of wallet {wallet} was changed, or one before it was")
+            chain = entry.chain  # reports the next one only if it was changed too
         if entry.pk in wanted:
-            values[entry.pk] = (chain, before)
+            values[entry.pk] = chain
     return values
 
 
-def _verify_roots(
-    chains: dict[int, tuple[bytes | None, bytes | None]], found: _Found
-) -> dict[int, Root]:
+def _verify_roots(chains: dict[int, bytes], found: _Found) -> dict[int, Root]:
     leaves: dict[int, bytes] = {}  # by wallet
     roots: dict[int, Root] = {}
     digest = FIRST
@@ -105,8 +90,7 @@ def _verify_roots(
         root = stored_root(row)
         found.roots += 1
         for wallet, last in moved.get(root.number, ()):
-            chain, earlier = chains.get(last, (None, None))
-            leaves[wallet] = Leaf(wallet, last, chain, earlier).hash()
+            leaves[wallet] = Leaf(wallet, last, chains.get(last, b"")).hash()
         if not root.is_signed():
             found.add(f"root {root.number} does not carry our signature")
         if root.number != len(roots) + 1 or root.previous != digest:

@@ -35,9 +35,9 @@ RETURNING code.sealed;
 UPDATE wallets_wallet SET balance = balance - :price
  WHERE account_id = :client AND balance >= :price RETURNING balance AS balance \gset
 INSERT INTO wallets_ledgerentry
-    (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor)
+    (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor, chain)
 VALUES (:client, 'purchase', 'sales', -(:price::numeric), :balance, lpad(:record::text, 26, '0'),
-        'client');
+        'client', '');
 INSERT INTO orders_clientcounter AS counter (client_id, orders) VALUES (:client, 1)
 ON CONFLICT (client_id) DO UPDATE SET orders = counter.orders + 1
 RETURNING orders AS number \gset

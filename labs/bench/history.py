@@ -67,10 +67,21 @@ ORDERS = """
 ENTRIES = """
     INSERT INTO wallets_ledgerentry
         (id, wallet_id, kind, counterpart, amount, balance_after, order_reference, actor,
-         created_at)
-    SELECT n + 10000, client, 'purchase', 'sales', -0.07, 1000000000 - 0.07 * number, reference,
-           'client:' || client, bought
-      FROM history(%(first)s, %(last)s)
+         created_at, chain)
+    SELECT n + 10000, client, 'purchase', 'sales', -0.07, balance, reference, actor, bought,
+           history_chain(
+               wallet.chain, client, shown, balance, wallets_hidden_hash(NULL, actor, NULL, '')
+           ) OVER (PARTITION BY client ORDER BY n)
+      FROM (SELECT *, 1000000000 - 0.0700 * number AS balance, 'client:' || client AS actor,
+                   wallets_shown_fields(client, 'purchase', 'sales', -0.0700, bought, reference, '')
+                   AS shown
+              FROM history(%(first)s, %(last)s)) AS entry
+      JOIN (SELECT account_id, chain FROM wallets_wallet) AS wallet ON account_id = client
+"""
+WALLETS = """
+    UPDATE wallets_wallet SET chain = (
+           SELECT chain FROM wallets_ledgerentry
+            WHERE wallet_id = account_id ORDER BY wallet_id DESC, id DESC LIMIT 1)
 """
 # The orders n of first..last of the whole history, with what several tables repeat.
 HISTORY = """
@@ -81,15 +92,21 @@ HISTORY = """
                '01HISTORY' || lpad(upper(to_hex(n)), 17, '0'), n %% 20 < 3,
                now() - interval '730 days' * (1 - n::float8 / {total})
           FROM generate_series(first, last) AS n
-    $$
+    $$;
+    -- Continues the chain of a wallet over the entries of a batch.
+    CREATE OR REPLACE FUNCTION history_chained(
+        chain bytea, start bytea, wallet bigint, shown text, balance numeric, hidden text
+    ) RETURNS bytea LANGUAGE sql STABLE AS $$
+        SELECT wallets_chained(coalesce(chain, start), wallet, shown, balance, hidden)
+    $$;
+    CREATE OR REPLACE AGGREGATE history_chain(bytea, bigint, text, numeric, text)
+        (SFUNC = history_chained, STYPE = bytea)
 """
 SUMS = """
     INSERT INTO orders_clientcounter (client_id, orders)
         SELECT client_id, count(*) FROM orders_order GROUP BY client_id
         ON CONFLICT (client_id) DO UPDATE SET orders = EXCLUDED.orders;
-    -- As if all of it were from before entries had hashes.
-    UPDATE wallets_ledgerentry SET chain = NULL, salt = NULL WHERE chain IS NOT NULL;
-    UPDATE wallets_wallet SET balance = 1000000000 - 0.07 * orders, chain = NULL
+    UPDATE wallets_wallet SET balance = 1000000000 - 0.07 * orders
       FROM orders_clientcounter WHERE client_id = account_id;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order)),
            setval('topups_fulfilment_id_seq', (SELECT max(id) FROM topups_fulfilment)),
@@ -148,7 +165,7 @@ def _fill(connection: "psycopg.Connection[Any]", orders: int) -> None:
     connection.execute(HISTORY.format(total=orders).replace("%%", "%"))
     for first in range(1, orders + 1, BATCH):
         batch = {"first": first, "last": min(first + BATCH - 1, orders)}
-        for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES):
+        for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES, WALLETS):
             connection.execute(statement, batch)
     connection.execute(SUMS)
     connection.execute("RESET session_replication_role")

@@ -131,7 +131,7 @@ def end_a_topup_twice(books: Books) -> None:
 def refund_a_delivered_topup(books: Books) -> None:
     untriggered(
         "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
-        " actor, order_reference) SELECT account_id, 'refund', 'sales', amount, 0, 'x',"
+        " actor, chain, order_reference) SELECT account_id, 'refund', 'sales', amount, 0, 'x', '',"
         " order_reference FROM topups_fulfilment WHERE status = 'completed'"
     )
 

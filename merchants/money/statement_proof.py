@@ -11,7 +11,7 @@ from django.db.models import Max, Min, QuerySet
 
 from accounts.models import Account
 from core.json_output import dumps
-from wallets.chain import Entry, Leaf, merkle_path, money, time_text
+from wallets.chain import Entry, merkle_path, money, time_text
 from wallets.models import LedgerEntry, RootLeaf, SignedRoot
 from wallets.roots import entries_between, leaves_of, stored_root
 
@@ -22,10 +22,9 @@ TOGETHER = 200
 def write_proof(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes] | None:
     """The file in pieces; None if no entry of the period is signed yet.
 
-    It contains every entry from the first to the last of `entries`. Entries that are not signed
-    yet, and those from before entries had hashes, are left out.
+    It contains every entry from the first to the last of `entries` that is signed.
     """
-    ends = entries.filter(chain__isnull=False).aggregate(first=Min("pk"), last=Max("pk"))
+    ends = entries.aggregate(first=Min("pk"), last=Max("pk"))
     first, last = ends["first"], ends["last"]
     signed = RootLeaf.objects.filter(wallet=account.pk).order_by("root_id")
     if first is None:
@@ -41,7 +40,6 @@ def _pieces(account: Account, first: int, last: int, signed: RootLeaf) -> Genera
     before = LedgerEntry.objects.filter(wallet=account.pk, pk__lt=first).order_by("-pk")
     start = before.values_list("chain", flat=True).first()
     root = stored_root(SignedRoot.objects.get(pk=signed.root_id))
-    leaf, path = _way_to_the_root(account.pk, root.number)
     yield b'{"format":%b,"account":%b,"currency":%b,"wallet":%d,"start":%b,"entries":[' % (
         dumps(FORMAT),
         dumps(account.name),
@@ -54,17 +52,20 @@ def _pieces(account: Account, first: int, last: int, signed: RootLeaf) -> Genera
     later = entries_between(account.pk, last + 1, signed.last_entry)
     yield from _list(entry.body().hex() for entry in later)
     tail = {
-        "leaf": {"last_entry": leaf.last_entry, "earlier": leaf.earlier and leaf.earlier.hex()},
-        "path": [{"side": side, "hash": beside.hex()} for side, beside in path],
+        "last_entry": signed.last_entry,
+        "path": [
+            {"side": side, "hash": beside.hex()}
+            for side, beside in _path_to_the_root(account.pk, root.number)
+        ],
         "root": root.shown(),
     }
     yield b"]," + dumps(tail)[1:] + b"\n"
 
 
-def _way_to_the_root(wallet: int, number: int) -> tuple[Leaf, list[tuple[str, bytes]]]:
+def _path_to_the_root(wallet: int, number: int) -> list[tuple[str, bytes]]:
     leaves = leaves_of(number)
     place = next(at for at, leaf in enumerate(leaves) if leaf.wallet == wallet)
-    return leaves[place], merkle_path([leaf.hash() for leaf in leaves], place)
+    return merkle_path([leaf.hash() for leaf in leaves], place)
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def follow_entries(proof):
         raise Wrong("the file has no entry")
     balance = Decimal(entries[0]["balance_after"]) - Decimal(entries[0]["amount"])
     if proof["start"] is None:
-        # The file starts with the wallet's first entry that has a hash.
-        chain = sha256(f"voucher opening v1|{wallet}|{balance}".encode()).digest()
+        # The file starts with the wallet's first entry.
+        chain = sha256(f"voucher opening v1|{wallet}".encode()).digest()
     else:
         chain = bytes.fromhex(proof["start"])
     last = 0
@@ -82,9 +82,7 @@ def follow_path(proof, chain):
     # The entries after the period, up to the signed one.
     for later in proof["later"]:
         chain = sha256(chain + bytes.fromhex(later)).digest()
-    leaf = proof["leaf"]
-    earlier = leaf["earlier"] or "-"
-    text = f"voucher leaf v1|{proof['wallet']}|{leaf['last_entry']}|{chain.hex()}|{earlier}"
+    text = f"voucher leaf v1|{proof['wallet']}|{proof['last_entry']}|{chain.hex()}"
     value = sha256(b"\0" + text.encode()).digest()
     for step in proof["path"]:
         beside = bytes.fromhex(step["hash"])

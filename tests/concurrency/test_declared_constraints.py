@@ -44,7 +44,7 @@ from tests.factories import (
 )
 from tests.operators.back_office import World
 from topups.models import TopUpProduct
-from wallets.models import EarlierEntries, RootLeaf, SignedRoot, Wallet
+from wallets.models import RootLeaf, SignedRoot, Wallet
 
 pytestmark = pytest.mark.django_db
 
@@ -141,7 +141,6 @@ def world() -> None:
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)
     wallet = Wallet.objects.all()[0]
     RootLeaf.objects.create(root=root, wallet=wallet, last_entry=1)
-    EarlierEntries.objects.create(wallet=wallet, last_entry=1)
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing waits for the end of the transaction
 
 

@@ -69,12 +69,12 @@ def test_control_reading_the_balance_before_writing_loses_debits() -> None:
     read_then_write = (
         "UPDATE wallets_wallet\n"
         "       SET balance = balance + NEW.amount,\n"
-        "           chain = wallets_chained(chain, account_id, balance, shown,"
+        "           chain = wallets_chained(chain, account_id, shown,"
         " balance + NEW.amount, hidden)\n"
         "     WHERE account_id = NEW.wallet_id\n"
         "       AND balance + NEW.amount >= 0\n"
         "    RETURNING balance, chain INTO NEW.balance_after, NEW.chain;",
-        "SELECT balance + NEW.amount INTO NEW.balance_after\n"
+        "SELECT balance + NEW.amount, '' INTO NEW.balance_after, NEW.chain\n"
         "      FROM wallets_wallet WHERE account_id = NEW.wallet_id;\n"
         "    PERFORM pg_sleep(0.3);\n"
         "    UPDATE wallets_wallet SET balance = NEW.balance_after\n"

@@ -27,9 +27,9 @@ def book_many(
         cursor.execute(
             "INSERT INTO wallets_ledgerentry"
             " (wallet_id, kind, counterpart, amount, balance_after, actor, booking_reference,"
-            " created_at)"
+            " created_at, chain)"
             " SELECT %s, 'deposit', 'bank', %s, %s::numeric * (n + 1), 'test', gen_random_uuid(),"
-            "        %s::timestamptz + n * %s::float * interval '1 s'"
+            "        %s::timestamptz + n * %s::float * interval '1 s', ''"
             " FROM generate_series(0, %s - 1) n",
             [account.pk, amount, amount, begin, str(apart.total_seconds()), number],
         )

@@ -48,8 +48,8 @@ ANNOUNCEMENT = (
 )
 CREDIT = (
     "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, order_reference,"
-    " booking_reference, balance_after, actor, amount)"
-    " SELECT account_id, 'credit', 'sales', order_reference, 'b', 0, 'test', {}"
+    " booking_reference, balance_after, actor, chain, amount)"
+    " SELECT account_id, 'credit', 'sales', order_reference, 'b', 0, 'test', '', {}"
 )
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
@@ -70,8 +70,8 @@ DAMAGE = {
     ),
     "no order is debited or refunded twice": (
         "DROP INDEX wallets_entry_once_per_order; INSERT INTO wallets_ledgerentry (wallet_id, kind,"
-        " counterpart, amount, balance_after, order_reference, actor)"
-        " SELECT wallet_id, kind, counterpart, amount, balance_after, order_reference, actor"
+        " counterpart, amount, balance_after, order_reference, actor, chain)"
+        " SELECT wallet_id, kind, counterpart, amount, balance_after, order_reference, actor, chain"
         " FROM wallets_ledgerentry WHERE kind = 'refund'"
     ),
     "refunds and credits of an order are at most what its wallet paid for it": (
@@ -185,8 +185,8 @@ MORE_DAMAGE = {
     "a delivered order credited": (
         REFUNDED,
         "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
-        " order_reference, actor) SELECT account_id, 'refund', 'sales', amount, 0,"
-        " order_reference, 'system' FROM topups_fulfilment WHERE status = 'completed'",
+        " order_reference, actor, chain) SELECT account_id, 'refund', 'sales', amount, 0,"
+        " order_reference, 'system', '' FROM topups_fulfilment WHERE status = 'completed'",
     ),
     "a refund of less than the price, with too little credited": (
         REFUNDED,

@@ -245,8 +245,9 @@ def test_a_negative_balance_is_found(busy: Merchant) -> None:
         without_triggers("UPDATE wallets_wallet SET balance = balance - 1000")
         without_triggers(
             "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
-            " actor, booking_reference) SELECT account_id, 'adjustment', 'corrections', -1000, 0,"
-            " 'x', 'booking ' || account_id FROM wallets_wallet"
+            " actor, chain, booking_reference)"
+            " SELECT account_id, 'adjustment', 'corrections', -1000, 0, 'x', '',"
+            " 'booking ' || account_id FROM wallets_wallet"
         )
         findings = found()
     finally:

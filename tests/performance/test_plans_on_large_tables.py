@@ -80,8 +80,8 @@ def make_history() -> tuple[Merchant, Product]:
     execute("UPDATE catalogue_shelf SET available_stock = available_stock + %s", IN_STOCK)
     execute(
         "INSERT INTO wallets_ledgerentry"
-        " (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor)"
-        " SELECT %s, 'purchase', 'sales', -0.1, 1, reference, 'client' FROM orders_order",
+        " (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor, chain)"
+        " SELECT %s, 'purchase', 'sales', -0.1, 1, reference, 'client', '' FROM orders_order",
         client.account_id,
     )
     execute(

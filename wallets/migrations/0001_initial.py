@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
-                ("chain", models.BinaryField(null=True)),
+                ("chain", models.BinaryField()),
                 ("salt", models.UUIDField(editable=False, null=True)),
             ],
             options={
@@ -119,27 +119,6 @@ class Migration(migrations.Migration):
                 ("signature", models.BinaryField()),
             ],
             options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
-            name="EarlierEntries",
-            fields=[
-                (
-                    "wallet",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="earlier",
-                        serialize=False,
-                        to="wallets.wallet",
-                    ),
-                ),
-                ("last_entry", models.BigIntegerField()),
-                ("chain", models.BinaryField()),
-            ],
-            options={
-                "verbose_name_plural": "earlier entries",
                 "default_permissions": (),
             },
         ),

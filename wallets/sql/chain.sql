@@ -34,15 +34,12 @@ CREATE OR REPLACE FUNCTION wallets_hidden_hash(
         || wallets_counted(p_booking_reference) || wallets_counted(p_note), 'UTF8')), 'hex')
 $$;
 
--- The chain's value after an entry. The value before a wallet's first hashed entry names the wallet
--- and its balance at that time.
+-- The chain's value after an entry. The value before a wallet's first entry names the wallet.
 CREATE OR REPLACE FUNCTION wallets_chained(
-    p_before bytea, p_wallet bigint, p_balance_before numeric, p_shown text, p_balance_after numeric,
-    p_hidden text
+    p_before bytea, p_wallet bigint, p_shown text, p_balance_after numeric, p_hidden text
 ) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT sha256(
-        coalesce(p_before, sha256(convert_to(
-            'voucher opening v1|' || p_wallet::text || '|' || p_balance_before::text, 'UTF8')))
+        coalesce(p_before, sha256(convert_to('voucher opening v1|' || p_wallet::text, 'UTF8')))
         || sha256(convert_to(
             p_shown || '|' || p_balance_after::text || '|' || p_hidden, 'UTF8')))
 $$;

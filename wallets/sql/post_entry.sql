@@ -26,7 +26,7 @@ BEGIN
 
     UPDATE wallets_wallet
        SET balance = balance + NEW.amount,
-           chain = wallets_chained(chain, account_id, balance, shown, balance + NEW.amount, hidden)
+           chain = wallets_chained(chain, account_id, shown, balance + NEW.amount, hidden)
      WHERE account_id = NEW.wallet_id
        AND balance + NEW.amount >= 0
     RETURNING balance, chain INTO NEW.balance_after, NEW.chain;

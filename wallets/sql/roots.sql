@@ -1,12 +1,8 @@
--- Signed roots, their leaves and the chains of earlier entries are append-only.
+-- Signed roots and their leaves are append-only.
 CREATE OR REPLACE TRIGGER wallets_roots_are_append_only
     BEFORE UPDATE OR DELETE OR TRUNCATE ON wallets_signedroot
     FOR EACH STATEMENT EXECUTE FUNCTION wallets_refuse_change();
 
 CREATE OR REPLACE TRIGGER wallets_leaves_are_append_only
     BEFORE UPDATE OR DELETE OR TRUNCATE ON wallets_rootleaf
-    FOR EACH STATEMENT EXECUTE FUNCTION wallets_refuse_change();
-
-CREATE OR REPLACE TRIGGER wallets_earlier_entries_are_append_only
-    BEFORE UPDATE OR DELETE OR TRUNCATE ON wallets_earlierentries
     FOR EACH STATEMENT EXECUTE FUNCTION wallets_refuse_change();

@@ -62,8 +62,8 @@ DEBIT = """
 """
 BOOK = """
     INSERT INTO wallets_ledgerentry
-        (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor)
-    VALUES ($1, 'purchase', 'sales', $2, $3, $4, 'client')
+        (wallet_id, kind, counterpart, amount, balance_after, order_reference, actor, chain)
+    VALUES ($1, 'purchase', 'sales', $2, $3, $4, 'client', '')
 """
 NUMBER = """
     INSERT INTO orders_clientcounter AS counter (client_id, orders) VALUES ($1, 1)
