@@ -33,7 +33,7 @@ ACCEPTED: dict[Name, dict[str, str]] = {
     },
 }
 
-OURS = {app.label for app in apps.get_app_configs() if Path(app.path).parent == PROJECT}
+OURS = {one.label for one in apps.get_app_configs() if (PROJECT / one.name.split(".")[0]).is_dir()}
 RELEASED = sorted(old_migrations()) if has_history() else []
 ON_DISK = MigrationLoader(None).disk_migrations
 NEW = sorted(name for name in ON_DISK if name[0] in OURS and name not in RELEASED)
