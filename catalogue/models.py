@@ -159,7 +159,7 @@ class PriceChange(models.Model):
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     changed_at = models.DateTimeField(db_default=Now())
-    changed_by = models.CharField(max_length=ACTOR_LENGTH, db_default="")
+    changed_by = models.CharField(max_length=ACTOR_LENGTH)
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

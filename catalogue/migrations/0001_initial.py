@@ -182,7 +182,7 @@ class Migration(migrations.Migration):
                     "changed_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
-                ("changed_by", models.CharField(db_default="", max_length=200)),
+                ("changed_by", models.CharField(max_length=200)),
                 (
                     "shelf",
                     models.ForeignKey(
