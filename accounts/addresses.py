@@ -1,4 +1,4 @@
-"""Where a request comes from, and the networks of an allowlist."""
+"""The network address of a caller, and the networks of an allowlist."""
 
 import ipaddress
 from collections.abc import Iterable

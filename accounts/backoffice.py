@@ -1,4 +1,4 @@
-"""What `accounts` declares for the back office (core/backoffice/)."""
+"""The declarations of `accounts` for the back office (core/backoffice/)."""
 
 from django.core.cache import cache
 

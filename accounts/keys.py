@@ -138,25 +138,25 @@ def find_client(key: str) -> ApiClient | None:
     rows = query("accounts_find_live_key", match["prefix"])
     if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
         return None
-    found = rows[0]
+    row = rows[0]
     client = ApiClient.from_db(
         DEFAULT_DB_ALIAS,
         ["id", "account_id", "name", "enabled", "rate_limit_per_minute", "allowed_networks"],
         [
-            found["client_id"],
-            found["account_id"],
-            found["client_name"],
-            found["client_enabled"],
-            found["rate_limit_per_minute"],
-            found["allowed_networks"],
+            row["client_id"],
+            row["account_id"],
+            row["client_name"],
+            row["client_enabled"],
+            row["rate_limit_per_minute"],
+            row["allowed_networks"],
         ],
     )
     client.key_prefix = match["prefix"]
-    if found["account_id"] is not None:
+    if row["account_id"] is not None:
         client.account = Account.from_db(
             DEFAULT_DB_ALIAS,
             ["id", "currency", "enabled"],
-            [found["account_id"], found["account_currency"], found["account_enabled"]],
+            [row["account_id"], row["account_currency"], row["account_enabled"]],
         )
     return client
 

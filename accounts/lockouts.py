@@ -22,7 +22,7 @@ def connect() -> None:
 def record_lockout(sender: object, request: HttpRequest, username: str, **kwargs: Any) -> None:
     """Adds an entry if the name exists, and if the last one is old enough.
 
-    Otherwise anybody could fill the audit trail, with invented names or with more guesses. Axes
+    Otherwise a stranger could fill the audit trail, with invented names or with more guesses. Axes
     also reports a sign-in that was refused because the process was busy, which is no lockout.
     """
     if getattr(request, "sign_in_is_busy", False):

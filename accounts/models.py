@@ -1,4 +1,4 @@
-"""Who may call the API: accounts, their clients, and the keys of a client. Second factors."""
+"""The callers of the API: accounts, their clients, and the keys of a client. Second factors."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class ApiKey(models.Model):
 
 
 class ClientUse(models.Model):
-    """How many requests a client made on the last day it was used, in UTC (accounts/usage.py)."""
+    """The number of requests of a client on its last day of use, in UTC (accounts/usage.py)."""
 
     client = models.OneToOneField(
         ApiClient, on_delete=models.CASCADE, primary_key=True, related_name="use"
@@ -187,7 +187,7 @@ def open_factor_key(sealed: bytes | memoryview, row: bytes) -> bytes:
 
 
 def factor_row(user_id: int) -> bytes:
-    """The row that a sealed key is bound to: it is no use to anybody else."""
+    """The row that a sealed key is bound to: it opens for no other user."""
     return b"user:%d" % user_id
 
 
@@ -198,7 +198,7 @@ class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp
     2, 4, 8, … seconds.
     """
 
-    # The key is sealed, because anybody who reads it can compute every code.
+    # The key is sealed, because its reader can compute every code.
     sealed_key = models.BinaryField()
     drift = models.SmallIntegerField(default=0)  # how many steps the person's clock is off
     last_step = models.BigIntegerField(default=-1)  # of the last code: each works once

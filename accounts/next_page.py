@@ -1,4 +1,4 @@
-"""The page that somebody asked for before they were asked to sign in or to show a second factor.
+"""The page that a visitor requested before the site asked for a sign-in or a second factor.
 
 The query's `next` carries it, as in Django's own sign-in.
 """
@@ -13,8 +13,8 @@ def ask_first(request: HttpRequest, page: str) -> str:
 
     Only the page of a GET can be opened again.
     """
-    asked = {"next": request.get_full_path()} if request.method == "GET" else None
-    return reverse(page, query=asked)
+    query = {"next": request.get_full_path()} if request.method == "GET" else None
+    return reverse(page, query=query)
 
 
 def next_page(request: HttpRequest, start: str) -> str:

@@ -1,4 +1,4 @@
-"""What is kept about each purchase attempt, and about each other request that was refused.
+"""Records of purchase attempts, and of other requests that were refused.
 
 It answers "why was this refused?". Only pages for people show it, so it costs a request no round
 trip: each web process collects records in memory, and a thread writes them every five seconds. A
@@ -190,10 +190,10 @@ def _owners_of(cursor: Any, prefixes: list[str]) -> dict[str, tuple[int | None, 
 
 def find_records(rows: QuerySet[RequestRecord], text: str) -> QuerySet[RequestRecord]:
     """The records with this request id, order reference or idempotency key, as it is written."""
-    wanted = Q(idempotency_key=text) | Q(order_reference=text.upper())
+    matches = Q(idempotency_key=text) | Q(order_reference=text.upper())
     with suppress(ValueError):
-        wanted |= Q(request_id=UUID(text))
-    return rows.filter(wanted)
+        matches |= Q(request_id=UUID(text))
+    return rows.filter(matches)
 
 
 def with_response(rows: QuerySet[RequestRecord], response: str) -> QuerySet[RequestRecord]:

@@ -1,4 +1,4 @@
-"""What the search fields find in `accounts`: accounts, clients, keys, requests and staff."""
+"""The finders of `accounts` for the search fields: accounts, clients, keys, requests and staff."""
 
 from collections.abc import Iterable
 
@@ -42,8 +42,8 @@ def _requests(
 def _staff(text: str) -> QuerySet[User]:
     if len(text) < SHORTEST_NAME:
         return User.objects.none()
-    called = Q(username__icontains=text) | Q(email__icontains=text)
-    return User.objects.filter(called, is_staff=True).order_by("username")[:MAX_HITS]
+    matches = Q(username__icontains=text) | Q(email__icontains=text)
+    return User.objects.filter(matches, is_staff=True).order_by("username")[:MAX_HITS]
 
 
 def _describe_client(client: ApiClient) -> tuple[str, str]:

@@ -57,8 +57,8 @@ class SecondFactorMiddleware:
         if name in self.open_views:
             return None
         if must_show_factor(request):
-            asked_now = name == self.page
-            return None if asked_now else HttpResponseRedirect(ask_first(request, self.page))
+            is_here = name == self.page
+            return None if is_here else HttpResponseRedirect(ask_first(request, self.page))
         if self.enrol_page in ("", name) or not must_set_up_factor(request):
             return None
         return HttpResponseRedirect(ask_first(request, self.enrol_page))
@@ -105,7 +105,7 @@ def is_verified(request: HttpRequest) -> bool:
 
 
 def note_factor_shown_elsewhere(request: HttpRequest) -> None:
-    """Marks the new session of somebody who has shown a second factor at the company's provider."""
+    """Marks the new session of a person who has shown a second factor at the company's provider."""
     request.session[SHOWN_ELSEWHERE] = True
 
 

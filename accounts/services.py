@@ -42,7 +42,7 @@ def create_client(
         action=AuditAction.CLIENT_CREATED,
         on=client,
         reference=client.name,
-        changes=find_changes({}, _shown(client)),
+        changes=find_changes({}, _values(client)),
     )
     return client, issue_key(client=client, actor=None)
 
@@ -57,17 +57,17 @@ def change_client(
     actor: User | None = None,
     note: str = "",
 ) -> ApiClient:
-    """Changes what is given; None leaves a value as it is. Networks replace the allowlist.
+    """Changes a client; None leaves a value as it is. Networks replace the allowlist.
 
     `rate_limit` is in requests per minute. The audit entry keeps `note`, the reason, and names
     `actor`, or for None who runs the command. Raises InputProblem or ValidationError.
     """
     client = find_row(ApiClient.objects.select_for_update(), client_id)
-    before = _shown(client)
+    before = _values(client)
     if enabled is not None:
         client.enabled = enabled
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)
-    changes = find_changes(before, _shown(client))
+    changes = find_changes(before, _values(client))
     if changes:
         client.save()
         record_action(
@@ -122,8 +122,8 @@ def _clean_allowlist(networks: Sequence[str]) -> list[str]:
         raise ValidationError({"allowed_networks": error}) from None
 
 
-def _shown(client: ApiClient) -> dict[str, Any]:
-    """What the audit trail shows of a client."""
+def _values(client: ApiClient) -> dict[str, Any]:
+    """The values of a client that the audit trail records."""
     return {
         "name": client.name,
         "account": client.account_id,

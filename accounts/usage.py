@@ -1,4 +1,4 @@
-"""When a key was last used, and how many requests a client made today.
+"""The last use of each key, and the number of requests of each client today.
 
 Only pages for people show these numbers, so they cost requests no round trip: each web process
 counts in memory and writes the counts of all clients every few seconds. A process that ends loses

@@ -1,5 +1,5 @@
-"""Who acts, and from where, for code that gets no request, such as the receivers in people.py; and
-the same in words."""
+"""The present actor and their address, for code that gets no request, such as the receivers in
+people.py; and both in words."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ SERVICE = "the service"
 CHANNELS = {"admin": "Back office", "shell": "Server", "client": "API", "sql": "Database"}
 
 _handled: ContextVar[_Handled | None] = ContextVar("audit_handled", default=None)
-_asked_by: ContextVar[User | None] = ContextVar("audit_asked_by", default=None)
+_requester: ContextVar[User | None] = ContextVar("audit_requester", default=None)
 
 
 @contextmanager
@@ -37,20 +37,19 @@ def handling(request: HttpRequest, *, address_of: Callable[[HttpRequest], str]) 
 
 
 @contextmanager
-def asked_by(user: User) -> Iterator[None]:
-    """Within the block, a worker does what this person asked for, and `current_actor` is that
-    person."""
-    token = _asked_by.set(user)
+def on_behalf_of(user: User) -> Iterator[None]:
+    """Within the block, a worker acts for this person, and `current_actor` is that person."""
+    token = _requester.set(user)
     try:
         yield
     finally:
-        _asked_by.reset(token)
+        _requester.reset(token)
 
 
 def current_actor() -> User | None:
-    """The signed-in user of the current request, or who asked a worker for its work; or None."""
-    if asking := _asked_by.get():
-        return asking
+    """The signed-in user of the current request, or the person a worker acts for; or None."""
+    if requester := _requester.get():
+        return requester
     handled = _handled.get()
     user = getattr(handled.request, "user", None) if handled else None
     return user if isinstance(user, User) else None
@@ -70,7 +69,7 @@ def acting_as(name: str) -> Iterator[None]:
 
 
 def acting_name() -> str:
-    """Who acts instead of a signed-in user: `shell:anna`, or what `acting_as` says; or empty."""
+    """The actor's name without a signed-in user: `shell:anna`, or that of `acting_as`; or empty."""
     return str(get_contextvars().get("shell_actor", ""))
 
 

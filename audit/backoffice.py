@@ -1,4 +1,4 @@
-"""What `audit` declares for the back office (core/backoffice/)."""
+"""The declarations of `audit` for the back office (core/backoffice/)."""
 
 from audit.models import AuditEntry
 from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section

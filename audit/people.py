@@ -1,4 +1,4 @@
-"""Records sign-ins, and every change of a staff account or of somebody's rights.
+"""Records sign-ins, and every change of a staff account or of the rights of a user or group.
 
 These are receivers of Django's signals, so they see a change wherever it is made: in the back
 office, by `createsuperuser` and `changepassword`, or in `manage.py shell`. They do not see
@@ -29,8 +29,8 @@ WATCHED = {*SHOWN, "password"}
 
 def connect() -> None:
     """Connects the receivers. Called once, when the app is ready."""
-    user_logged_in.connect(_signed_in, dispatch_uid="audit.signed_in")
-    user_logged_out.connect(_signed_out, dispatch_uid="audit.signed_out")
+    user_logged_in.connect(_record_sign_in, dispatch_uid="audit.signed_in")
+    user_logged_out.connect(_record_sign_out, dispatch_uid="audit.signed_out")
     pre_save.connect(_remember, sender=User, dispatch_uid="audit.remember_user")
     post_save.connect(_record_user, sender=User, dispatch_uid="audit.record_user")
     for through in (User.groups, User.user_permissions, Group.permissions):
@@ -47,12 +47,12 @@ def record_on_user(
     record_action(actor=actor, action=action, on=user, reference=reference, note=note, **more)
 
 
-def _signed_in(sender: object, user: User, **kwargs: Any) -> None:
+def _record_sign_in(sender: object, user: User, **kwargs: Any) -> None:
     note = getattr(user, "sign_in_note", "")  # how, if not with a password
     record_on_user(user, AuditAction.SIGNED_IN, actor=user, note=note)
 
 
-def _signed_out(sender: object, user: User | None, **kwargs: Any) -> None:
+def _record_sign_out(sender: object, user: User | None, **kwargs: Any) -> None:
     if user is not None:
         record_on_user(user, AuditAction.SIGNED_OUT, actor=user)
 
@@ -63,8 +63,8 @@ def _remember(
     """Keeps the stored values of the user, for `_record_user`."""
     instance.audited_before = None
     if instance.pk and (update_fields is None or WATCHED.intersection(update_fields)):
-        stored = get_user_model().objects.filter(pk=instance.pk)
-        instance.audited_before = stored.values(*WATCHED).first()
+        rows = get_user_model().objects.filter(pk=instance.pk)
+        instance.audited_before = rows.values(*WATCHED).first()
 
 
 def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwargs: Any) -> None:
@@ -86,12 +86,12 @@ def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwar
 
 
 def _record_change(user: User, action: AuditAction, changes: Any) -> None:
-    with _by_somebody() as actor:
+    with _actor() as actor:
         record_on_user(user, action, actor=actor, changes=changes)
 
 
 @contextmanager
-def _by_somebody() -> Iterator[User | None]:
+def _actor() -> Iterator[User | None]:
     """Yields the signed-in user. Outside a request, the entry names who runs the command, also for
     Django's own commands, such as `changepassword`."""
     actor = current_actor()
@@ -114,20 +114,20 @@ def _record_rights(
     if action == "pre_clear":  # `sender` is the table between the two
         rows = sender.objects.filter(**{instance._meta.model_name: instance})
         pk_set = set(rows.values_list(f"{other._meta.model_name}_id", flat=True))
-    found = list(other.objects.filter(pk__in=pk_set or ()).order_by("pk"))
+    others = list(other.objects.filter(pk__in=pk_set or ()).order_by("pk"))
     if kwargs["reverse"]:  # such as `group.user_set.add(user)`
-        for owner in found:
+        for owner in others:
             _record_right(owner, [instance], verb)
-    elif found:
-        _record_right(instance, found, verb)
+    elif others:
+        _record_right(instance, others, verb)
 
 
 def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
     """Adds one entry, or more if the note of one cannot name all."""
     kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
     title = f"{kind} {verb}: "
-    names = _joined([right.name for right in rights], length=NOTE_LENGTH - len(title))
-    with _by_somebody() as actor:
+    names = _join([right.name for right in rights], length=NOTE_LENGTH - len(title))
+    with _actor() as actor:
         for some in names:
             record_action(
                 actor=actor,
@@ -138,7 +138,7 @@ def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
             )
 
 
-def _joined(names: list[str], *, length: int) -> list[str]:
+def _join(names: list[str], *, length: int) -> list[str]:
     """The names as lists of at most this length, if no single name is longer."""
     lists = names[:1]
     for name in names[1:]:

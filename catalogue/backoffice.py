@@ -1,4 +1,4 @@
-"""What `catalogue` declares for the back office (core/backoffice/)."""
+"""The declarations of `catalogue` for the back office (core/backoffice/)."""
 
 from collections.abc import Iterable
 

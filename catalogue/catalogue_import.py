@@ -205,8 +205,8 @@ def _step(path: str, name: object) -> str:
         return f"{path}[{name}]"
     if name == "non_field_errors":
         return path
-    shown = name if str(name).isidentifier() else repr(name)
-    return f"{path}.{shown}" if path else str(shown)
+    member = name if str(name).isidentifier() else repr(name)
+    return f"{path}.{member}" if path else str(member)
 
 
 def _lock_out_other_editors() -> None:
@@ -265,14 +265,14 @@ def _with_category_id(product: Values) -> Values:
 
 def _save_shelves(products: Sequence[Values], variations: Sequence[Values]) -> list[Shelf]:
     """Sets price and step of the shelves, which triggers have created; returns the changed ones."""
-    wanted: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
-    wanted |= {(row["product_id"], row["id"]): row for row in variations}
+    rows: dict[tuple[int, int | None], Values] = {(row["id"], None): row for row in products}
+    rows |= {(row["product_id"], row["id"]): row for row in variations}
     changed = []
     recorded: list[tuple[Shelf, Changes]] = []
     shelves = Shelf.objects.filter(product__in=[row["id"] for row in products]).order_by("pk")
-    named = shelves.select_related("product", "variation__product")  # for the audit entries
-    for shelf in named.select_for_update(of=("self",), no_key=True):
-        row = wanted.get((shelf.product_id, shelf.variation_id), {})
+    shelves = shelves.select_related("product", "variation__product")  # for the audit entries
+    for shelf in shelves.select_for_update(of=("self",), no_key=True):
+        row = rows.get((shelf.product_id, shelf.variation_id), {})
         before: Values = {"price": shelf.price, "quantity_step": shelf.quantity_step}
         after: Values = {name: row.get(name, value) for name, value in before.items()}
         if changes := find_changes(before, after):

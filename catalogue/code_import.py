@@ -188,7 +188,7 @@ def _refuse_repeats(rows: Iterable[Row | str]) -> int:
     """
     digest = code_digester()
     keyed = ((line, digest(code.code)) for line, code in _good_rows(rows))
-    codes, number, shown = 0, 0, list[str]()
+    codes, number, problems = 0, 0, list[str]()
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
         while batch := list(islice(keyed, ROWS_AT_ONCE)):
@@ -196,12 +196,12 @@ def _refuse_repeats(rows: Iterable[Row | str]) -> int:
             for problem in _repeats(batch, seen):
                 number += 1
                 if number <= SHOWN_PROBLEMS:
-                    shown.append(problem)
+                    problems.append(problem)
     if number:
         raise InputProblem(
-            f"{number} repeated codes: {'; '.join(shown)}",
-            problems=shown,
-            more=number - len(shown),
+            f"{number} repeated codes: {'; '.join(problems)}",
+            problems=problems,
+            more=number - len(problems),
         )
     return codes
 

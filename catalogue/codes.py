@@ -27,7 +27,7 @@ class Code:
     serial_number: str = field(default="", repr=False)
     pin_code: str = field(default="", repr=False)
 
-    def shown(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str]:
         """The code as the API shows it, without empty parts."""
         parts = {
             "code": self.code,

@@ -1,4 +1,4 @@
-"""What is sold: categories, products, variations, and shelves with their codes and prices."""
+"""The catalogue: categories, products, variations, and shelves with their codes and prices."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Variation(models.Model):
 
 
 class Shelf(models.Model):
-    """What is sold from: a product's own shelf (no variation) or the shelf of a variation.
+    """A stock of codes with its price: a product's own shelf (no variation) or a variation's shelf.
 
     `available_stock` counts the codes in stock. Every transaction that adds, takes or holds codes
     changes it by the same number; `reconcile` compares the two.

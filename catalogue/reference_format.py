@@ -1,4 +1,4 @@
-"""What a merchant reference may look like (contract, "Voucher purchase body")."""
+"""The format of a merchant reference (contract, "Voucher purchase body")."""
 
 import re
 

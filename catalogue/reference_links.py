@@ -74,8 +74,8 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
     with transaction.atomic():
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
-        wanted = [reference for reference in references.values() if reference]
-        elsewhere = links.filter(reference__in=wanted).exclude(shelf__in=references)
+        names = [reference for reference in references.values() if reference]
+        elsewhere = links.filter(reference__in=names).exclude(shelf__in=references)
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         raise_problems(
@@ -86,9 +86,9 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         before = dict(links.filter(shelf__in=references).values_list("shelf_id", "reference"))
         changed = [shelf for shelf, new in references.items() if before.get(shelf, "") != new]
         links.filter(shelf__in=changed).delete()
-        made = ReferenceLink.objects.bulk_create(
+        created = ReferenceLink.objects.bulk_create(
             ReferenceLink(account=account, shelf_id=shelf, reference=references[shelf])
             for shelf in changed
             if references[shelf]
         )
-    return len(made), len(changed) - len(made)
+    return len(created), len(changed) - len(created)

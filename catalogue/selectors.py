@@ -127,7 +127,7 @@ def show_products(products: Sequence[Product], *, account: Account | None) -> li
 
 @dataclass(frozen=True)
 class _Merchant:
-    """What the catalogue shows differently to each merchant: its references and its currency."""
+    """The parts of the catalogue that differ by merchant: its references and its currency."""
 
     references: dict[int, str]
     currency: str

@@ -60,5 +60,5 @@ class ProductViewSet(ApiViewSet):
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One product. `product_not_found` (404) if it does not exist or is switched off."""
-        found = selectors.get_product(account=caller(request).account, product_id=product)
-        return ok(found)
+        data = selectors.get_product(account=caller(request).account, product_id=product)
+        return ok(data)

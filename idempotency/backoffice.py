@@ -1,4 +1,4 @@
-"""What `idempotency` declares for the back office (core/backoffice/)."""
+"""The declarations of `idempotency` for the back office (core/backoffice/)."""
 
 from django.conf import settings
 

@@ -123,7 +123,7 @@ def store_response(*, claim: Claim, body: bytes) -> None:
 
 
 def response_row(client_id: int, key: str) -> bytes:
-    """What a stored response is bound to: it opens for this client and key only."""
+    """The row that a stored response is bound to: it opens for this client and key only."""
     return f"{client_id}:{key}".encode()
 
 
@@ -133,7 +133,7 @@ def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
 
 
 @contextmanager
-def released_on_refusal(claim: Claim) -> Iterator[None]:
+def release_on_refusal(claim: Claim) -> Iterator[None]:
     """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
     Any other failure leaves the key in progress, because the outcome is unknown.

@@ -1,4 +1,4 @@
-"""What `merchants` declares for the back office (core/backoffice/)."""
+"""The declarations of `merchants` for the back office (core/backoffice/)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What `orders` declares for the back office (core/backoffice/)."""
+"""The declarations of `orders` for the back office (core/backoffice/)."""
 
 from catalogue.models import Shelf, VoucherCode
 from core.backoffice.declarations import (

@@ -81,7 +81,7 @@ def purchase_vouchers(
         "status": OrderStatus.COMPLETED,
         "quantity": quantity,
         "units": quantity // order["units_per_sale"],
-        "codes": [open_code(sealed, digest).shown() for sealed, digest in stored],
+        "codes": [open_code(sealed, digest).as_json() for sealed, digest in stored],
     }
 
 

@@ -76,7 +76,7 @@ def _show(client: ApiClient, row: dict[str, Any]) -> dict[str, Any]:
             "product_id": row["product_id"],
             "variation_id": row["variation_id"],
             "merchant_reference": row["merchant_reference"],
-            "codes": [code.shown() for code in codes],
+            "codes": [code.as_json() for code in codes],
         }
     return {
         **order,

@@ -29,7 +29,7 @@ from idempotency.services import (
     check_key,
     claim_key,
     fingerprint,
-    released_on_refusal,
+    release_on_refusal,
     store_response,
 )
 from orders import selectors
@@ -116,7 +116,7 @@ class OrderViewSet(ApiViewSet):
         if isinstance(claim, Replay):
             counted.replayed = True
             return _created(claim.body, replay=True)
-        with released_on_refusal(claim):
+        with release_on_refusal(claim):
             if topup:
                 order = purchase_topup(
                     client=client,

@@ -1,4 +1,4 @@
-"""What `topups` declares for the back office (core/backoffice/)."""
+"""The declarations of `topups` for the back office (core/backoffice/)."""
 
 from django.conf import settings
 

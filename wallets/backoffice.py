@@ -1,4 +1,4 @@
-"""What `wallets` declares for the back office (core/backoffice/)."""
+"""The declarations of `wallets` for the back office (core/backoffice/)."""
 
 from django.db.models import QuerySet
 

@@ -1,4 +1,4 @@
-"""What the commands that book money share: arguments, and one entry per booking reference."""
+"""Shared by the commands that book money: arguments, and one entry per booking reference."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Reading the ledger. A read costs the same however long the wallet's history is."""
+"""Reading the ledger. A read costs the same however many entries the wallet has."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -43,19 +43,19 @@ def entries_of(
 
 
 def left_to_pay_back(order_reference: str) -> Decimal:
-    """What an order cost, less its refund and its credits."""
+    """The cost of an order, less its refund and its credits."""
     entries = LedgerEntry.objects.filter(order_reference=order_reference)
     return -(entries.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
 def spent_since(account: Account, moment: datetime) -> Decimal:
-    """What purchases took from the wallet since a moment. Refunds are not subtracted."""
+    """The sum that purchases took from the wallet since a moment. Refunds are not subtracted."""
     purchases = entries_of(account, kind=EntryKind.PURCHASE, since=moment)
     return -(purchases.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
 class StatementLine(NamedTuple):
-    """What a statement shows of an entry. Of the notes, only those of credits are part of it."""
+    """An entry as a statement shows it. Of the notes, only those of credits are part of it."""
 
     pk: int
     created_at: datetime
@@ -81,13 +81,13 @@ def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:
     if newest is None:
         return
     seen = 0
-    shown = entries.filter(pk__lte=newest).order_by("pk")
-    rows = shown.values_list(*StatementLine._fields[:-1], MERCHANT_NOTE)
+    oldest_first = entries.filter(pk__lte=newest).order_by("pk")
+    rows = oldest_first.values_list(*StatementLine._fields[:-1], MERCHANT_NOTE)
     while chunk := list(rows.filter(pk__gt=seen)[:CHUNK]):
         yield from map(StatementLine._make, chunk)
         seen = chunk[-1][0]
 
 
 def _entries_since(account: Account, moment: datetime) -> int:
-    found: int = query("wallets_entries_since", account.pk, moment)[0]["wallets_entries_since"]
-    return found
+    first: int = query("wallets_entries_since", account.pk, moment)[0]["wallets_entries_since"]
+    return first

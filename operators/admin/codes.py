@@ -214,4 +214,4 @@ def _number(codes: Sequence[VoucherCode]) -> str:
 
 
 def _named(revealed: Revealed) -> dict[str, str]:
-    return {NAMES[name]: part for name, part in revealed.code.shown().items()}
+    return {NAMES[name]: part for name, part in revealed.code.as_json().items()}

@@ -29,7 +29,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from audit.actor import asked_by
+from audit.actor import on_behalf_of
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.code_import import ImportRunning, check_rows, import_rows, read_bytes
@@ -201,7 +201,7 @@ def _import(row: FileImport) -> None:
             result: dict[str, Any] = {"codes": codes}
         else:
             try:
-                with asked_by(actor):
+                with on_behalf_of(actor):
                     counts = catalogue_file.import_rows(
                         parse_catalogue(content, name=locked.file_name),
                         actor=f"admin:{actor.get_username()}",

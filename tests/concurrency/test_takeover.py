@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from core.api.errors import ApiError
-from idempotency.services import Claim, claim_key, fingerprint, released_on_refusal
+from idempotency.services import Claim, claim_key, fingerprint, release_on_refusal
 from orders.purchase import purchase_vouchers
 from tests.concurrency.books import assert_books_balance, findings
 from tests.concurrency.racing import (
@@ -53,7 +53,7 @@ class Attempt:
     def finish(self) -> str:
         """Runs the rest of the view. Returns `bought` or the error code."""
         try:
-            with released_on_refusal(self.claim):
+            with release_on_refusal(self.claim):
                 purchase_vouchers(
                     client=self.merchant.client,
                     claim=self.claim,

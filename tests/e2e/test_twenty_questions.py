@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import Error as PlaywrightError
 
 from accounts.models import ApiKey
-from audit.actor import asked_by
+from audit.actor import on_behalf_of
 from catalogue.models import VoucherCode
 from operators.admin.code_reveal import reveal_codes
 from operators.imports.catalogue_file import import_rows
@@ -98,7 +98,7 @@ def make_world(colleague: str) -> World:
     (code,) = add_codes(own_shelf(card), 1)
     sale = merchant.buy(product_id=card.pk, quantity=1).json()["data"]
     user = User.objects.get(username=colleague)
-    with asked_by(user):
+    with on_behalf_of(user):
         row = {"id": card.pk, "name": card.name, "currency": "USD", "price": "11.25"}
         import_rows({"products": [row]}, actor=f"admin:{colleague}", user=user)
     reveal_codes(

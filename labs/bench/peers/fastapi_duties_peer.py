@@ -301,5 +301,5 @@ async def write_order(
         "total_price": total,
         "currency": offer["currency"],
         "created_at": created_at,
-        "codes": [open_code(code["sealed"], code["digest"]).shown() for code in codes],
+        "codes": [open_code(code["sealed"], code["digest"]).as_json() for code in codes],
     }
