@@ -44,8 +44,8 @@ class OrderList:
     def orders(self, rows: Iterable[Any]) -> list[Order]:
         """The orders that these rows name, in the order of the rows."""
         references = [getattr(row, self.reference_field) for row in rows]
-        found = {order.reference: order for order in _shown().filter(reference__in=references)}
-        return [found[reference] for reference in references]
+        orders = {order.reference: order for order in _orders().filter(reference__in=references)}
+        return [orders[reference] for reference in references]
 
 
 def list_account_orders(
@@ -77,17 +77,17 @@ def find_account_order(account: Account, reference: str) -> Order | None:
     """One order of the account; None for an order of another account, as for an unknown one."""
     if not REFERENCE_PATTERN.fullmatch(reference):
         return None
-    return _shown().filter(reference=reference, client__account=account).first()
+    return _orders().filter(reference=reference, client__account=account).first()
 
 
 def count_open_topups(account: Account) -> int:
-    """How many top-ups of the account have not ended yet."""
+    """The number of top-ups of the account that have not ended yet."""
     return Fulfilment.objects.filter(account=account, status__in=OPEN).count()
 
 
 @dataclass(frozen=True)
 class Spend:
-    """What the orders of one product cost on one day (UTC)."""
+    """The cost of the orders of one product on one day (UTC)."""
 
     day: date
     product: str
@@ -96,7 +96,7 @@ class Spend:
 
 
 def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
-    """What was spent since a moment, by day and product. Raises StatementTimeout.
+    """The sums spent since a moment, by day and product. Raises StatementTimeout.
 
     The time it takes grows with the number of orders since then.
     """
@@ -105,7 +105,7 @@ def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
     return [Spend(**row) for row in rows]
 
 
-def _shown() -> QuerySet[Order]:
+def _orders() -> QuerySet[Order]:
     return Order.objects.select_related(
         "client", "shelf__product", "shelf__variation__product", "fulfilment__product"
     )
@@ -121,31 +121,29 @@ def _topups(
     """The fulfilments of pending or failed orders; only top-ups have these statuses."""
     of_account = Fulfilment.objects.filter(account=account)
     if status is OrderStatus.PENDING:
-        found = of_account.filter(status__in=OPEN)
+        rows = of_account.filter(status__in=OPEN)
     else:
-        found = of_account.filter(status=FulfilmentStatus.FAILED)
+        rows = of_account.filter(status=FulfilmentStatus.FAILED)
     if client is not None:
-        found = found.filter(order__client=client)
+        rows = rows.filter(order__client=client)
     if since is not None:
-        found = found.filter(created_at__gte=since)
+        rows = rows.filter(created_at__gte=since)
     if until is not None:
-        found = found.filter(created_at__lt=until)
-    return found
+        rows = rows.filter(created_at__lt=until)
+    return rows
 
 
 def _of_client(
     client: ApiClient, status: OrderStatus | None, since: datetime | None, until: datetime | None
 ) -> QuerySet[Order]:
-    found = Order.objects.filter(client=client)
+    rows = Order.objects.filter(client=client)
     if status is OrderStatus.COMPLETED:
-        found = found.filter(Q(fulfilment=None) | Q(fulfilment__status=FulfilmentStatus.COMPLETED))
+        rows = rows.filter(Q(fulfilment=None) | Q(fulfilment__status=FulfilmentStatus.COMPLETED))
     if since is not None:
-        found = found.filter(
-            number__gte=_number_since(client, since - MARGIN), created_at__gte=since
-        )
+        rows = rows.filter(number__gte=_number_since(client, since - MARGIN), created_at__gte=since)
     if until is not None:
-        found = found.filter(number__lt=_number_since(client, until + MARGIN), created_at__lt=until)
-    return found
+        rows = rows.filter(number__lt=_number_since(client, until + MARGIN), created_at__lt=until)
+    return rows
 
 
 def _number_since(client: ApiClient, moment: datetime) -> int:
@@ -156,5 +154,5 @@ def _number_since(client: ApiClient, moment: datetime) -> int:
     """
     counter = ClientCounter.objects.filter(client=client).first()
     numbers = range(1, (counter.orders if counter else 0) + 1)
-    made_at = Order.objects.filter(client=client).values_list("created_at", flat=True)
-    return bisect_left(numbers, moment, key=lambda number: made_at.get(number=number)) + 1
+    times = Order.objects.filter(client=client).values_list("created_at", flat=True)
+    return bisect_left(numbers, moment, key=lambda number: times.get(number=number)) + 1

@@ -1,6 +1,6 @@
 """Binding the codes of an order to it: a code moved to another order does not open.
 
-A code is sealed on import, before anybody knows its order, and it is sold inside one SQL function,
+A code is sealed on import, before its order exists, and it is sold inside one SQL function,
 which cannot seal. So each order keeps `codes_mac`: a hash of the digests of its codes, keyed with a
 secret that belongs to this order and client alone. Python derives the secret and passes it to the
 purchase; it is stored nowhere (docs/decisions/0026-values-bound-to-rows.md).
@@ -21,8 +21,8 @@ def order_secret(*, client_id: int, reference: str) -> bytes:
 
 
 def codes_mac(client_id: int, reference: str, digests: bytes) -> bytes:
-    """What orders/sql/purchase_vouchers.sql stores for an order with these codes. `digests` are
-    those of all its codes, in order of sale, joined. Raises CannotOpen."""
+    """The hash that orders/sql/purchase_vouchers.sql stores for an order of these codes. `digests`
+    are those of all its codes, in order of sale, joined. Raises CannotOpen."""
     secret = order_secret(client_id=client_id, reference=reference)
     return hashlib.sha256(secret + hashlib.sha256(digests).digest()).digest()
 

@@ -76,7 +76,7 @@ def _not_an_order(purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchas
 
 
 def _not_recorded(missing: Sequence[LoggedPurchase]) -> list[LoggedPurchase]:
-    """Those that no earlier run found."""
+    """The purchases that no earlier run recorded."""
     recorded = LostPurchase.objects.filter(reference__in={each.reference for each in missing})
     known = set(recorded.values_list("reference", flat=True))
     return [each for each in missing if each.reference not in known]

@@ -1,4 +1,4 @@
-"""Orders: the records of what was bought (contract, "Order")."""
+"""Orders: the records of purchases (contract, "Order")."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LostPurchase(models.Model):
 
 
 class Order(models.Model):
-    """The record of one accepted purchase: what was sold, to whom, for how much. It never changes.
+    """The record of one accepted purchase: product, client and price. It never changes.
 
     A voucher order names the shelf it was sold from, a top-up order its fulfilment.
 
@@ -112,7 +112,7 @@ class Order(models.Model):
 
     @property
     def units(self) -> int:
-        """How many units were bought. `quantity` counts codes."""
+        """The number of units bought. `quantity` counts codes."""
         return self.quantity // self.units_per_sale
 
     @property
@@ -130,7 +130,7 @@ def status_of_topup(status: str) -> OrderStatus:
 
 
 class ClientCounter(models.Model):
-    """How many orders a client has, which is also its last `Order.number`."""
+    """The number of orders of a client, which is also its last `Order.number`."""
 
     client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
     orders = models.PositiveBigIntegerField()
@@ -140,7 +140,7 @@ class ClientCounter(models.Model):
 
 
 class DailySales(models.Model):
-    """What an account bought of one thing on one day (UTC), in the account's currency.
+    """Purchases of one thing by an account on one day (UTC), in the account's currency.
 
     Counted from orders after they were made, off the purchase path (orders/sales_counting.py).
     Refunds and credits are not subtracted. `quantity` counts codes.
@@ -181,7 +181,7 @@ class DailySales(models.Model):
 
 
 class CountedSales(models.Model):
-    """How many orders of a client are in DailySales: those numbered 1 to `orders`."""
+    """The number of orders of a client in DailySales: those numbered 1 to `orders`."""
 
     client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
     orders = models.PositiveBigIntegerField()

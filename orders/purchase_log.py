@@ -54,10 +54,10 @@ class LoggedPurchase:
     def request(self) -> tuple[str, bytes]:
         """The idempotency key and the fingerprint. Raises CannotOpen if this process lacks the
         encryption key of that time."""
-        opened = sealing.open_sealed(
+        request = sealing.open_sealed(
             self.sealed_request, Context.LOGGED_REQUEST, self.reference.encode()
         )
-        key, fingerprint = orjson.loads(opened)
+        key, fingerprint = orjson.loads(request)
         return key, bytes.fromhex(fingerprint)
 
 
@@ -125,22 +125,22 @@ def read_purchases(
     skipped, for a file without a purchase, which may be the wrong one, and for a file that cannot
     be read.
     """
-    damaged, found = [], dict.fromkeys(map(str, files), False)
+    damaged, has_purchase = [], dict.fromkeys(map(str, files), False)
     for line in read_events(files, EVENT):
         try:
             purchase = _read(line.values)
         except ValueError:
             damaged.append(f"{line.place}: this line is damaged, or not ours")
             continue
-        found[line.file] = True
+        has_purchase[line.file] = True
         if purchase.sold_at >= since:
             yield purchase
     if not skip_damaged:
         raise_problems(damaged)
     raise_problems(
         f"{name} has no line of a purchase. Is it the log of a web process? If so, leave it out."
-        for name, has_one in found.items()
-        if not has_one
+        for name, is_one in has_purchase.items()
+        if not is_one
     )
 
 

@@ -35,7 +35,7 @@ class Figures:
 
 
 class Kind(StrEnum):
-    """What a line of sales is about."""
+    """The kind of thing or account whose sales a row shows."""
 
     PRODUCT = "product"
     TOP_UP = "topup"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
+class SalesRow:
     """The sales of one product or account, in one currency. `pk` is its id."""
 
     kind: Kind
@@ -104,19 +104,19 @@ def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, d
         "today": day,
         "account": account.pk if account else None,
     }
-    found: dict[str, dict[int, Figures]] = {}
+    sales: dict[str, dict[int, Figures]] = {}
     for currency, sold_on, orders, amount in _rows(BY_DAY, values):
-        figures = found.setdefault(currency, dict.fromkeys(PERIODS, Figures()))
+        figures = sales.setdefault(currency, dict.fromkeys(PERIODS, Figures()))
         age = (day - sold_on).days
         for length in PERIODS:
             if age < length:
                 figures[length] += Figures(orders, amount)
             elif age < 2 * length:
                 figures[length] += Figures(amount_before=amount)
-    return found
+    return sales
 
 
-def sales_by_thing(*, day: date, days: int) -> list[Line]:
+def sales_by_thing(*, day: date, days: int) -> list[SalesRow]:
     """The sales of each product and each account in the last `days` days, the largest first.
 
     Includes what sold only in the period before.
@@ -127,7 +127,7 @@ def sales_by_thing(*, day: date, days: int) -> list[Line]:
         "today": day,
     }
     return [
-        Line(Kind(kind), pk, name, currency, Figures(*figures))
+        SalesRow(Kind(kind), pk, name, currency, Figures(*figures))
         for kind, pk, name, currency, *figures in _rows(BY_THING, values)
     ]
 

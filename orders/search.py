@@ -1,4 +1,4 @@
-"""What the search fields find in `orders`, for staff and for members of an account.
+"""The finders of `orders` for the search fields, for staff and for members of an account.
 
 An order is found by its reference or a part of it, its idempotency key, or its player id. Nothing
 here costs a purchase an index: docs/decisions/0056-search.md says what each look-up reads.
@@ -39,7 +39,7 @@ def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_H
     if account is not None:
         orders = orders.filter(client__account=account)
     by_value = {
-        *_bought_with_key(text, account, limit),
+        *_with_key(text, account, limit),
         *_for_player(text, account, limit),
     }
     matches = {order.pk: order for order in orders.filter(reference__in=by_value)}
@@ -70,22 +70,22 @@ def _newest() -> Q:
 def _newest_of(account: Account) -> Q:
     """The newest orders of each client of the account: ranges of an index, by number."""
     counters = ClientCounter.objects.filter(client__account=account)
-    made = list(counters.values_list("client", "orders"))
+    counts = list(counters.values_list("client", "orders"))
     ranges = Q(pk=None)  # nothing, if no client has an order
-    for client, orders in made:
-        ranges |= Q(client=client, number__gt=orders - NEWEST_OF_ACCOUNT // len(made))
+    for client, orders in counts:
+        ranges |= Q(client=client, number__gt=orders - NEWEST_OF_ACCOUNT // len(counts))
     return ranges
 
 
 def days_found_by_key() -> int:
-    """For how many days an order is found by its idempotency key: as long as one of the tables that
-    `_bought_with_key` reads keeps the key."""
+    """The days for which an order is found by its idempotency key: as long as one of the tables
+    that `_with_key` reads keeps the key."""
     of_requests: int = settings.RETENTION_DAYS["requests"]
     of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
     return max(of_requests, of_keys)
 
 
-def _bought_with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:
+def _with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:
     """The references of orders that were bought with this idempotency key."""
     clients = ApiClient.objects.all()
     requests = RequestRecord.objects.exclude(order_reference=None)

@@ -31,10 +31,10 @@ def orders_of(
 
 def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
     """One order. Raises `order_not_found`, for an order of another client as for an unknown one."""
-    found = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
-    if not found:
+    rows = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
+    if not rows:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
-    return _show(client, found[0])
+    return _show(client, rows[0])
 
 
 def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]], int]:

@@ -94,15 +94,15 @@ class OrderViewSet(ApiViewSet):
         with the same idempotency key, within one day. The service remembers a key for seven days
         after a success, and for one day if the request never finished. Later, it buys again.
         """
-        with CountedPurchase() as counted:
-            return self._purchase(request, counted)
+        with CountedPurchase() as count:
+            return self._purchase(request, count)
 
-    def _purchase(self, request: Request, counted: CountedPurchase) -> HttpResponse:
+    def _purchase(self, request: Request, count: CountedPurchase) -> HttpResponse:
         key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
         body: Any = request.data
         topup = is_topup(body)
-        counted.kind = "top_up" if topup else "voucher"
-        asked = read_topup_purchase(body) if topup else read_voucher_purchase(body)
+        count.kind = "top_up" if topup else "voucher"
+        purchase = read_topup_purchase(body) if topup else read_voucher_purchase(body)
 
         client = caller(request)
         content = fingerprint(endpoint="POST /orders", query=_query(request), body=body)
@@ -114,25 +114,25 @@ class OrderViewSet(ApiViewSet):
                 log_abandoned(client=client, key=key, fingerprint=content, reference=reference)
             raise
         if isinstance(claim, Replay):
-            counted.replayed = True
+            count.replayed = True
             return _created(claim.body, replay=True)
         with release_on_refusal(claim):
             if topup:
                 order = purchase_topup(
                     client=client,
                     claim=claim,
-                    product_id=asked["system_product_id"],
-                    player_id=asked["player_id"],
-                    fields=asked.get("fields", {}),
+                    product_id=purchase["system_product_id"],
+                    player_id=purchase["player_id"],
+                    fields=purchase.get("fields", {}),
                 )
             else:
                 order = purchase_vouchers(
                     client=client,
                     claim=claim,
-                    product_id=asked.get("product_id"),
-                    variation_id=asked.get("variation_id"),
-                    merchant_reference=asked.get("merchant_reference"),
-                    quantity=asked["quantity"],
+                    product_id=purchase.get("product_id"),
+                    variation_id=purchase.get("variation_id"),
+                    merchant_reference=purchase.get("merchant_reference"),
+                    quantity=purchase["quantity"],
                 )
 
         outcome_of(request).order_reference = order["reference"]

@@ -25,12 +25,12 @@ def read_fields(
     Raises `validation_failed` for an unknown product and for unknown, missing or invalid values,
     and `order_refused` (`product_inactive`) for a product that is not on sale.
     """
-    found = query("topups_fields_of", product_id)
-    if not found:
+    products = query("topups_fields_of", product_id)
+    if not products:
         raise unknown_product()
-    if not found[0]["on_sale"]:
+    if not products[0]["on_sale"]:
         raise OrderRefused(RefusalReason.PRODUCT_INACTIVE)
-    fields = {str(field["number"]): field for field in found[0]["fields"]}
+    fields = {str(field["number"]): field for field in products[0]["fields"]}
     problems = {
         f"fields.{name[:MAX_SHOWN_NAME_LENGTH]}": [
             "This product has no field with this id; see `GET /topup-products`."
@@ -82,10 +82,10 @@ def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | 
 
 def _one_of(values: list[str]) -> str:
     """The allowed values for a message; of many, the first ones."""
-    shown = ", ".join(f"`{value}`" for value in values[:OPTIONS_SHOWN])
+    first = ", ".join(f"`{value}`" for value in values[:OPTIONS_SHOWN])
     if len(values) > OPTIONS_SHOWN:
-        return f"one of {len(values)} values: {shown}, … (all in `GET /topup-products`)"
-    return f"one of {shown}" if len(values) > 1 else shown
+        return f"one of {len(values)} values: {first}, … (all in `GET /topup-products`)"
+    return f"one of {first}" if len(values) > 1 else first
 
 
 def _read_field(field: dict[str, Any], value: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the `fulfilment` command shows and does."""
+"""Lists, shows and moves fulfilments for the `fulfilment` command."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ def list_open() -> list[dict[str, Any]]:
 
 def show_one(reference: str) -> dict[str, Any]:
     """One fulfilment, open or ended. Raises InputProblem."""
-    found = _rows().filter(order_reference=reference).first()
-    if found is None:
+    fulfilment = _rows().filter(order_reference=reference).first()
+    if fulfilment is None:
         raise InputProblem("There is no top-up order with this reference.")
-    return _show(found)
+    return _show(fulfilment)
 
 
 def move_by_command(

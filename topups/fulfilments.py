@@ -116,21 +116,21 @@ def check_move(
     _check_permission(operator)
     events = list(state_events().filter(fulfilment=fulfilment, pk__gte=version).order_by("pk"))
     if not events or events[0].pk != version:
-        raise Overtaken(_unseen(fulfilment))
+        raise Overtaken(_explain_version(fulfilment))
     if later := events[1:]:
-        made = (later[0].move, later[0].actor, later[0].channel, later[0].note)
-        if made == (move, operator.user.get_username(), operator.channel, note):
+        last_move = (later[0].move, later[0].actor, later[0].channel, later[0].note)
+        if last_move == (move, operator.user.get_username(), operator.channel, note):
             state = describe_state(fulfilment)
             raise AlreadyDone(f"You have already done this: the order is {state}.")
-        raise Overtaken(_overtaken(fulfilment, later))
+        raise Overtaken(_explain_moves(fulfilment, later))
     _check_state(fulfilment, move, operator)
 
 
 def claim_next(*, operator: Operator) -> Fulfilment | None:
     """Claims the oldest pending order; returns None if no order is pending.
 
-    An order that somebody else claims in the meantime is skipped, so operators who ask at the same
-    moment get different orders. Raises MoveRefused if the operator may not claim at all.
+    An order that another operator claims in the meantime is skipped, so operators who ask at the
+    same moment get different orders. Raises MoveRefused if the operator may not claim at all.
     """
     for reference, version in _waiting():
         try:
@@ -190,10 +190,10 @@ def _find_locked(reference: str) -> Fulfilment:
 
 def _find(reference: str) -> Fulfilment:
     rows = Fulfilment.objects.select_related("claimed_by", "product", "account")
-    found = rows.filter(order_reference=reference).first()
-    if found is None:
+    fulfilment = rows.filter(order_reference=reference).first()
+    if fulfilment is None:
         raise MoveRefused("There is no top-up order with this reference.")
-    return found
+    return fulfilment
 
 
 def _check_permission(operator: Operator) -> None:
@@ -204,12 +204,12 @@ def _check_permission(operator: Operator) -> None:
 
 def _check_state(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
     if fulfilment.status not in RULES[move].sources:
-        raise Overtaken(_present(fulfilment))
+        raise Overtaken(_explain_state(fulfilment))
     if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
         raise MoveRefused("This order is in review: only a senior operator may fail it.")
     held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != operator.user
     if held_by_other and not operator.is_senior:
-        raise MoveRefused(_present(fulfilment))
+        raise MoveRefused(_explain_state(fulfilment))
 
 
 def _changes(
@@ -233,7 +233,7 @@ def _changes(
 
 
 def failure_reason(reason: RejectReason, channel: Channel) -> FailureReason:
-    """What the merchant reads: `wrong_id` and `no_stock` only for rejections on the messaging
+    """The reason for the merchant: `wrong_id` and `no_stock` only for rejections on the messaging
     platform (contract, "Top-up order")."""
     if channel == Channel.TELEGRAM and reason.value in FailureReason.values:
         return FailureReason(reason.value)
@@ -262,14 +262,14 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
     return ": ".join(part for part in (why, note.strip()) if part)[:NOTE_LENGTH]
 
 
-def _present(fulfilment: Fulfilment) -> str:
+def _explain_state(fulfilment: Fulfilment) -> str:
     """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
     by = f" ({last.move} by {last.actor})" if last else ""
     return f"Nothing was changed: this order is {describe_state(fulfilment)}{by}."
 
 
-def _overtaken(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
+def _explain_moves(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
     """For the operator who decided on an older version: what happened, and what to do."""
     happened = ", ".join(f"{event.move.replace('_', ' ')} by {event.actor}" for event in later)
     return (
@@ -278,7 +278,7 @@ def _overtaken(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
     )
 
 
-def _unseen(fulfilment: Fulfilment) -> str:
+def _explain_version(fulfilment: Fulfilment) -> str:
     """For a request with a version that the order never had."""
     return (
         "Nothing was changed: the request does not name a version of this order."

@@ -1,4 +1,4 @@
-"""Game top-ups: what can be bought, and the operators' work for each order."""
+"""Game top-ups: the products, and the operators' work for each order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_STOCK = 2**31 - 1  # of the column
 
 
 class TopUpProduct(models.Model):
-    """What can be bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
+    """A product that is bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
 
     `available_stock` is the number in stock; null means not counted.
     """
@@ -120,7 +120,7 @@ class FieldType(models.TextChoices):
 
 
 class TopUpField(models.Model):
-    """What the game asks for besides the player id (contract, "Top-up field").
+    """A value that the game asks for besides the player id (contract, "Top-up field").
 
     `number` is the id that merchants send in `fields`. It is unique within the product. Neither
     `number` nor `name` ever changes (topups/sql/field_ids.sql).
@@ -341,7 +341,7 @@ class Channel(models.TextChoices):
 
 
 class FulfilmentEvent(models.Model):
-    """One move of a fulfilment: who made it, through which channel, from and to which status, why.
+    """One move of a fulfilment: its actor, channel, statuses before and after, and note.
 
     Inserted in the transaction of the move, and never changed (topups/sql/guards.sql).
     """

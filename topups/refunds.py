@@ -118,12 +118,12 @@ def sweep_refunds() -> int:
     end = time.monotonic() + SECONDS
     due = list(refunds_due().values_list("pk", "order_reference")[:BATCH])
     random.shuffle(due)
-    done = 0
+    refunds = 0
     for pk, reference in due:
         if time.monotonic() >= end:
             break
-        done += _try_refund(pk, reference)
-    return done
+        refunds += _try_refund(pk, reference)
+    return refunds
 
 
 def _try_refund(fulfilment_id: int, reference: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the search fields find in `topups`: orders at the desk, and top-up products."""
+"""The finders of `topups` for the search fields: orders at the desk, and top-up products."""
 
 from typing import TypeVar
 

@@ -20,8 +20,8 @@ def list_topup_products(
     if search:
         products = named_like(products, search)
     rows = _to_show(products.order_by("pk"), account)
-    shown = rows[page.offset : page.offset + page.per_page]
-    return [_show(product) for product in shown], products.count()
+    on_page = rows[page.offset : page.offset + page.per_page]
+    return [_show(product) for product in on_page], products.count()
 
 
 def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, Any]:

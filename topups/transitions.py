@@ -18,7 +18,7 @@ DECIDE_REVIEW = "topups.decide_review"
 
 
 class Move(models.TextChoices):
-    """What an operator can do to a fulfilment."""
+    """A step that an operator can take with a fulfilment."""
 
     CLAIM = "claim"
     RELEASE = "release"

@@ -1,4 +1,4 @@
-"""The version of a fulfilment: what a person saw of it when they decided on a move.
+"""The version of a fulfilment: the state that a person saw when they decided on a move.
 
 The version is the id of the event that led to the present state. Every form, button and command
 that moves an order carries the version that was shown. `topups.fulfilments.check_move` compares.

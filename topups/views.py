@@ -55,5 +55,5 @@ class TopUpProductViewSet(ApiViewSet):
     )
     def retrieve(self, request: Request, product: int) -> HttpResponse:
         """One top-up product. `product_not_found` (404) if it does not exist or is not sold."""
-        found = selectors.get_topup_product(account=caller(request).account, product_id=product)
-        return ok(found)
+        data = selectors.get_topup_product(account=caller(request).account, product_id=product)
+        return ok(data)

@@ -14,7 +14,7 @@ from accounts.models import Account
 from core.database.functions import StatementTimeout, statement_timeout
 from operators.admin.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
 from operators.frame.base import amount, url_of
-from orders.sales import PERIODS, Figures, Kind, Line, sales_by_period, sales_by_thing, today
+from orders.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
 from topups.refunds import refunds_due
 
 SEES_SALES = "orders.view_dailysales"
@@ -88,7 +88,7 @@ def _show_sales(days: int) -> dict[str, Any]:
     }
 
 
-def _table(lines: list[Line], kinds: set[Kind], days: int) -> list[dict[str, Any]]:
+def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str, Any]]:
     """The largest lines of these kinds in each currency, and one line for its others."""
     rows = []
     of_kinds = [line for line in lines if line.kind in kinds]
