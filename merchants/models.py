@@ -14,7 +14,7 @@ from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 
 
 class Role(models.TextChoices):
-    """What a member may do. Each role may do everything that the roles after it may do.
+    """The rights of a member. Each role may do everything that the roles after it may do.
 
     A viewer reads. A developer also manages clients, keys and references. An owner also manages
     people and the balance alert.
@@ -61,8 +61,8 @@ class Invitation(models.Model):
     One that staff make for an account that has an owner waits until another member of staff
     approves it (`needs_approval`).
 
-    The link is signed when the email is sent (merchants/email/secret_links.py), so nothing stored
-    here lets anybody in.
+    The link is signed when the email is sent (merchants/email/secret_links.py), so the stored
+    invitation opens nothing.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="invitations")
@@ -172,7 +172,7 @@ class Email(models.Model):
                 condition=Q(sent_at=None, given_up_at=None),
             ),
             models.Index(name="merchants_email_address", fields=["to", "id"]),
-            models.Index(  # anybody may ask for these, so each request counts the recent ones
+            models.Index(  # strangers may ask for these, so each request counts the recent ones
                 name="merchants_email_asked_for",
                 fields=["to", "created_at"],
                 condition=Q(kind__in=["password_reset", "invitation"]),
@@ -191,7 +191,7 @@ class Email(models.Model):
 
     @property
     def is_to_a_stranger(self) -> bool:
-        """Whether somebody asked for a password email to an address of no member. It is not sent.
+        """Whether this is a password email to an address of no member. It is not sent.
         The row exists because asking must take the same work for every address."""
         return self.kind == EmailKind.PASSWORD_RESET and self.about is None
 

@@ -1,1 +1,1 @@
-"""What a merchant's programs use: API clients and their keys, and merchant references."""
+"""The API access of a merchant: API clients and their keys, and merchant references."""

@@ -45,17 +45,17 @@ class ReferenceTaken(Exception):
 
 def sold_shelf(ids: ShelfIds) -> Shelf | None:
     """The shelf with these ids, if merchants see it in the catalogue; None otherwise."""
-    found = shelves_on_sale().filter(product=ids.product, variation=ids.variation)
-    return found.select_related("product", "variation").first()
+    shelves = shelves_on_sale().filter(product=ids.product, variation=ids.variation)
+    return shelves.select_related("product", "variation").first()
 
 
 def shelf_of_reference(account: Account, reference: str) -> Shelf | None:
     """The shelf that has this reference of the account; None if no shelf has it."""
     if not is_reference(reference):
         return None
-    link = ReferenceLink.objects.filter(account=account, reference=reference)
-    found = link.select_related("shelf__product", "shelf__variation").first()
-    return None if found is None else found.shelf
+    links = ReferenceLink.objects.filter(account=account, reference=reference)
+    link = links.select_related("shelf__product", "shelf__variation").first()
+    return None if link is None else link.shelf
 
 
 @transaction.atomic
@@ -130,13 +130,13 @@ def import_references(*, account: Account, data: bytes, actor: User) -> tuple[in
     """
     references = _shelf_ids(_read(data))
     with transaction.atomic():
-        made, removed = replace_references(account_id=account.pk, references=references)
-        if made or removed:
+        linked, removed = replace_references(account_id=account.pk, references=references)
+        if linked or removed:
             record_action(
                 actor=actor, action=AuditAction.REFERENCE_LINKED, on=account,
-                note=f"By file: {made} set, {removed} removed.",
+                note=f"By file: {linked} set, {removed} removed.",
             )  # fmt: skip
-    return made, removed
+    return linked, removed
 
 
 def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
@@ -161,7 +161,7 @@ def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
 
 
 def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
-    found: dict[ShelfIds, tuple[int, str]] = {}
+    lines: dict[ShelfIds, tuple[int, str]] = {}
     lines_of: dict[str, int] = {}
     problems = []
     for count, row in enumerate(reader, 1):
@@ -174,17 +174,17 @@ def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
             problems.append(f"line {line}: product_id and variation_id must be whole numbers")
             continue
         ids = ShelfIds(product, variation)
-        if ids in found:
-            first = found[ids][0]
+        if ids in lines:
+            first = lines[ids][0]
             problems.append(f"line {line}: line {first} has the same product or variation")
         if reference:
             problems += [f"line {line}: {rule}" for rule in broken_rules(reference)]
             if reference in lines_of:
                 problems.append(f"line {line}: the same reference is in line {lines_of[reference]}")
             lines_of.setdefault(reference, line)
-        found.setdefault(ids, (line, reference))
+        lines.setdefault(ids, (line, reference))
     raise_problems(problems)
-    return found
+    return lines
 
 
 def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:

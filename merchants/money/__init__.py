@@ -1,1 +1,1 @@
-"""What members see of the wallet: balance alerts, charts and statement files."""
+"""The wallet for members: balance alerts, charts and statement files."""

@@ -47,7 +47,7 @@ def _pieces(account: Account, first: int, last: int, signed: RootLeaf) -> Genera
         account.pk,
         dumps(bytes(start).hex() if start else None),
     )
-    yield from _list(_shown(entry) for entry in entries_between(account.pk, first, last))
+    yield from _list(_as_json(entry) for entry in entries_between(account.pk, first, last))
     yield b'],"later":['
     later = entries_between(account.pk, last + 1, signed.last_entry)
     yield from _list(entry.body().hex() for entry in later)
@@ -68,7 +68,7 @@ def _path_to_the_root(wallet: int, number: int) -> list[tuple[str, bytes]]:
     return merkle_path([leaf.hash() for leaf in leaves], place)
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def _as_json(entry: Entry) -> dict[str, Any]:
     return {
         "id": entry.pk,
         "time": time_text(entry.created_at),

@@ -40,7 +40,7 @@ def turn_factor_off(*, user: User) -> None:
 
 @transaction.atomic
 def reset_factor(*, user: User, actor: User | None) -> int:
-    """Deletes the second factor of somebody who lost it: a member, or staff.
+    """Deletes the second factor of a member or of staff who lost it.
 
     The owners of a member's account receive an email. Returns how many factors there were.
     """

@@ -34,10 +34,10 @@ MAX_EMAIL_LENGTH = 150  # the address is also the person's username
 
 def live_invitations(account: Account | None = None) -> QuerySet[Invitation]:
     """The invitations that are open or wait for approval, of one account or of all accounts."""
-    found = Invitation.objects.filter(
+    invitations = Invitation.objects.filter(
         accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now()
     )
-    return found if account is None else found.filter(account=account)
+    return invitations if account is None else invitations.filter(account=account)
 
 
 def open_invitations() -> QuerySet[Invitation]:
@@ -191,8 +191,8 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
     # Serialises the invitations of one account, as `invite_person` does.
     accounts = Account.objects.filter(invitations=invitation_id)
     accounts.select_for_update(of=("self",), no_key=True).first()
-    found = open_invitations().select_for_update(of=("self",)).select_related("account")
-    invitation = found.filter(pk=invitation_id).first()
+    invitations = open_invitations().select_for_update(of=("self",)).select_related("account")
+    invitation = invitations.filter(pk=invitation_id).first()
     if invitation is None:
         raise InputProblem("This invitation is no longer open. Ask for a new one.")
     user = _make_user(invitation)
@@ -223,14 +223,14 @@ def _make_user(invitation: Invitation) -> User:
 
     Usernames are unique, so of two invitations to one address only one makes a user.
     """
-    user, made = User.objects.select_for_update().get_or_create(
+    user, is_new = User.objects.select_for_update().get_or_create(
         username=invitation.email, defaults={"email": invitation.email}
     )
     returning = (
         not user.is_active
         and Membership.objects.filter(user=user, account=invitation.account).exists()
     )
-    if not made and not returning:
+    if not is_new and not returning:
         raise InputProblem(
             "This email address already signs in here, and a person belongs to one account only."
             " Ask to be invited at another address."

@@ -73,7 +73,7 @@ def _locked(membership: Membership) -> Membership:
 def _keep_an_owner(member: Membership) -> None:
     owners = members_of(member.account).filter(role=Role.OWNER)
     if member.role == Role.OWNER and not owners.exclude(pk=member.pk).exists():
-        raise InputProblem("An account needs at least one owner. Make somebody else owner first.")
+        raise InputProblem("An account needs at least one owner. Make another member owner first.")
 
 
 def _record_and_email(

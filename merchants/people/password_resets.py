@@ -36,12 +36,12 @@ def ask_for_reset(*, email: str) -> None:
 
 def forget_strangers() -> int:
     """Deletes the rows of strangers who asked a day ago or earlier. Returns how many."""
-    asked = Email.objects.filter(
+    emails = Email.objects.filter(
         kind=EmailKind.PASSWORD_RESET,
         about=None,
         created_at__lt=timezone.now() - timedelta(days=1),
     )
-    return asked.delete()[0]
+    return emails.delete()[0]
 
 
 def find_reset(token: str) -> User | None:

@@ -69,7 +69,7 @@ def sessions_of(user: User) -> QuerySet[MemberSession]:
 
 
 def device_name(agent: str) -> str:
-    """What a User-Agent header stands for, such as `Firefox on Windows`.
+    """The device that a User-Agent header names, such as `Firefox on Windows`.
 
     The header itself, if it names no known browser or system; `unknown` if there is none.
     """

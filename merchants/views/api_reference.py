@@ -136,7 +136,7 @@ def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         "members": [
             {
                 "name": member,
-                "needed": _needed(member, schema),
+                "needed": _requirement(member, schema),
                 "type": _type(rules),
                 "about": _text(rules.get("description", "")),
             }
@@ -145,7 +145,7 @@ def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _needed(member: str, schema: dict[str, Any]) -> SafeString:
+def _requirement(member: str, schema: dict[str, Any]) -> SafeString:
     """Whether an object must have the member, or must have it only without another one."""
     if member in schema.get("required", ()):
         return escape("required")
@@ -163,14 +163,14 @@ def _type(schema: dict[str, Any]) -> SafeString:
     """A schema in words, with a link to each object that it names."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        known = openapi_document()["components"]["schemas"][name]
-        if "enum" in known:
-            return _type(known)
+        named = openapi_document()["components"]["schemas"][name]
+        if "enum" in named:
+            return _type(named)
         return format_html('<a href="#{}">{}</a>', name, name)
     for several, word in (("oneOf", " or "), ("allOf", " and ")):
         if several in schema:
-            found = [_type(one) for one in schema[several]]
-            return _or_null(mark_safe(word.join(dict.fromkeys(found))), schema)  # noqa: S308
+            types = [_type(one) for one in schema[several]]
+            return _or_null(mark_safe(word.join(dict.fromkeys(types))), schema)  # noqa: S308
     if "enum" in schema:
         values = [(json.dumps(value).strip('"'),) for value in schema["enum"]]
         several = "one of " if len(values) > 1 else ""

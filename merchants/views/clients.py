@@ -200,7 +200,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
         else:
             messages.warning(request, f"Key {key.prefix} was already revoked.")
         return _to(client)
-    used = f"{key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never"
+    last_use = f"{key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never"
     return confirm(
         request,
         member,
@@ -209,7 +209,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
         facts=[
             "The key stops working at once and cannot be restored. Purchases that have already"
             " started will finish.",
-            f"Last used: {used}.",
+            f"Last used: {last_use}.",
             *_warn_of_last_key(client, key),
         ],
         button="Revoke key",
@@ -273,7 +273,7 @@ def _show_allowlist(
 
 
 def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str:
-    """What may be wrong with these networks, for the member; empty if nothing is."""
+    """A warning about these networks for the member; empty if there is none."""
     if before and not networks:
         return "With an empty allowlist, calls with a key of this client may come from anywhere."
     warnings = []
@@ -290,7 +290,7 @@ def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str
 
 
 def _warn_of_change(networks: list[str]) -> str:
-    """For a member who would overwrite a change that somebody made while the form was open."""
+    """For a member who would overwrite a change that was made while the form was open."""
     return (
         "The allowlist was changed while this form was open. It now holds:"
         f" {clients.shorten(_one_line(networks)) or 'nothing'}. Submit again to replace it."

@@ -39,7 +39,7 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def retries(request: HttpRequest, member: Member) -> HttpResponse:
-    """What to do after each response of the API, and programs that do it."""
+    """Says what to do after each response of the API, with programs that do it."""
     programs = [
         {"file": name, "language": language, "text": snippet(name)}
         for name, language in RETRY_SNIPPETS.items()
@@ -64,7 +64,7 @@ def retries(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def topups(request: HttpRequest, member: Member) -> HttpResponse:
-    """How to buy a top-up and wait for its delivery."""
+    """Explains how to buy a top-up and wait for its delivery."""
     return _show(
         request, member, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py")
     )
@@ -73,7 +73,7 @@ def topups(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
-    """What request_abandoned means, and how to settle purchases with an unknown outcome."""
+    """Explains request_abandoned, and how to settle purchases with an unknown outcome."""
     return _show(
         request, member, "docs_abandoned", "Docs: reconcile purchases, and request_abandoned"
     )
@@ -82,7 +82,7 @@ def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page()
 def statements(request: HttpRequest, member: Member) -> HttpResponse:
-    """How to verify a statement with its proof."""
+    """Explains how to verify a statement with its proof."""
     return _show(
         request,
         member,

@@ -1,4 +1,4 @@
-"""What the docs pages show: advice for each error code and reason, and example programs.
+"""Content of the docs pages: advice for each error code and reason, and example programs.
 
 A test fails if a code or reason has no advice.
 """
@@ -17,7 +17,7 @@ SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY]
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do after a response, and whether the wallet was debited."""
+    """Advice after a response: what to do, and whether the wallet was debited."""
 
     charged: str
     act: str

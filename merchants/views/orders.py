@@ -51,12 +51,12 @@ class OrderFilter(PeriodForm):
     def search(self) -> list[Order]:
         """The account's newest orders with the reference, player id or idempotency key that was
         typed, as far as they match the filter. Call it only on a valid form."""
-        wanted = self.cleaned_data
+        values = self.cleaned_data
         return [
             order
-            for order in find_orders(wanted["q"], account=self.account, limit=MOST_READ)
-            if wanted["client"] in (None, order.client)
-            and wanted["status"] in ("", order.status)
+            for order in find_orders(values["q"], account=self.account, limit=MOST_READ)
+            if values["client"] in (None, order.client)
+            and values["status"] in ("", order.status)
             and (self.begins is None or order.created_at >= self.begins)
             and (self.ends is None or order.created_at < self.ends)
         ]
@@ -85,17 +85,17 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
     if request.method != "POST":
         query.pop("q", None)
     filters = OrderFilter(query, account=member.account)
-    found: list[Order] = []
+    rows: list[Order] = []
     page, more = None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
-        found, more = newest_of(filters.search())
+        rows, more = newest_of(filters.search())
     elif filters.is_valid() and request.method == "POST":
-        chosen = {name: query[name] for name in FILTERS if query.get(name)}
-        return HttpResponseRedirect(reverse("merchants:orders", query=chosen))
+        values = {name: query[name] for name in FILTERS if query.get(name)}
+        return HttpResponseRedirect(reverse("merchants:orders", query=values))
     elif filters.is_valid():
         listed = filters.orders()
         page = page_of(listed.rows, query=query, key=listed.key)
-        found = listed.orders(page.rows)
+        rows = listed.orders(page.rows)
     return show(
         request,
         member,
@@ -103,7 +103,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         title="Orders",
         filters=filters,
         page=page,
-        orders=found,
+        orders=rows,
         filtered=bool(query),
         searched=bool(filters.is_valid() and filters.cleaned_data["q"]),
         days=days_found_by_key(),
@@ -115,20 +115,20 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
     """Shows one order: what was sold, its delivery, and its wallet entries."""
-    found = find_account_order(member.account, reference)
-    if found is None:
+    order = find_account_order(member.account, reference)
+    if order is None:
         raise Http404
     return show(
         request,
         member,
         "merchants/order.html",
-        title=f"Order {found.reference}",
-        order=found,
-        merchant_reference=_merchant_reference(member.account, found),
+        title=f"Order {order.reference}",
+        order=order,
+        merchant_reference=_merchant_reference(member.account, order),
         entries=LedgerEntry.objects.filter(
-            wallet=member.account.pk, order_reference=found.reference
+            wallet=member.account.pk, order_reference=order.reference
         ).order_by("pk"),
-        moves=_moves(found),
+        moves=_moves(order),
     )
 
 

@@ -16,8 +16,8 @@ MOST_FOUND = 50  # rows of a search
 Row = TypeVar("Row", bound=Model)
 
 
-class Place(forms.Form):
-    """The page's position: rows before or after a key. Invalid values mean the first page."""
+class Position(forms.Form):
+    """A page's position: rows before or after a key. Invalid values mean the first page."""
 
     before = forms.IntegerField(required=False, min_value=1, max_value=MAX_ID)
     after = forms.IntegerField(required=False, min_value=0, max_value=MAX_ID)
@@ -39,40 +39,40 @@ def page_of(
 
     The links keep the query's other parameters, such as filters.
     """
-    place = Place(query)
-    place.is_valid()
-    before, after = place.cleaned_data.get("before"), place.cleaned_data.get("after")
+    position = Position(query)
+    position.is_valid()
+    before, after = position.cleaned_data.get("before"), position.cleaned_data.get("after")
     if after is not None:
-        found = list(rows.filter(**{f"{key}__gt": after}).order_by(key)[: per_page + 1])
-        shown = found[:per_page][::-1]
-        newer, older = len(found) > per_page, bool(shown)
+        rows_read = list(rows.filter(**{f"{key}__gt": after}).order_by(key)[: per_page + 1])
+        on_page = rows_read[:per_page][::-1]
+        newer, older = len(rows_read) > per_page, bool(on_page)
     else:
         older_rows = rows if before is None else rows.filter(**{f"{key}__lt": before})
-        found = list(older_rows.order_by(f"-{key}")[: per_page + 1])
-        shown = found[:per_page]
-        newer, older = before is not None and bool(shown), len(found) > per_page
+        rows_read = list(older_rows.order_by(f"-{key}")[: per_page + 1])
+        on_page = rows_read[:per_page]
+        newer, older = before is not None and bool(on_page), len(rows_read) > per_page
     return KeysetPage(
-        rows=shown,
-        newer=_link(query, after=getattr(shown[0], key)) if newer else None,
-        older=_link(query, before=getattr(shown[-1], key)) if older else None,
+        rows=on_page,
+        newer=_link(query, after=getattr(on_page[0], key)) if newer else None,
+        older=_link(query, before=getattr(on_page[-1], key)) if older else None,
     )
 
 
-def newest_of(found: Sequence[Row] | QuerySet[Row]) -> tuple[list[Row], bool]:
+def newest_of(matches: Sequence[Row] | QuerySet[Row]) -> tuple[list[Row], bool]:
     """The rows that a search shows, and whether it leaves out any."""
-    rows = list(found[: MOST_FOUND + 1])
+    rows = list(matches[: MOST_FOUND + 1])
     return rows[:MOST_FOUND], len(rows) > MOST_FOUND
 
 
-def without_place(query: QueryDict) -> str:
+def first_page_query(query: QueryDict) -> str:
     """The query string of the list's first page, with its filters."""
     return _link(query)
 
 
-def _link(query: QueryDict, **place: int) -> str:
+def _link(query: QueryDict, **position: int) -> str:
     kept = query.copy()
     for name in ("before", "after"):
         kept.pop(name, None)
-    for name, value in place.items():
+    for name, value in position.items():
         kept[name] = str(value)
     return kept.urlencode()

@@ -131,13 +131,13 @@ def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResp
     )
 
 
-def _try(request: HttpRequest, change: Callable[[], object], done: str) -> HttpResponse:
+def _try(request: HttpRequest, change: Callable[[], object], message: str) -> HttpResponse:
     try:
         change()
     except InputProblem as problem:
         messages.error(request, str(problem))
     else:
-        messages.success(request, done)
+        messages.success(request, message)
     return _back()
 
 

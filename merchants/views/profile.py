@@ -74,13 +74,13 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
     """Asks for the second factor, once per session."""
-    asked = next_page(request, "merchants:overview")
+    address = next_page(request, "merchants:overview")
     if not must_show_factor(request):
-        return HttpResponseRedirect(asked)
+        return HttpResponseRedirect(address)
     form = CodeForm(posted(request))
     if form.is_valid():
         if show_factor(request, form.cleaned_data["code"]):
-            return HttpResponseRedirect(asked)
+            return HttpResponseRedirect(address)
         form.add_error("code", WRONG_CODE)
     return TemplateResponse(
         request, "merchants/two_factor.html", {"title": "Second factor", "form": form}

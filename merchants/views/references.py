@@ -66,8 +66,8 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
     except InputProblem as problem:
         mistake = {"ids": ids, "typed": typed, "problem": str(problem)}
         return _show_list(request, member, request.POST, mistake=mistake)
-    done = f"Your reference for {shelf} is {typed}." if typed else f"{shelf} has no reference now."
-    messages.success(request, done)
+    text = f"Your reference for {shelf} is {typed}." if typed else f"{shelf} has no reference now."
+    messages.success(request, text)
     return HttpResponseRedirect(_back(request.POST))
 
 
@@ -179,8 +179,8 @@ def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, holder: She
 
 
 def _back(query: Any) -> str:
-    kept = {name: query[name] for name in ("search", "page") if query.get(name)}
-    return f"{reverse('merchants:references')}?{urlencode(kept)}"
+    values = {name: query[name] for name in ("search", "page") if query.get(name)}
+    return f"{reverse('merchants:references')}?{urlencode(values)}"
 
 
 def _page_number(text: str | None) -> int:

@@ -51,13 +51,13 @@ class RequestFilter(forms.Form):
     def requests(self) -> Any:
         """The account's records that match. Call it only on a valid form."""
         rows = self.rows
-        wanted = self.cleaned_data
-        if wanted["q"]:
-            rows = find_records(rows, wanted["q"].strip())
-        if wanted["client"]:
-            rows = rows.filter(client=wanted["client"])
-        if wanted["code"]:
-            rows = with_response(rows, wanted["code"])
+        values = self.cleaned_data
+        if values["q"]:
+            rows = find_records(rows, values["q"].strip())
+        if values["client"]:
+            rows = rows.filter(client=values["client"])
+        if values["code"]:
+            rows = with_response(rows, values["code"])
         return rows
 
 
@@ -74,16 +74,16 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
     if request.method != "POST":
         query.pop("q", None)
     filters = RequestFilter(query, account=member.account)
-    found: list[RequestRecord] = []
+    records: list[RequestRecord] = []
     page, more = None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
-        found, more = newest_of(filters.requests().order_by(newest_first()))
+        records, more = newest_of(filters.requests().order_by(newest_first()))
     elif filters.is_valid() and request.method == "POST":
-        chosen = {name: query[name] for name in FILTERS if query.get(name)}
-        return HttpResponseRedirect(reverse("merchants:requests", query=chosen))
+        values = {name: query[name] for name in FILTERS if query.get(name)}
+        return HttpResponseRedirect(reverse("merchants:requests", query=values))
     elif filters.is_valid():
         page = page_of(filters.requests(), query=query)
-        found = page.rows
+        records = page.rows
     return show(
         request,
         member,
@@ -91,7 +91,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         title="Requests",
         filters=filters,
         page=page,
-        requests=with_advice(found),
+        requests=with_advice(records),
         filtered=bool(query),
         more=more,
         days=settings.RETENTION_DAYS["requests"],
@@ -123,14 +123,14 @@ def _orders_of(replays: list[RequestRecord]) -> dict[int, str]:
         key__in={row.idempotency_key for row in replays},
     )
     of_keys = {(record.client_id, record.key): record for record in records.defer("response")}
-    found = {}
+    references = {}
     for row in replays:
         record = of_keys.get((row.client_id, row.idempotency_key or ""))
         if record is None or record.order_reference is None or record.bought_at is None:
             continue
         if record.bought_at <= row.at + CLOCKS_AGREE:
-            found[row.pk] = record.order_reference
-    return found
+            references[row.pk] = record.order_reference
+    return references
 
 
 def _advice(row: RequestRecord) -> str:

@@ -30,7 +30,7 @@ from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
 from merchants.views.pages import show
-from merchants.views.paging import page_of, without_place
+from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
 from orders.account_orders import spend_of_account
 from wallets.models import EntryKind, LedgerEntry, Wallet
@@ -221,5 +221,5 @@ def _show(
         may_set_alert=member.may(Role.OWNER),
         filters=filters,
         page=page_of(filters.entries(member.account), query=request.GET),
-        query=without_place(request.GET),
+        query=first_page_query(request.GET),
     )
