@@ -18,8 +18,8 @@ class Migration(migrations.Migration):
     dependencies = [
         ("rehearsal", "0001_widen_tables"),
         # The functions use what these add.
-        ("wallets", "0006_sql_chain"),
-        ("catalogue", "0006_drop_index_of_unsold_codes"),
+        ("wallets", "0002_sql"),
+        ("catalogue", "0002_sql"),
     ]
     operations = [
         migrations.RunSQL(Path(settings.BASE_DIR, path).read_text()) for path in FUNCTIONS
