@@ -14,7 +14,7 @@ from pathlib import Path
 from embedded.environment import PROJECT
 
 UPGRADE_FROM = Path(__file__).with_name("upgrade_from.txt")
-MIGRATION = re.compile(r"^(\w+)/migrations/(\d{4}_\w+)\.py$")
+MIGRATION = re.compile(r"^(?:operators/)?(\w+)/migrations/(\d{4}_\w+)\.py$")
 
 
 def old_commit() -> str:
