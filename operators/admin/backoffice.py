@@ -1,4 +1,4 @@
-"""What the pages of the back office declare: the menu entries of Django's own models."""
+"""The declarations of the pages of the back office: menu entries of Django's own models."""
 
 from django.contrib.auth.models import Group, User
 

@@ -88,8 +88,8 @@ class ShelfInline(TabularInline):
     model = Shelf
     form = ShelfForm
     verbose_name_plural = "prices and stock"
-    fields = ("sold_as", "price", "quantity_step", codes_in_stock)
-    readonly_fields = ("sold_as", codes_in_stock)
+    fields = ("variation_name", "price", "quantity_step", codes_in_stock)
+    readonly_fields = ("variation_name", codes_in_stock)
     extra = max_num = 0
     can_delete = False
     hide_title = True
@@ -102,7 +102,7 @@ class ShelfInline(TabularInline):
         return False
 
     @admin.display(description="sold as")
-    def sold_as(self, shelf: Shelf) -> str:
+    def variation_name(self, shelf: Shelf) -> str:
         return shelf.variation.name if shelf.variation else "the product itself"
 
 
@@ -236,15 +236,15 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
 
 
 def _holds(product: Product) -> list[tuple[str, int]]:
-    """What prevents the product's deletion, with counts of at most 1000."""
+    """The rows that prevent the product's deletion: kinds, with counts of at most 1000."""
     shelves = list(product.shelves.values_list("pk", flat=True))
-    held = {
+    rows_of = {
         "codes": VoucherCode.objects.filter(shelf__in=shelves),
         "orders": Order.objects.filter(shelf__in=shelves),
         "reference links": ReferenceLink.objects.filter(shelf__in=shelves),
     }
-    found = [(what, rows[:1000].count()) for what, rows in held.items()]
-    return [(what, count) for what, count in found if count]
+    counts = [(what, rows[:1000].count()) for what, rows in rows_of.items()]
+    return [(what, count) for what, count in counts if count]
 
 
 class StockFilter(DropdownFilter):
@@ -277,10 +277,10 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     form = ShelfForm
     list_before_template = "admin/what_a_shelf_is.html"
     list_display = (
-        "sold_as",
+        "shelf_name",
         "product_number",
         "variation_number",
-        "price_shown",
+        "price_text",
         "quantity_step",
         "stock",
     )
@@ -321,7 +321,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
         return HttpResponseRedirect(upload_url(ImportKind.CODES, shelf))
 
     @admin.display(description="shelf", ordering="product__name")
-    def sold_as(self, shelf: Shelf) -> str:
+    def shelf_name(self, shelf: Shelf) -> str:
         return str(shelf)
 
     @admin.display(description="product ID", ordering="product_id")
@@ -333,7 +333,7 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
         return shelf.variation_id
 
     @admin.display(description="price", ordering="price")
-    def price_shown(self, shelf: Shelf) -> str:
+    def price_text(self, shelf: Shelf) -> str:
         return amount(shelf.price, shelf.product.currency)
 
     @display(

@@ -57,8 +57,8 @@ class StateFilter(DropdownFilter):
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[VoucherCode]
     ) -> QuerySet[VoucherCode]:
-        chosen = STATES.get(self.value() or "")
-        return queryset if chosen is None else queryset.filter(chosen)
+        condition = STATES.get(self.value() or "")
+        return queryset if condition is None else queryset.filter(condition)
 
 
 class RevealingAdmin(RecordAdmin):
@@ -70,20 +70,20 @@ class RevealingAdmin(RecordAdmin):
 
 @admin.register(VoucherCode)
 class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
-    list_display = ("id", "masked", "shelf", "state", "order", "imported_at")
+    list_display = ("id", "masked_code", "shelf", "state", "order", "imported_at")
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
     search_help_text = "ID in this list, or order reference"
     list_before_template = "admin/how_to_find_a_code.html"
-    fields = ("id", "masked", "shelf", "state", "order", "imported_at")
+    fields = ("id", "masked_code", "shelf", "state", "order", "imported_at")
     actions_detail = ("reveal",)
     actions_list = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoucherCode]:
-        taken_by = Order.objects.filter(pk=OuterRef("order_id")).values("reference")
+        references = Order.objects.filter(pk=OuterRef("order_id")).values("reference")
         codes: QuerySet[VoucherCode] = super().get_queryset(request)
-        return codes.defer("sealed", "digest").annotate(order_reference=Subquery(taken_by))
+        return codes.defer("sealed", "digest").annotate(order_reference=Subquery(references))
 
     def search(
         self, queryset: QuerySet[VoucherCode], term: str, request: HttpRequest
@@ -96,7 +96,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         return (queryset.filter(order_id=order.pk) if order else queryset.none()), False
 
     @admin.display(description="code")
-    def masked(self, code: VoucherCode) -> str:
+    def masked_code(self, code: VoucherCode) -> str:
         return MASK
 
     @display(
@@ -143,7 +143,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
         if not isinstance(code, VoucherCode):
             raise Http404
         order = Order.objects.filter(pk=code.order_id).first() if code.order_id else None
-        return reveal_page(self, request, [code], order=order, shown_on=code)
+        return reveal_page(self, request, [code], order=order, about=code)
 
 
 def reveal_page(
@@ -152,12 +152,12 @@ def reveal_page(
     codes: Sequence[VoucherCode],
     *,
     order: Order | None,
-    shown_on: VoucherCode | Order,
+    about: VoucherCode | Order,
 ) -> HttpResponse:
     """Asks for confirmation, then shows the codes in clear text. They appear on no other page."""
     form = ConfirmForm(posted(request))
     if not form.is_valid():
-        return _ask_to_reveal(model_admin, request, codes, form, order=order, shown_on=shown_on)
+        return _ask_to_reveal(model_admin, request, codes, form, order=order, about=about)
     try:
         revealed = reveal_codes(
             codes=codes, order=order, actor=staff_of(request), note=form.cleaned_data["note"]
@@ -168,16 +168,16 @@ def reveal_page(
             "Nothing was revealed: the service does not have the encryption key of this code. Ask"
             " a server administrator to restore the key.",
         )
-        return HttpResponseRedirect(url_of(shown_on))
+        return HttpResponseRedirect(url_of(about))
     return page(
         model_admin,
         request,
         "admin/secret.html",
-        obj=shown_on,
+        obj=about,
         title="Revealed",
-        warning="Anybody who reads this can use it. Leave the page when you are done.",
-        groups=[{"title": f"Code {each.pk}", "parts": _named(each)} for each in revealed],
-        back=url_of(shown_on),
+        warning="Everyone who reads this can use it. Leave the page when you are done.",
+        groups=[{"title": f"Code {each.pk}", "parts": _parts(each)} for each in revealed],
+        back=url_of(about),
     )
 
 
@@ -188,24 +188,24 @@ def _ask_to_reveal(
     form: ConfirmForm,
     *,
     order: Order | None,
-    shown_on: VoucherCode | Order,
+    about: VoucherCode | Order,
 ) -> HttpResponse:
     where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
     return page(
         model_admin,
         request,
         "admin/confirm.html",
-        obj=shown_on,
+        obj=about,
         title="Reveal",
         form=form,
         question=f"Show {_number(codes)} of {where} in clear text?",
         facts=[
             "The audit trail will record that you revealed it.",
-            *([] if order else ["This code is not sold yet. Anybody who sees it can use it."]),
+            *([] if order else ["This code is not sold yet. Everyone who sees it can use it."]),
         ],
         button="Reveal",
         danger=True,
-        back=url_of(shown_on),
+        back=url_of(about),
     )
 
 
@@ -213,5 +213,5 @@ def _number(codes: Sequence[VoucherCode]) -> str:
     return f"code {codes[0].pk}" if len(codes) == 1 else f"{len(codes)} codes"
 
 
-def _named(revealed: Revealed) -> dict[str, str]:
+def _parts(revealed: Revealed) -> dict[str, str]:
     return {NAMES[name]: part for name, part in revealed.code.as_json().items()}

@@ -18,7 +18,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from idempotency.models import IdempotencyRecord
-from operators.frame.base import EMPTY, RecordAdmin, link_to_list, shown_time
+from operators.frame.base import EMPTY, RecordAdmin, link_to_list, time_cell
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 
@@ -102,7 +102,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
 
     @admin.display(description="last attempt at")
     def last_attempt_at(self, record: IdempotencyRecord) -> str:
-        return shown_time(record.started_at)
+        return time_cell(record.started_at)
 
     @display(
         description="outcome",

@@ -44,17 +44,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         for model, model_admin in admin.site._registry.items()
         if model_admin.has_view_or_change_permission(request)
     ]
-    named = {entry.model for entries in SECTIONS.values() for entry in entries}
+    in_menu = {entry.model for entries in SECTIONS.values() for entry in entries}
     sections: list[dict[str, Any]] = []
     for section, entries in SECTIONS.items():
-        shown = [entry for entry in entries if entry.model in allowed]
+        visible = [entry for entry in entries if entry.model in allowed]
         if section is Section.SYSTEM:
-            shown += [_unnamed(model) for model in allowed if model not in named]
+            visible += [_unnamed(model) for model in allowed if model not in in_menu]
         opens_system = section is Section.SYSTEM and may_open(staff_of(request))
-        if shown or opens_system:
+        if visible or opens_system:
             links: list[dict[str, Any]] = [
                 {"title": entry.title, "icon": entry.icon, "link": _entry_url(entry)}
-                for entry in shown
+                for entry in visible
             ]
             if opens_system:
                 page = {"title": "System", "icon": "monitor_heart", "link": reverse("system")}

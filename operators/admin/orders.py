@@ -64,8 +64,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "reference",
         "created_at",
         "account",
-        "sold",
-        "bought",
+        "goods",
+        "quantity_text",
         "total",
         "state",
     )
@@ -87,7 +87,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
             "Purchase",
-            {"fields": ("sold", "bought", "price", "total", "delivery")},
+            {"fields": ("goods", "quantity_text", "price", "total", "delivery")},
         ),
     )
     actions_detail = ("reveal", "credit")
@@ -117,19 +117,19 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         clients = ApiClient.objects.filter(
             Q(name__icontains=term) | Q(account__name__icontains=term)
         )
-        found = list(clients.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
-        return queryset.filter(client__in=found), False
+        ids = list(clients.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
+        return queryset.filter(client__in=ids), False
 
     @admin.display(description="account")
     def account(self, order: Order) -> str:
         return link_to(order.client.account)
 
     @admin.display(description="product")
-    def sold(self, order: Order) -> str:
+    def goods(self, order: Order) -> str:
         return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
 
     @admin.display(description="quantity")
-    def bought(self, order: Order) -> str:
+    def quantity_text(self, order: Order) -> str:
         """The contract's quantity and units, such as `6 codes, 2 units of 3`."""
         if order.fulfilment is not None:
             return f"{order.quantity} top-up"
@@ -152,7 +152,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         """That of the top-up, as on the desk. A voucher order is completed at once."""
         if order.fulfilment is None:
             return state_label(FulfilmentStatus.COMPLETED)
-        return state_label(FulfilmentStatus(order.fulfilment.status), _paid_back(order.fulfilment))
+        return state_label(FulfilmentStatus(order.fulfilment.status), _refund(order.fulfilment))
 
     @admin.display(description="delivery")
     def delivery(self, order: Order) -> str:
@@ -201,14 +201,14 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         if not codes:
             messages.warning(request, "This order has no codes.")
             return HttpResponseRedirect(url_of(order))
-        return reveal_page(self, request, codes, order=order, shown_on=order)
+        return reveal_page(self, request, codes, order=order, about=order)
 
 
 def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
-    """What is to be delivered, what was typed for it, and how far the work is."""
+    """The facts of a top-up: its player, its fields, and the state of the work."""
     yield f"Top-up for player {fulfilment.player_id}: {fulfilment.get_status_display()}"
-    for given in fulfilment.fields:
-        yield f"{given['label']}: {given.get('value_label') or given['value']}"
+    for field in fulfilment.fields:
+        yield f"{field['label']}: {field.get('value_label') or field['value']}"
     if fulfilment.claimed_by:
         yield f"Claimed by {fulfilment.claimed_by}"
     if fulfilment.failure_reason:
@@ -223,8 +223,8 @@ def _codes_of(order: Order) -> QuerySet[VoucherCode]:
     return VoucherCode.objects.filter(order_id=order.pk).order_by("position")
 
 
-def _paid_back(fulfilment: Fulfilment) -> str:
-    """What became of the money of a failed top-up; empty for others."""
+def _refund(fulfilment: Fulfilment) -> str:
+    """The refund status of a failed top-up; empty for others."""
     if fulfilment.status != FulfilmentStatus.FAILED:
         return ""
     if fulfilment.refunded:

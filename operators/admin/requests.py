@@ -11,7 +11,7 @@ from unfold.decorators import display
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from core.api.errors import ErrorCode, RefusalReason
-from operators.frame.base import EMPTY, RecordAdmin, link_to, link_to_list, shown_time
+from operators.frame.base import EMPTY, RecordAdmin, link_to, link_to_list, time_cell
 from orders.models import Order
 
 # Without an account or a search, the list shows only the newest records: a filter that matches few
@@ -38,14 +38,14 @@ class CodeFilter(DropdownFilter):
 
 @admin.register(RequestRecord)
 class RequestRecordAdmin(RecordAdmin):
-    list_display = ("time", "caller", "asked", "response", "order", "idempotency_key", "request_id")
+    list_display = ("time", "caller", "call", "response", "order", "idempotency_key", "request_id")
     list_before_template = "admin/what_a_request_is.html"
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     search_fields = ("request_id",)
     search_help_text = "Request ID, order or idempotency key"
     fields = (
-        *("time", "request_id", "caller", "account_link", "asked", "response", "meaning"),
+        *("time", "request_id", "caller", "account_link", "call", "response", "meaning"),
         *("order", "idempotency_key", "milliseconds"),
     )
 
@@ -62,7 +62,7 @@ class RequestRecordAdmin(RecordAdmin):
 
     @admin.display(description="time")
     def time(self, record: RequestRecord) -> str:
-        return shown_time(record.at)
+        return time_cell(record.at)
 
     @admin.display(description="client")
     def caller(self, record: RequestRecord) -> str:
@@ -73,7 +73,7 @@ class RequestRecordAdmin(RecordAdmin):
         return link_to(record.account) if record.account else EMPTY
 
     @admin.display(description="request")
-    def asked(self, record: RequestRecord) -> str:
+    def call(self, record: RequestRecord) -> str:
         return f"{record.method} {record.path}"
 
     @display(description="response", label={"bought": "success", "replayed": "success"})

@@ -1,7 +1,7 @@
 """The groups of staff.
 
-Every migrate creates missing groups and adds missing permissions. It keeps the permissions that
-somebody added to a group.
+Every migrate creates missing groups and adds missing permissions. It keeps the permissions
+that superusers added to a group.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ def make_roles(**kwargs: Any) -> None:
 
 
 def _find(names: Sequence[str]) -> list[Permission]:
-    wanted = Q()
+    conditions = Q()
     for name in names:
         app, _, codename = name.partition(".")
-        wanted |= Q(content_type__app_label=app, codename=codename)
-    return list(Permission.objects.filter(wanted))
+        conditions |= Q(content_type__app_label=app, codename=codename)
+    return list(Permission.objects.filter(conditions))

@@ -32,26 +32,26 @@ PAGES = {
 
 
 def show_figures(request: HttpRequest, user: User, *, missing: list[str]) -> dict[str, Any]:
-    """What this person may see of sales, stock and refunds, for the template of the first page.
+    """The sales, stock and refunds that this person may see, for the template of the first page.
 
     Without a scheduler and a worker, which are then `missing`, nobody counts new orders.
     """
-    shown: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     if user.has_perm(SEES_SALES):
-        shown["sales"] = {**_show_sales(_chosen_days(request)), "stopped": missing}
+        figures["sales"] = {**_show_sales(_days(request)), "stopped": missing}
     if user.has_perm(SEES_STOCK):
-        shown["stock"] = {
+        figures["stock"] = {
             **count_low_shelves(),
             "most": LOW_STOCK - 1,
             "url": reverse("admin:catalogue_shelf_changelist"),
             "levels": [_show_level(one) for one in first_to_run_out(datetime.now(UTC))],
         }
     if user.has_perm(SEES_REFUNDS):
-        shown["refunds"] = {
+        figures["refunds"] = {
             "due": refunds_due().order_by().count(),
             "url": reverse("admin:topups_fulfilment_changelist", query={"work": "refund_due"}),
         }
-    return shown
+    return figures
 
 
 def show_periods(account: Account | None = None) -> list[dict[str, Any]]:
@@ -93,8 +93,8 @@ def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str,
     rows = []
     of_kinds = [line for line in lines if line.kind in kinds]
     in_order = sorted(of_kinds, key=lambda line: line.currency)  # stable: the largest stay first
-    for currency, found in groupby(in_order, key=lambda line: line.currency):
-        all_ = list(found)
+    for currency, group in groupby(in_order, key=lambda line: line.currency):
+        all_ = list(group)
         rows += [
             {"name": line.name, "url": reverse(PAGES[line.kind], args=[line.pk])}
             | _show(line.figures, currency, days)
@@ -149,6 +149,6 @@ def _show_level(level: StockLevel) -> dict[str, Any]:
     }
 
 
-def _chosen_days(request: HttpRequest) -> int:
-    asked = request.GET.get("days", "")
-    return next((days for days in PERIODS if str(days) == asked), PERIODS[0])
+def _days(request: HttpRequest) -> int:
+    text = request.GET.get("days", "")
+    return next((days for days in PERIODS if str(days) == text), PERIODS[0])

@@ -52,10 +52,10 @@ def search(request: HttpRequest) -> HttpResponse:
 
 def _pages(request: HttpRequest, text: str) -> list[Result]:
     """The pages of the menu whose title contains the text."""
-    wanted = text.strip().lower()
+    part = text.strip().lower()
     return [
         Result("Page", item["title"], section["title"], item["link"])
         for section in navigation(request)
         for item in section["items"]
-        if len(wanted) >= SHORTEST_NAME and wanted in item["title"].lower()
+        if len(part) >= SHORTEST_NAME and part in item["title"].lower()
     ]

@@ -26,14 +26,14 @@ from operators.frame.base import (
     KeptAdmin,
     may_view,
     page,
-    shown_time,
     staff_of,
+    time_cell,
     url_of,
 )
-from operators.history.audit_trail import Wanted, read_entries, timeline_entry
+from operators.history.audit_trail import EntryQuery, entry_of, read_entries
 from operators.history.audit_trail_page import hidden_bookings
+from operators.history.entries import rows
 from operators.history.timeline import SHOWN
-from operators.history.timeline_entries import rows
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -57,9 +57,9 @@ class StaffList(BackOfficeList):
     def get_queryset(
         self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
     ) -> QuerySet[User]:
-        found: QuerySet[User] = super().get_queryset(request, exclude_parameters)
+        users: QuerySet[User] = super().get_queryset(request, exclude_parameters)
         has_rights = Q(is_staff=True) | Q(is_superuser=True)
-        return found.filter(Q(membership=None) | has_rights).prefetch_related(
+        return users.filter(Q(membership=None) | has_rights).prefetch_related(
             "groups", "user_permissions"
         )
 
@@ -93,7 +93,7 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
 
     @admin.display(description="last signed in", ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
-        return shown_time(user.last_login, never="never")
+        return time_cell(user.last_login, never="never")
 
     @admin.display(description="rights")
     def rights(self, user: User) -> str:
@@ -115,9 +115,9 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
         context = dict(extra_context or {})
         user = self.get_object(request, unquote(object_id))
         if isinstance(user, User) and may_view(request, AuditEntry):
-            wanted = Wanted(by=user.get_username(), without=hidden_bookings(request))
-            context["did"] = rows(request, map(timeline_entry, read_entries(wanted, limit=SHOWN)))
-            context["did_url"] = reverse("audit_trail", query={"who": user.get_username()})
+            query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
+            context["latest"] = rows(request, map(entry_of, read_entries(query, limit=SHOWN)))
+            context["all_url"] = reverse("audit_trail", query={"who": user.get_username()})
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 

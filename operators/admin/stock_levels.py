@@ -41,7 +41,7 @@ def shelves_to_fill() -> QuerySet[Shelf]:
 
 
 def count_low_shelves() -> dict[str, int]:
-    """How many of these shelves are sold out (`none`), and how many nearly (`low`)."""
+    """The numbers of these shelves that are sold out (`none`), and nearly sold out (`low`)."""
     low = shelves_to_fill().filter(available_stock__lt=LOW_STOCK)
     return low.aggregate(
         none=Count("pk", filter=Q(available_stock=0)),

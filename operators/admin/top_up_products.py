@@ -95,8 +95,8 @@ class FieldFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     def clean(self) -> None:
         super().clean()
         filled = [form for form in self.forms if form.has_changed() or form.instance.pk]
-        kept = [form for form in filled if not form.cleaned_data.get("DELETE")]
-        if len(kept) > MAX_FIELDS:
+        fields = [form for form in filled if not form.cleaned_data.get("DELETE")]
+        if len(fields) > MAX_FIELDS:
             raise ValidationError(f"A top-up product has at most {MAX_FIELDS} fields.")
 
 
@@ -156,7 +156,7 @@ class TopUpProductForm(PriceForm):
 class TopUpProductAdmin(TimelinePage, KeptAdmin):
     form = TopUpProductForm
     inlines = (FieldInline,)
-    list_display = ("name", "id", "category", "price_shown", "stock_shown", "active", "published")
+    list_display = ("name", "id", "category", "price_text", "stock_text", "active", "published")
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact")
@@ -183,11 +183,11 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
         return ("currency",) if obj is not None and obj.fulfilments.exists() else ()
 
     @admin.display(description="price", ordering="price")
-    def price_shown(self, product: TopUpProduct) -> str:
+    def price_text(self, product: TopUpProduct) -> str:
         return amount(product.price, product.currency)
 
     @admin.display(description="in stock", ordering="available_stock")
-    def stock_shown(self, product: TopUpProduct) -> str:
+    def stock_text(self, product: TopUpProduct) -> str:
         stock = product.available_stock
         return "no limit" if stock is None else f"{stock:,}"
 

@@ -1,4 +1,4 @@
-"""How the desk lists its orders: columns, and the filter by state."""
+"""The list of the desk: its columns, and its filter by state."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WorkFilter(DropdownFilter):
 
 
 class DeskColumns:
-    """What the queue and an order's page show of a fulfilment."""
+    """The columns of the queue, and the fields of an order's page."""
 
     @display(description="age", label={**URGENCIES, "": None})
     def age(self, fulfilment: Fulfilment) -> tuple[str, str]:
@@ -70,7 +70,7 @@ class DeskColumns:
         return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))
 
     @admin.display(description="top-up product")
-    def sold(self, fulfilment: Fulfilment) -> str:
+    def goods(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
     @admin.display(description="player ID")
@@ -87,7 +87,7 @@ class DeskColumns:
         )
 
     @admin.display(description="other fields")
-    def given(self, fulfilment: Fulfilment) -> str:
+    def texts(self, fulfilment: Fulfilment) -> str:
         rows = [
             (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
         ]
@@ -108,12 +108,12 @@ class DeskColumns:
         return state_label(FulfilmentStatus(fulfilment.status))
 
     @admin.display(description="age")
-    def waited(self, fulfilment: Fulfilment) -> str:
+    def wait(self, fulfilment: Fulfilment) -> str:
         level, words = self.age(fulfilment)
         return label(words, URGENCIES.get(level, ""))
 
     @admin.display(description="claimed by")
-    def held(self, fulfilment: Fulfilment) -> str:
+    def claim(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
 
     @admin.display(description="announcement")

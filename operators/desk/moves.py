@@ -54,13 +54,13 @@ MAX_SELECTED = 100
 
 
 class MoveForm(forms.Form):
-    """What an operator can add to a move."""
+    """A note for a move."""
 
     note = forms.CharField(
         required=False,
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept in the order's history. Only staff read it.",
+        help_text="Stays in the order's timeline. Only staff read it.",
     )
 
 
@@ -90,8 +90,8 @@ class DeskMoves(RecordAdmin):
 
     def action_checkbox(self, obj: Any) -> str:
         """The box that selects a row, with the version that the row shows."""
-        shown = format_html('<input type="hidden" name="{}" value="{}">', _row(obj.pk), obj.version)
-        return format_html("{}{}", super().action_checkbox(obj), shown)
+        field = format_html('<input type="hidden" name="{}" value="{}">', _row(obj.pk), obj.version)
+        return format_html("{}{}", super().action_checkbox(obj), field)
 
     action_checkbox.short_description = RecordAdmin.action_checkbox.short_description  # type: ignore[attr-defined]
 
@@ -107,9 +107,9 @@ class DeskMoves(RecordAdmin):
     def moves_of(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """The buttons that the present state of an order offers this person, for
         admin/desk_moves.html."""
-        found = self.get_object(request, object_id)
-        moves = self._offered(request, found) if isinstance(found, Fulfilment) else []
-        return {"moves": moves, "deliver_next": _offered_in_one_click(request, found, moves)}
+        obj = self.get_object(request, object_id)
+        moves = self._offered(request, obj) if isinstance(obj, Fulfilment) else []
+        return {"moves": moves, "deliver_next": _offered_in_one_click(request, obj, moves)}
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
         """Claims the oldest waiting order for the operator."""
@@ -135,10 +135,10 @@ class DeskMoves(RecordAdmin):
                 move=Move.COMPLETE,
                 operator=operator,
             )
-        except AlreadyDone as done:
-            _tell(request, fulfilment, done)
-            held = last_claimed(operator=operator)
-            return HttpResponseRedirect(url_of(held) if held else queue_url())
+        except AlreadyDone as repeated:
+            _tell(request, fulfilment, repeated)
+            order = last_claimed(operator=operator)
+            return HttpResponseRedirect(url_of(order) if order else queue_url())
         except MoveRefused as refused:
             _tell(request, fulfilment, refused)
             return HttpResponseRedirect(url_of(fulfilment))
@@ -156,24 +156,24 @@ class DeskMoves(RecordAdmin):
             raise Http404
         if not self.has_fulfil_permission(request):
             raise PermissionDenied
-        chosen = Move(move)
+        kind = Move(move)
         back = url_of(fulfilment)
         if request.method == "POST":
-            seen = _Seen(fulfilment, _read_version(request.POST.get("version")))
-        elif chosen in ENDING:
-            shown = request.GET.get("version")
-            seen = _Seen(
-                fulfilment, _version(fulfilment) if shown is None else _read_version(shown)
+            choice = _Choice(fulfilment, _read_version(request.POST.get("version")))
+        elif kind in ENDING:
+            text = request.GET.get("version")
+            choice = _Choice(
+                fulfilment, _version(fulfilment) if text is None else _read_version(text)
             )
         else:
             return HttpResponseRedirect(back)
-        form = _form(chosen)(posted(request) if "confirmed" in request.POST else None)
-        if chosen not in ENDING:
-            _carry_out(request, [seen], chosen)
+        form = _form(kind)(posted(request) if "confirmed" in request.POST else None)
+        if kind not in ENDING:
+            _carry_out(request, [choice], kind)
         elif form.is_valid():
-            _carry_out(request, [seen], chosen, **form.cleaned_data)
-        elif _check_or_tell(request, seen, chosen):
-            return self._confirm(request, [seen], chosen, form, back=back)
+            _carry_out(request, [choice], kind, **form.cleaned_data)
+        elif _check_or_tell(request, choice, kind):
+            return self._confirm(request, [choice], kind, form, back=back)
         return HttpResponseRedirect(back)
 
     def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ class DeskMoves(RecordAdmin):
     def _confirm(
         self,
         request: HttpRequest,
-        selected: list[_Seen],
+        selected: list[_Choice],
         move: Move,
         form: forms.Form,
         *,
@@ -223,7 +223,7 @@ class DeskMoves(RecordAdmin):
             title=NAMES[move],
             form=form,
             question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
-            facts=[_facts(seen.fulfilment, move) for seen in selected],
+            facts=[_facts(choice.fulfilment, move) for choice in selected],
             button=NAMES[move],
             danger=move in FAILING,
             back=back,
@@ -249,7 +249,7 @@ class DeskMoves(RecordAdmin):
             "created_at", "pk"
         )
         selected = [
-            _Seen(each, _read_version(request.POST.get(_row(each.pk))))
+            _Choice(each, _read_version(request.POST.get(_row(each.pk))))
             for each in rows[:MAX_SELECTED]
         ]
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
@@ -299,7 +299,7 @@ class DeskMoves(RecordAdmin):
 
 
 def _facts(fulfilment: Fulfilment, move: Move) -> str:
-    """What a confirmation says about one order."""
+    """The sentence of a confirmation about one order."""
     price = amount(fulfilment.amount, fulfilment.currency)
     paid_back = f"; {price} go back to {fulfilment.account}" if move == Move.REJECT else ""
     return (
@@ -314,26 +314,26 @@ def _operator(request: HttpRequest) -> Operator:
 
 def _claim_next(request: HttpRequest) -> HttpResponse:
     try:
-        claimed = claim_next(operator=_operator(request))
+        order = claim_next(operator=_operator(request))
     except MoveRefused as refused:
         messages.error(request, str(refused))
         return HttpResponseRedirect(queue_url())
-    if claimed is None:
+    if order is None:
         messages.info(request, "Nothing is waiting.")
         return HttpResponseRedirect(queue_url())
-    return HttpResponseRedirect(url_of(claimed))
+    return HttpResponseRedirect(url_of(order))
 
 
 def _offered_in_one_click(
-    request: HttpRequest, found: Any, moves: list[dict[str, Any]]
+    request: HttpRequest, obj: Any, moves: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
     """The button "Delivered, claim next" of an order that the operator holds; else None."""
     if not any(move["name"] == NAMES[Move.COMPLETE] for move in moves):
         return None
-    if found.claimed_by != staff_of(request):
+    if obj.claimed_by != staff_of(request):
         return None
-    url = reverse("admin:topups_fulfilment_deliver_next", args=[found.pk])
-    return {"url": url, "version": _version(found)}
+    url = reverse("admin:topups_fulfilment_deliver_next", args=[obj.pk])
+    return {"url": url, "version": _version(obj)}
 
 
 def _form(move: Move) -> type[MoveForm]:
@@ -341,8 +341,8 @@ def _form(move: Move) -> type[MoveForm]:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """An order, and the version of it that the page showed; 0 if the request names none."""
+class _Choice:
+    """An order to move, at the version that the page showed; 0 if the request names none."""
 
     fulfilment: Fulfilment
     version: int
@@ -369,46 +369,46 @@ def _read_version(text: str | None) -> int:
     return int(text) if is_id(text) else 0
 
 
-def _check_or_tell(request: HttpRequest, seen: _Seen, move: Move) -> bool:
+def _check_or_tell(request: HttpRequest, choice: _Choice, move: Move) -> bool:
     """Whether the move would be accepted now; tells the operator if it would not."""
     try:
         check_move(
-            fulfilment=seen.fulfilment,
-            version=seen.version,
+            fulfilment=choice.fulfilment,
+            version=choice.version,
             move=move,
             operator=_operator(request),
         )
     except MoveRefused as refused:
-        _tell(request, seen.fulfilment, refused)
+        _tell(request, choice.fulfilment, refused)
         return False
     return True
 
 
 def _carry_out(
     request: HttpRequest,
-    selected: list[_Seen],
+    selected: list[_Choice],
     move: Move,
     *,
     reason: str = RejectReason.OTHER,
     note: str = "",
 ) -> None:
     """Moves each order separately. A refused order does not stop the others."""
-    done = 0
-    for seen in selected:
+    count = 0
+    for choice in selected:
         try:
             move_fulfilment(
-                reference=seen.fulfilment.order_reference,
-                version=seen.version,
+                reference=choice.fulfilment.order_reference,
+                version=choice.version,
                 move=move,
                 operator=_operator(request),
                 reason=RejectReason(reason),
                 note=note,
             )
-            done += 1
+            count += 1
         except MoveRefused as refused:
-            _tell(request, seen.fulfilment, refused)
-    if done:
-        messages.success(request, f"{NAMES[move]}: {done} done.")
+            _tell(request, choice.fulfilment, refused)
+    if count:
+        messages.success(request, f"{NAMES[move]}: {count} done.")
 
 
 def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:

@@ -29,7 +29,10 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     """Top-up orders, the oldest first."""
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
-    list_display = ("order_reference", "age", "state", "sold", "player", "given", "held", "account")
+    list_display = (
+        *("order_reference", "age", "state", "goods", "player", "texts", "claim"),
+        "account",
+    )
     list_filter = (
         WorkFilter,
         ("product", RelatedDropdownFilter),
@@ -44,7 +47,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
-        (None, {"fields": ("order_reference", "now", "held", "waited", "sold", "player", "given")}),
+        (None, {"fields": ("order_reference", "now", "claim", "wait", "goods", "player", "texts")}),
         ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )
@@ -65,10 +68,10 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
             return queryset, False
         rows = Fulfilment.objects.order_by().values("pk")
         part = Q(order_reference__icontains=term) | Q(player_id__icontains=term)
-        found = rows.filter(part, status__in=OPEN).union(
+        matches = rows.filter(part, status__in=OPEN).union(
             rows.filter(order_reference=term.upper()), with_player(rows, term), all=True
         )
-        return queryset.filter(pk__in=found), False
+        return queryset.filter(pk__in=matches), False
 
     def timeline(self, request: HttpRequest, obj: Fulfilment) -> Timeline:
         rows = Order.objects.select_related("client__account", "fulfilment__product")

@@ -1,2 +1,2 @@
-"""What every wing shares: base classes of pages, static files, formats, the desk's
+"""Shared by every wing: base classes of pages, static files, formats, the desk's
 numbers."""

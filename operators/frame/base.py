@@ -47,19 +47,19 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
     template_name = "admin/capped_pagination.html"
 
     @cached_property
-    def _found(self) -> int:
+    def _number(self) -> int:
         rows: Any = self.object_list
-        found: int = rows.order_by()[: self.cap + 1].count()
-        return found
+        number: int = rows.order_by()[: self.cap + 1].count()
+        return number
 
     @cached_property
     def count(self) -> int:
-        return min(self._found, self.cap)
+        return min(self._number, self.cap)
 
     @property
     def is_capped(self) -> bool:
         """Whether there are more rows than the pages show."""
-        return self._found > self.cap
+        return self._number > self.cap
 
 
 class SearchSelect(AutocompleteSelect):
@@ -95,9 +95,9 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
     @property
     def media(self) -> forms.Media:
         """Leaves out the scripts that fill one field from another: no page here uses them."""
-        found = super().media
-        scripts = [name for name in found._js if not str(name).endswith(UNUSED_SCRIPTS)]
-        return forms.Media(css=found._css, js=scripts)
+        media = super().media
+        scripts = [name for name in media._js if not str(name).endswith(UNUSED_SCRIPTS)]
+        return forms.Media(css=media._css, js=scripts)
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         """The filters whose choices this person may search."""
@@ -137,8 +137,8 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
         self, queryset: QuerySet[Any], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Any], bool]:
         """The rows that match `term`, and whether a row may occur twice."""
-        found, may_repeat = super().get_search_results(request, queryset, term)
-        return found, may_repeat
+        rows, may_repeat = super().get_search_results(request, queryset, term)
+        return rows, may_repeat
 
     def can_be_deleted(self, obj: Any) -> bool:
         """Whether nothing prevents the deletion of `obj`. Only then its page offers "Delete"."""
@@ -177,8 +177,8 @@ class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
 
 def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
     related = get_fields_from_path(page.model, path)[-1].related_model
-    found = page.admin_site._registry.get(related)
-    return bool(found and found.has_view_permission(request))
+    other = page.admin_site._registry.get(related)
+    return bool(other and other.has_view_permission(request))
 
 
 class BackOfficeList(ChangeList):
@@ -245,7 +245,7 @@ def amount(value: Decimal | None, currency: str = "") -> str:
     return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
 
 
-def shown_time(value: datetime | None, *, never: str = EMPTY) -> str:
+def time_cell(value: datetime | None, *, never: str = EMPTY) -> str:
     """A time as lists and pages show the columns of a table."""
     return str(display_for_value(value, EMPTY)) if value else never
 
@@ -288,8 +288,8 @@ def staff_of(request: HttpRequest) -> User:
 
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
     """Whether the reader may see the pages of this model."""
-    found = admin.site._registry.get(model)
-    return found is not None and found.has_view_permission(request)
+    model_admin = admin.site._registry.get(model)
+    return model_admin is not None and model_admin.has_view_permission(request)
 
 
 def page(

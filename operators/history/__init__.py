@@ -1,1 +1,1 @@
-"""Who did what: the audit trail, and the timelines of orders and other objects."""
+"""The audit trail, and the timelines of orders and other objects."""

@@ -1,6 +1,6 @@
 """Reads the audit trail: the audit entries that match a filter, newest first.
 
-One statement reads a page, by ranges of indexes, so it costs the same however long the trail is
+One statement reads a page, by ranges of indexes, so its cost does not grow with the audit trail
 (docs/decisions/0055-one-audit-trail.md).
 """
 
@@ -32,9 +32,9 @@ Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
 
 
 @dataclass(frozen=True)
-class TimelineEntry:
-    """Who did what to what, when, and from where: an audit entry, or another row of the timeline of
-    an order. It holds no secret.
+class Entry:
+    """An entry of the audit trail or of a timeline: an audit entry, or another event of an order.
+    It holds no secret.
 
     `on` is the label and the primary key of the object, `name` what people call it. `who` is empty
     if nobody did it, such as an announcement. `changes` holds old and new values by name.
@@ -55,8 +55,8 @@ class TimelineEntry:
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of an audit entry in the trail: its time and its id."""
+class EntryPosition:
+    """The position of an audit entry in the audit trail: its time and its id."""
 
     at: datetime
     pk: int
@@ -65,13 +65,13 @@ class Place:
         return f"{(self.at - EPOCH) // MICROSECOND}.{self.pk}"
 
     @classmethod
-    def of(cls, entry: AuditEntry) -> Place:
-        """The place of this entry."""
+    def of(cls, entry: AuditEntry) -> EntryPosition:
+        """The position of this entry."""
         return cls(entry.created_at, entry.pk)
 
     @classmethod
-    def parse(cls, text: str) -> Place | None:
-        """The place that `str` wrote; None for any other text."""
+    def parse(cls, text: str) -> EntryPosition | None:
+        """The position that `str` wrote; None for any other text."""
         parts = text.split(".")
         if len(parts) != 2 or not all(map(is_id, parts)):
             return None
@@ -83,8 +83,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which audit entries to read. Empty values are ignored.
+class EntryQuery:
+    """Chooses audit entries. Empty values are ignored.
 
     by: a username, or another name that entries use, such as `shell:anna`.
     reference: the reference of an entry, or the ID of its request.
@@ -100,52 +100,54 @@ class Wanted:
     until: datetime | None = None
 
 
-def read_entries(wanted: Wanted, *, before: Place | None = None, limit: int) -> list[AuditEntry]:
-    """The newest entries that are wanted and stand before a place, with their actors."""
-    rows = AuditEntry.objects.exclude(action__in=wanted.without)
-    if wanted.action:
-        rows = rows.filter(action=wanted.action)
-    if wanted.since:
-        rows = rows.filter(created_at__gte=wanted.since)
-    if wanted.until:
-        rows = rows.filter(created_at__lt=wanted.until)
+def read_entries(
+    query: EntryQuery, *, before: EntryPosition | None = None, limit: int
+) -> list[AuditEntry]:
+    """The newest entries of the query that are older than a position, with their actors."""
+    rows = AuditEntry.objects.exclude(action__in=query.without)
+    if query.action:
+        rows = rows.filter(action=query.action)
+    if query.since:
+        rows = rows.filter(created_at__gte=query.since)
+    if query.until:
+        rows = rows.filter(created_at__lt=query.until)
     if before:
         rows = rows.filter(
             Q(created_at__lt=before.at) | Q(created_at=before.at, pk__lt=before.pk),
             created_at__lte=before.at,
         )
     first, *others = (
-        rows.filter(condition).order_by(*NEWEST_FIRST)[:limit] for condition in _conditions(wanted)
+        rows.filter(condition).order_by(*NEWEST_FIRST)[:limit] for condition in _conditions(query)
     )
-    found = list(first.union(*others).order_by(*NEWEST_FIRST)[:limit] if others else first)
-    prefetch_related_objects(found, "actor")
-    return found
+    entries = list(first.union(*others).order_by(*NEWEST_FIRST)[:limit] if others else first)
+    prefetch_related_objects(entries, "actor")
+    return entries
 
 
-def read_all(wanted: Wanted, *, at_once: int = 1000) -> Iterator[AuditEntry]:
-    """All entries that are wanted, newest first, in bounded memory."""
+def read_all(query: EntryQuery, *, at_once: int = 1000) -> Iterator[AuditEntry]:
+    """All entries of the query, newest first, in bounded memory."""
     before = None
-    while found := read_entries(wanted, before=before, limit=at_once):
-        yield from found
-        before = Place.of(found[-1])
+    while entries := read_entries(query, before=before, limit=at_once):
+        yield from entries
+        before = EntryPosition.of(entries[-1])
 
 
-def _conditions(wanted: Wanted) -> Iterator[Q]:
-    """The conditions that together find what is wanted. Each is a range of an index."""
+def _conditions(query: EntryQuery) -> Iterator[Q]:
+    """The conditions that together find the entries. Each is a range of an index."""
     groups: list[list[Q]] = []
-    if wanted.by:
-        groups.append(_by(wanted.by))
-    if wanted.objects:
+    if query.by:
+        groups.append(_by(query.by))
+    if query.objects:
         groups.append(
-            [Q(object_type=label, object_id__in=pks) for label, pks in wanted.objects.items()]
+            [Q(object_type=label, object_id__in=pks) for label, pks in query.objects.items()]
         )
-    if wanted.reference:
-        reference = wanted.reference[:REFERENCE_LENGTH]
+    if query.reference:
+        reference = query.reference[:REFERENCE_LENGTH]
         # The indexes leave empty values out: the second condition shows that they can be used.
         groups.append(
             [
                 Q(reference=reference) & ~Q(reference=""),
-                Q(request_id=wanted.reference) & ~Q(request_id=""),
+                Q(request_id=query.reference) & ~Q(request_id=""),
             ]
         )
     for together in product(*groups):
@@ -159,10 +161,10 @@ def _by(name: str) -> list[Q]:
     return [*names, Q(actor=user.pk)] if user else names
 
 
-def timeline_entry(entry: AuditEntry) -> TimelineEntry:
-    """What an audit entry says, read with its actor."""
+def entry_of(entry: AuditEntry) -> Entry:
+    """An audit entry, read with its actor, as an entry to show."""
     who, where = who_and_where(entry.actor_name)
-    return TimelineEntry(
+    return Entry(
         at=entry.created_at,
         what=entry.get_action_display(),
         on=(entry.object_type, entry.object_id),
@@ -199,7 +201,7 @@ def hidden_actions(sees: Sees) -> list[str]:
     ]
 
 
-def is_seen(label: str, sees: Sees) -> bool:
+def sees_label(label: str, sees: Sees) -> bool:
     """Whether the reader may view objects of this label. Entries outlive models, so a label may
     name none: nobody sees those on a timeline."""
     try:

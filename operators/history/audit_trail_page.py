@@ -26,15 +26,15 @@ from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, may_view, site_page, staff_of
 from operators.history.audit_trail import (
-    Place,
-    TimelineEntry,
-    Wanted,
+    Entry,
+    EntryPosition,
+    EntryQuery,
+    entry_of,
     read_all,
     read_entries,
-    timeline_entry,
     with_parts,
 )
-from operators.history.timeline_entries import (
+from operators.history.entries import (
     NAMES,
     change_texts,
     kind_of,
@@ -88,17 +88,17 @@ class TrailFilter(PeriodForm):
             ),
         ]
 
-    def wanted(self) -> Wanted:
-        """What to read. Call it only on a valid form."""
-        asked = self.cleaned_data
-        about = asked["about"].strip()
-        named = OBJECT.fullmatch(about)
-        label = _labels().get(named[1].lower()) if named else None
-        return Wanted(
-            by=asked["who"].strip(),
-            objects=with_parts(label, named[2]) if named and label else {},
+    def query(self) -> EntryQuery:
+        """The query of a valid form."""
+        values = self.cleaned_data
+        about = values["about"].strip()
+        match = OBJECT.fullmatch(about)
+        label = _labels().get(match[1].lower()) if match else None
+        return EntryQuery(
+            by=values["who"].strip(),
+            objects=with_parts(label, match[2]) if match and label else {},
             reference="" if label else _reference(about),
-            action=asked["kind"],
+            action=values["kind"],
             without=self.hidden,
             since=self.begins,
             until=self.ends,
@@ -120,23 +120,23 @@ def _reference(text: str) -> str:
 
 @require_safe
 def show_trail(request: HttpRequest) -> HttpResponse:
-    """One page of the audit trail, newest first. The place of an older page is in the query."""
+    """One page of the audit trail, newest first. The query names the position of an older page."""
     _refuse_others(request)
     filters = TrailFilter(request)
-    found: list[AuditEntry] = []
+    entries: list[AuditEntry] = []
     older = ""
     if filters.is_valid():
-        before = Place.parse(request.GET.get("before", ""))
-        found = read_entries(filters.wanted(), before=before, limit=PER_PAGE + 1)
-        if len(found) > PER_PAGE:
-            found = found[:PER_PAGE]
-            older = _query(request, before=str(Place.of(found[-1])))
+        before = EntryPosition.parse(request.GET.get("before", ""))
+        entries = read_entries(filters.query(), before=before, limit=PER_PAGE + 1)
+        if len(entries) > PER_PAGE:
+            entries = entries[:PER_PAGE]
+            older = _query(request, before=str(EntryPosition.of(entries[-1])))
     return site_page(
         request,
         "admin/audit_trail.html",
         title="Audit trail",
         filters=filters,
-        rows=rows(request, map(timeline_entry, found)),
+        rows=rows(request, map(entry_of, entries)),
         older=older,
         newest=_query(request) if request.GET.get("before") else "",
         export=f"{reverse('audit_trail_file')}{_query(request)}",
@@ -158,16 +158,16 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
             content_type="text/plain",
         )
     answer = send_file(
-        _write(filters.wanted()),
+        _write(filters.query()),
         to=staff_of(request),
         content_type="text/csv; charset=utf-8",
         name="audit-trail.csv",
     )
     if answer is None:
         messages.error(request, "Another large file is being sent to you. Wait until it ends.")
-        refused = show_trail(request)
-        refused.status_code = 429
-        return refused
+        page = show_trail(request)
+        page.status_code = 429
+        return page
     return answer
 
 
@@ -184,18 +184,18 @@ def _refuse_others(request: HttpRequest) -> None:
 
 
 def _query(request: HttpRequest, **more: str) -> str:
-    kept = request.GET.copy()
-    kept.pop("before", None)
+    values = request.GET.copy()
+    values.pop("before", None)
     for name, value in more.items():
-        kept[name] = value
-    return f"?{kept.urlencode()}"
+        values[name] = value
+    return f"?{values.urlencode()}"
 
 
-def _write(wanted: Wanted) -> Generator[bytes]:
+def _write(query: EntryQuery) -> Generator[bytes]:
     writer = csv.writer(Echo())
     yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
-    for entry in read_all(wanted):
-        yield _csv(writer, _cells(timeline_entry(entry))).encode()
+    for entry in read_all(query):
+        yield _csv(writer, _cells(entry_of(entry))).encode()
 
 
 def _csv(writer: Any, cells: list[Any]) -> str:
@@ -203,13 +203,13 @@ def _csv(writer: Any, cells: list[Any]) -> str:
     return text
 
 
-def _cells(entry: TimelineEntry) -> list[Any]:
+def _cells(entry: Entry) -> list[Any]:
     changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in change_texts(entry))
     label, pk = entry.on
-    named = f"{kind_of(label)} {pk}".rstrip()
+    what = f"{kind_of(label)} {pk}".rstrip()
     time_ = entry.at.isoformat().replace("+00:00", "Z")
     return [
-        *(time_, entry.what, entry.who, entry.address or entry.where, named),
+        *(time_, entry.what, entry.who, entry.address or entry.where, what),
         *(entry.name, entry.note, changes, entry.request_id),
     ]
 
@@ -225,9 +225,9 @@ class AuditEntryAdmin(RecordAdmin):
         "ip_address",
         "act",
         "object",
-        "called",
+        "name_then",
         "note",
-        "changed",
+        "change_list",
         "request_id",
     )
 
@@ -242,14 +242,14 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:
-        return timeline_entry(entry).who
+        return entry_of(entry).who
 
     @admin.display(description="IP address")
     def ip_address(self, entry: AuditEntry) -> str:
         return entry.address or EMPTY
 
     @admin.display(description="reference or name at that time")
-    def called(self, entry: AuditEntry) -> str:
+    def name_then(self, entry: AuditEntry) -> str:
         return entry.reference or EMPTY
 
     @display(description="action", label=True)
@@ -257,13 +257,13 @@ class AuditEntryAdmin(RecordAdmin):
         return entry.get_action_display()
 
     @admin.display(description="changes")
-    def changed(self, entry: AuditEntry) -> str:
-        changes = change_texts(timeline_entry(entry))
+    def change_list(self, entry: AuditEntry) -> str:
+        changes = change_texts(entry_of(entry))
         return format_html_join("", "<div>{}: {} → {}</div>", changes) or EMPTY
 
     @admin.display(description="object")
     def object(self, entry: AuditEntry) -> str:
-        return object_name(timeline_entry(entry))
+        return object_name(entry_of(entry))
 
     @admin.display(description="object")
     def linked_object(self, entry: AuditEntry) -> str:
@@ -271,8 +271,8 @@ class AuditEntryAdmin(RecordAdmin):
         return format_html('<a href="{}" class="text-link">{}</a>', url, self.object(entry))
 
     def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> tuple[str, ...]:
-        """The object is a link for who may follow it."""
-        is_seen = obj is not None and url_for(request, obj.object_type, obj.object_id)
+        """The object is a link for readers who may follow it."""
+        is_link = obj is not None and url_for(request, obj.object_type, obj.object_id)
         return tuple(
-            "linked_object" if name == "object" and is_seen else name for name in self.fields
+            "linked_object" if name == "object" and is_link else name for name in self.fields
         )

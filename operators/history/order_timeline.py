@@ -15,13 +15,13 @@ from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from operators.history.audit_trail import (
+    Entry,
+    EntryQuery,
     Sees,
-    TimelineEntry,
-    Wanted,
+    entry_of,
     hidden_actions,
-    is_seen,
     read_entries,
-    timeline_entry,
+    sees_label,
 )
 from operators.telegram.models import Announcement
 from orders.models import Order
@@ -55,7 +55,7 @@ MOVES = {
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
 
-def order_entries(order: Order, *, sees: Sees) -> list[TimelineEntry]:
+def order_entries(order: Order, *, sees: Sees) -> list[Entry]:
     """The order's timeline, as far as the reader may see it. `order` is read with its client
     and what was sold."""
     money = list(_money(order)) if sees(LedgerEntry) else []
@@ -67,7 +67,7 @@ def order_entries(order: Order, *, sees: Sees) -> list[TimelineEntry]:
         *(_requests(order) if sees(RequestRecord) else ()),
     ]
     # The first entry is the debit. It has nearly the same time as the order and its codes.
-    return [_bought(order), *money[:1], *_codes(order), *sorted(later, key=lambda entry: entry.at)]
+    return [_order(order), *money[:1], *_codes(order), *sorted(later, key=lambda entry: entry.at)]
 
 
 def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
@@ -77,8 +77,8 @@ def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
     usual = mine.filter(
         created_at__gt=order.created_at - BEFORE_PURCHASE, created_at__lte=order.created_at
     )
-    if found := usual.first():
-        return found
+    if record := usual.first():
+        return record
     keys = [
         request.idempotency_key
         for request in find_records(RequestRecord.objects.all(), order.reference)[:MOST_REQUESTS]
@@ -87,26 +87,26 @@ def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
     return mine.filter(key__in=keys).first() if keys else None
 
 
-def _bought(order: Order) -> TimelineEntry:
+def _order(order: Order) -> Entry:
     number = f"{order.quantity} codes of " if order.quantity > 1 else ""
-    sold = order.shelf if order.fulfilment is None else order.fulfilment.product
-    return TimelineEntry(
+    product = order.shelf if order.fulfilment is None else order.fulfilment.product
+    return Entry(
         at=order.created_at,
         what="Order placed",
         on=("orders.order", str(order.pk)),
         who=f"client {order.client}",
         where="API",
-        note=f"{number}{sold}, {order.total_price:,.2f} {order.currency}",
+        note=f"{number}{product}, {order.total_price:,.2f} {order.currency}",
         colour="success",
     )
 
 
-def _codes(order: Order) -> Iterator[TimelineEntry]:
+def _codes(order: Order) -> Iterator[Entry]:
     if order.shelf_id is None:
         return
     codes = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
     ids = list(codes.values_list("pk", flat=True))
-    yield TimelineEntry(
+    yield Entry(
         at=order.created_at,
         what="Codes handed out",
         on=("orders.order", str(order.pk)),
@@ -116,17 +116,17 @@ def _codes(order: Order) -> Iterator[TimelineEntry]:
     )
 
 
-def _moves(order: Order) -> Iterator[TimelineEntry]:
+def _moves(order: Order) -> Iterator[Entry]:
     if order.fulfilment_id is not None:
         events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
         # The first event is the purchase.
         yield from map(_move, events.exclude(move="open"))
 
 
-def _move(event: FulfilmentEvent) -> TimelineEntry:
+def _move(event: FulfilmentEvent) -> Entry:
     who, where = who_and_where(event.actor)
     old, new = event.from_status, event.to_status
-    return TimelineEntry(
+    return Entry(
         at=event.created_at,
         what=MOVES[event.move],
         on=("topups.fulfilment", str(event.fulfilment_id)),
@@ -150,14 +150,14 @@ def _state(status: str) -> str:
     return FulfilmentStatus(status).label.lower()
 
 
-def _announcements(order: Order) -> Iterator[TimelineEntry]:
+def _announcements(order: Order) -> Iterator[Entry]:
     row = Announcement.objects.filter(fulfilment=order.fulfilment_id).first()
     if row is None or order.fulfilment_id is None:
         return
     times = [("Announced in Telegram", row.announced_at), ("Announced again", row.repeated_at)]
     for what, at in times:
         if at is not None:
-            yield TimelineEntry(
+            yield Entry(
                 at=at,
                 what=what,
                 on=("telegram.announcement", str(row.pk)),
@@ -166,35 +166,35 @@ def _announcements(order: Order) -> Iterator[TimelineEntry]:
             )
 
 
-def _entries(order: Order, sees: Sees) -> Iterator[TimelineEntry]:
-    """Notes of staff, revealed codes, refusals in Telegram: what the audit trail says about it,
-    and about what belongs to it, as far as the reader may view these. Credits are in the ledger."""
+def _entries(order: Order, sees: Sees) -> Iterator[Entry]:
+    """Notes of staff, revealed codes, refusals in Telegram: the audit entries about the order and
+    what belongs to it, as far as the reader may view these. Credits are in the ledger."""
     objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
     if order.fulfilment_id is not None:
         objects["topups.fulfilment"] = [str(order.fulfilment_id)]
         rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
         objects["telegram.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
     hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED]
-    found: dict[int, AuditEntry] = {
+    entries: dict[int, AuditEntry] = {
         entry.pk: entry
-        for wanted in (
-            Wanted(objects=objects, without=hidden),
-            Wanted(reference=order.reference, without=hidden),
+        for query in (
+            EntryQuery(objects=objects, without=hidden),
+            EntryQuery(reference=order.reference, without=hidden),
         )
-        for entry in read_entries(wanted, limit=MOST_ENTRIES)
-        if is_seen(entry.object_type, sees)
+        for entry in read_entries(query, limit=MOST_ENTRIES)
+        if sees_label(entry.object_type, sees)
     }
-    yield from (timeline_entry(found[pk]) for pk in sorted(found))
+    yield from (entry_of(entries[pk]) for pk in sorted(entries))
 
 
-def _money(order: Order) -> Iterator[TimelineEntry]:
+def _money(order: Order) -> Iterator[Entry]:
     entries = LedgerEntry.objects.filter(order_reference=order.reference).order_by("pk")
     for entry in entries:
         who, where = who_and_where(entry.actor)
         is_debit = entry.kind == EntryKind.PURCHASE
         money = f"{entry.amount:+,.2f} {order.currency}"
         note = f"{money}, balance {entry.balance_after:,.2f} {order.currency}"
-        yield TimelineEntry(
+        yield Entry(
             at=entry.created_at,
             what=entry.get_kind_display(),
             on=("wallets.ledgerentry", str(entry.pk)),
@@ -205,19 +205,19 @@ def _money(order: Order) -> Iterator[TimelineEntry]:
         )
 
 
-def _requests(order: Order) -> Iterator[TimelineEntry]:
+def _requests(order: Order) -> Iterator[Entry]:
     """The requests that named the order, and earlier attempts with its key, which were refused."""
     records = RequestRecord.objects.select_related("client")
-    found = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
+    by_id = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
     of_client = records.filter(client=order.client_id)
-    keys = {one.idempotency_key for one in found.values() if one.client_id == order.client_id}
+    keys = {one.idempotency_key for one in by_id.values() if one.client_id == order.client_id}
     for key in filter(None, keys):
-        found |= {one.pk: one for one in find_records(of_client, key)[:MOST_REQUESTS]}
-    for record in sorted(found.values(), key=lambda record: record.at):
+        by_id |= {one.pk: one for one in find_records(of_client, key)[:MOST_REQUESTS]}
+    for record in sorted(by_id.values(), key=lambda record: record.at):
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
         what, colour = _outcome(record)
-        yield TimelineEntry(
+        yield Entry(
             at=record.at,
             what=what,
             colour=colour,
@@ -230,7 +230,7 @@ def _requests(order: Order) -> Iterator[TimelineEntry]:
 
 
 def _outcome(record: RequestRecord) -> tuple[str, str]:
-    """What happened to a request, and its colour."""
+    """The outcome of a request in words, and its colour."""
     if record.status >= 500:  # the purchase may have been made
         return "Request failed", "danger"
     return ("Request refused", "warning") if record.code else ("Request answered", "")

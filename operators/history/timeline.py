@@ -1,4 +1,4 @@
-"""The timeline of an object or an order on its page: who did what, from where; and notes."""
+"""The timeline of an object or an order on its page: its entries, and a form for notes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
 from operators.frame.base import list_url, may_view, staff_of, url_of
 from operators.history.audit_trail import (
-    Wanted,
+    EntryQuery,
+    entry_of,
     hidden_actions,
-    is_seen,
     read_entries,
-    timeline_entry,
+    sees_label,
     with_parts,
 )
+from operators.history.entries import Row, rows
 from operators.history.order_timeline import find_idempotency_record, order_entries
-from operators.history.timeline_entries import Row, rows
 from orders.models import Order
 from wallets.models import LedgerEntry
 
@@ -42,7 +42,7 @@ SHOWN = 30  # the newest entries of an object that is no order
 
 @dataclass(frozen=True)
 class Timeline:
-    """What admin/timeline.html shows.
+    """A timeline, for admin/timeline.html.
 
     order: how the entries are ordered, in words.
     links: what the object belongs to, as far as the reader may see it: kind, name and address.
@@ -95,24 +95,24 @@ class TimelinePage(ModelAdmin):
 def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     """The newest audit entries about an object and its parts, for a reader who may see its page.
 
-    They see the entries about what they may view.
+    It holds the entries about objects that the reader may view.
     """
 
     def sees(model: type[Model]) -> bool:
         return may_view(request, model)
 
     own = (obj._meta.label_lower, str(obj.pk))
-    objects = {label: pks for label, pks in with_parts(*own).items() if is_seen(label, sees)}
-    wanted = Wanted(objects=objects, without=hidden_actions(sees))
-    found = read_entries(wanted, limit=SHOWN + 1) if objects else []
+    objects = {label: pks for label, pks in with_parts(*own).items() if sees_label(label, sees)}
+    query = EntryQuery(objects=objects, without=hidden_actions(sees))
+    entries = read_entries(query, limit=SHOWN + 1) if objects else []
     about = f"{obj._meta.model_name}:{obj.pk}"
-    there_is_more = len(found) > SHOWN and may_view(request, AuditEntry)
+    has_more = len(entries) > SHOWN and may_view(request, AuditEntry)
     return Timeline(
-        rows=rows(request, map(timeline_entry, found[:SHOWN]), own=[own]),
+        rows=rows(request, map(entry_of, entries[:SHOWN]), own=[own]),
         order="Newest first.",
         note_form=NoteForm(),
         note_url=note_url(obj),
-        more=reverse("audit_trail", query={"about": about}) if there_is_more else "",
+        more=reverse("audit_trail", query={"about": about}) if has_more else "",
     )
 
 
@@ -130,18 +130,18 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
 
 
 def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str, str, str]]:
-    """What the order belongs to, as far as the reader may see it."""
-    sold = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
+    """Links to the objects around the order that the reader may see."""
+    product = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
     related: list[tuple[str, Model | None]] = [
         ("Order", order),
         ("At the desk", order.fulfilment),
         ("Account", order.client.account),
         ("Client", order.client),
-        ("Product", sold),
+        ("Product", product),
     ]
-    for kind, found in related:
-        if found is not None and found != on and may_view(request, type(found)):
-            yield kind, str(found), url_of(found)
+    for kind, obj in related:
+        if obj is not None and obj != on and may_view(request, type(obj)):
+            yield kind, str(obj), url_of(obj)
     record = find_idempotency_record(order)
     if record is not None and may_view(request, type(record)):
         yield "Idempotency key", record.key, url_of(record)
@@ -151,7 +151,7 @@ def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str,
 
 
 def note_url(obj: Model) -> str:
-    """Where a note about the object is sent."""
+    """The address that a note about the object is sent to."""
     return reverse("note", args=[obj._meta.label_lower, obj.pk])
 
 

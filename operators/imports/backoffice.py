@@ -1,4 +1,4 @@
-"""What the imports declare for the back office (core/backoffice/)."""
+"""The declarations of imports for the back office (core/backoffice/)."""
 
 from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Sealed, Section
 from core.backoffice.staff_roles import StaffRole

@@ -53,7 +53,7 @@ class CatalogueFile(FileRow):
 
 @dataclass(frozen=True)
 class PriceMove:
-    """What an import would do to one price. `percent` is None if the price is removed."""
+    """The change of one price by an import. `percent` is None if the price is removed."""
 
     name: str
     currency: str
@@ -68,7 +68,7 @@ class PriceMove:
 
 
 class PricesMoved(Exception):
-    """An import would change other prices than somebody confirmed. Nothing was changed."""
+    """An import would change other prices than staff confirmed. Nothing was changed."""
 
     def __init__(self, counts: Counts, prices: list[PriceMove]) -> None:
         super().__init__("Other prices would change.")
@@ -125,7 +125,7 @@ def _in_words(counts: Counts) -> str:
 
 
 def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
-    """What `import_rows` would do now: the counts, and the prices that would change.
+    """The result of `import_rows` now: the counts, and the prices that would change.
 
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
     `import_rows` does, and if it takes longer than CHECK_SECONDS.

@@ -207,8 +207,8 @@ def _make_codes(number: int) -> Iterator[tuple[int, Code]]:
 
 
 def _keep_key(merchant: Account, key: str) -> str:
-    found = find_client(key)
-    if found is not None and found.account_id == merchant.pk:
+    client_of_key = find_client(key)
+    if client_of_key is not None and client_of_key.account_id == merchant.pk:
         return key
     client = ApiClient.objects.filter(account=merchant).order_by("pk").first()
     if client is not None:

@@ -97,7 +97,7 @@ def upload_file(
             token=token,
             defaults={
                 "kind": kind,
-                "file_name": _shown_name(file_name),
+                "file_name": _printable_name(file_name),
                 "size": len(content),
                 "shelf": shelf,
                 "sealed": seal_file(content, token),
@@ -112,7 +112,7 @@ def upload_file(
 
 
 def size_in_words(kind: ImportKind) -> str:
-    """How large a file of this kind may be."""
+    """The largest size of a file of this kind, in words."""
     kibibytes = MAX_BYTES[kind] // 1024
     return f"{kibibytes // 1024} MB" if kibibytes >= 1024 else f"{kibibytes} KB"
 
@@ -149,7 +149,7 @@ def run_import(*, pk: int) -> None:
     step = _check if row.state == ImportState.CHECKING else _import
     try:
         step(row)
-    except ImportRunning:  # of somebody else's codes; not an attempt
+    except ImportRunning:  # of codes by another process; not an attempt
         mine.update(attempts=F("attempts") - 1)
     except InputProblem as refused:
         _end(row, ImportState.REFUSED, problems=refused.problems, more_problems=refused.more)
@@ -182,7 +182,7 @@ def _check(row: FileImport) -> None:
         result: dict[str, Any] = {"codes": check_rows(read=read)}
     else:
         counts, prices = preview_rows(parse_catalogue(content, name=row.file_name))
-        result = {"counts": counts, **_shown_prices(prices)}
+        result = {"counts": counts, **_prices_to_show(prices)}
     _ask_to_confirm(row, result)
 
 
@@ -211,15 +211,15 @@ def _import(row: FileImport) -> None:
                         ),
                     )
             except PricesMoved as moved:
-                found = {"counts": moved.counts, **_shown_prices(moved.prices), "moved": True}
-                _ask_to_confirm(locked, found)
+                changes = {"counts": moved.counts, **_prices_to_show(moved.prices), "moved": True}
+                _ask_to_confirm(locked, changes)
                 return
             result = {**locked.result, "counts": counts}
         _end(locked, ImportState.IMPORTED, result=result)
 
 
 def _ask_to_confirm(row: FileImport, result: dict[str, Any]) -> None:
-    """Ends a step with what would change, for somebody to read."""
+    """Ends a step with what would change, for staff to read."""
     FileImport.objects.filter(pk=row.pk, state=row.state).update(
         state=ImportState.READY,
         result=result,
@@ -279,7 +279,7 @@ def _report_progress(row: FileImport) -> Callable[[int], None]:
     return advance
 
 
-def _shown_prices(prices: list[PriceMove]) -> dict[str, Any]:
+def _prices_to_show(prices: list[PriceMove]) -> dict[str, Any]:
     """The largest changes first; a price that is removed is the largest."""
     largest = sorted(
         prices, key=lambda one: -abs(one.percent) if one.percent is not None else -(10**9)
@@ -306,7 +306,7 @@ def _digest(prices: list[PriceMove]) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _shown_name(file_name: str) -> str:
+def _printable_name(file_name: str) -> str:
     """The name of an uploaded file, as far as it can be printed."""
     printable = "".join(one for one in file_name if one.isprintable())
     return printable[-FILE_NAME_LENGTH:] or "unnamed"

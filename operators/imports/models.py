@@ -16,7 +16,7 @@ FILE_NAME_LENGTH = 200
 
 
 class ImportKind(models.TextChoices):
-    """What a file holds."""
+    """The content of a file: codes, or the catalogue."""
 
     CODES = "codes", "Voucher codes"
     CATALOGUE = "catalogue", "Catalogue"
@@ -40,7 +40,7 @@ OPEN = [*RUNNING, *WAITING]
 
 
 class FileImport(models.Model):
-    """A file that somebody uploaded: its check, and its import, by a worker.
+    """A file that staff uploaded: its check, and its import, by a worker.
 
     - `sealed`: the file, encrypted; null as soon as the import has ended.
     - `done`: how many of the file's bytes the check has read.

@@ -29,9 +29,9 @@ from operators.frame.base import (
     SearchSelect,
     amount,
     link_to,
-    shown_time,
     site_page,
     staff_of,
+    time_cell,
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
@@ -150,7 +150,7 @@ class FileImportAdmin(RecordAdmin):
 
     @admin.display(description="uploaded at")
     def uploaded_at(self, row: FileImport) -> str:
-        return shown_time(row.created_at)
+        return time_cell(row.created_at)
 
     def has_codes_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)
@@ -189,8 +189,8 @@ class FileImportAdmin(RecordAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
-        shown = _shown(request, row) if isinstance(row, FileImport) else {}
-        context = {**shown, **(extra_context or {})}
+        own = _context(request, row) if isinstance(row, FileImport) else {}
+        context = {**own, **(extra_context or {})}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
@@ -202,8 +202,8 @@ class FileImportAdmin(RecordAdmin):
         if not may_import(staff_of(request), kind):
             raise PermissionDenied
         form_class = CodesForm if kind == ImportKind.CODES else CatalogueForm
-        chosen = {"shelf": request.GET.get("shelf", "")}
-        form = form_class(posted(request), request.FILES or None, initial=chosen)
+        initial = {"shelf": request.GET.get("shelf", "")}
+        form = form_class(posted(request), request.FILES or None, initial=initial)
         if form.is_valid():
             try:
                 return HttpResponseRedirect(url_of(_upload(request, ImportKind(kind), form)))
@@ -225,7 +225,7 @@ class FileImportAdmin(RecordAdmin):
     def show_progress(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The part of the page that refreshes itself while a worker is busy (live.js)."""
         row = self._row(request, pk)
-        return TemplateResponse(request, "admin/import_now.html", _shown(request, row))
+        return TemplateResponse(request, "admin/import_now.html", _context(request, row))
 
     def take_step(self, request: HttpRequest, pk: int, step: str) -> HttpResponse:
         """Imports, discards or tries again."""
@@ -236,7 +236,7 @@ class FileImportAdmin(RecordAdmin):
             raise PermissionDenied
         if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
             messages.warning(
-                request, "Nothing was changed: somebody has already continued this import."
+                request, "Nothing was changed: another person has already continued this import."
             )
         return HttpResponseRedirect(url_of(row))
 
@@ -256,19 +256,19 @@ def upload_url(kind: ImportKind, shelf: Shelf | None = None) -> str:
 
 
 def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImport:
-    asked = form.cleaned_data
+    values = form.cleaned_data
     return upload_file(
         kind=kind,
-        content=asked["file"].read(MAX_BYTES[kind] + 1),
-        file_name=asked["file"].name,
-        shelf=asked.get("shelf"),
+        content=values["file"].read(MAX_BYTES[kind] + 1),
+        file_name=values["file"].name,
+        shelf=values.get("shelf"),
         actor=staff_of(request),
-        token=asked["form"] or uuid4(),
+        token=values["form"] or uuid4(),
     )
 
 
-def _shown(request: HttpRequest, row: FileImport) -> dict[str, Any]:
-    """What the page of an import says about its state."""
+def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
+    """The context of an import's page."""
     return {
         "row": row,
         "state": ImportState(row.state).label,
@@ -283,14 +283,14 @@ def _shown(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             for kind, name in KINDS.items()
             if kind in row.result.get("counts", {})
         ],
-        "prices": [_shown_price(one) for one in row.result.get("prices", [])],
+        "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
     }
 
 
-def _shown_price(move: dict[str, Any]) -> dict[str, Any]:
-    """A price move as `_shown_prices` in operators/imports/jobs.py stores it, for people."""
+def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:
+    """A price move as `_prices_to_show` in operators/imports/jobs.py stores it, for people."""
     percent = move["percent"]
     return {
         "name": move["name"],

@@ -1,1 +1,1 @@
-"""How staff sign in: passwords, second factors, passkeys, and company accounts."""
+"""The sign-in of staff: passwords, second factors, passkeys, and company accounts."""

@@ -1,4 +1,4 @@
-"""What the sign-in of staff declares for the back office (core/backoffice/)."""
+"""The declarations of the sign-in of staff for the back office (core/backoffice/)."""
 
 from core.backoffice.declarations import BackOffice, Rights
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 class CompanyIdentity(models.Model):
     """The company account with which a member of staff signs in: a subject at an issuer.
 
-    Neither the name nor the email identifies anybody: both can change hands. `email` is the
+    Neither the name nor the email identifies a person: both can change hands. `email` is the
     verified email of the last sign-in, for people to read.
     """
 

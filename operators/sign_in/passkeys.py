@@ -87,9 +87,9 @@ def list_passkeys(request: HttpRequest) -> HttpResponse:
 def remove(request: HttpRequest, passkey: int) -> HttpResponse:
     """Asks, and then removes one of the user's own passkeys."""
     user, back = staff_of(request), reverse("passkeys")
-    found = WebAuthnCredential.objects.filter(user=user, pk=passkey)
+    passkeys = WebAuthnCredential.objects.filter(user=user, pk=passkey)
     if request.method == "POST":
-        if found.delete()[0]:
+        if passkeys.delete()[0]:
             record_on_user(user, AuditAction.PASSKEY_REMOVED, actor=user)
             messages.success(request, "The passkey was removed.")
         return HttpResponseRedirect(back)

@@ -1,4 +1,4 @@
-"""How staff sign in with a password and change it."""
+"""The sign-in of staff with a password, and its change."""
 
 from functools import partial
 

@@ -36,13 +36,13 @@ class CodeForm(forms.Form):
 
 def check(request: HttpRequest) -> HttpResponse:
     """Asks for the second factor, once per session."""
-    asked = next_page(request, "admin:index")
+    address = next_page(request, "admin:index")
     if not must_show_factor(request):
-        return HttpResponseRedirect(asked)
+        return HttpResponseRedirect(address)
     form = CodeForm(posted(request))
     if form.is_valid():
         if show_factor(request, form.cleaned_data["code"]):
-            return HttpResponseRedirect(asked)
+            return HttpResponseRedirect(address)
         form.add_error("code", WRONG_CODE)
     return site_page(
         request,
@@ -56,7 +56,7 @@ def check(request: HttpRequest) -> HttpResponse:
         form=form,
         button="Continue",
         locked=True,
-        next=asked,
+        next=address,
         has_passkey=WebAuthnCredential.objects.filter(user=staff_of(request)).exists(),
     )
 

@@ -1,4 +1,4 @@
-"""What the operators' chat declares for the back office (core/backoffice/)."""
+"""The declarations of the operators' chat for the back office (core/backoffice/)."""
 
 from django.conf import settings
 from django.db.models import Q
@@ -73,7 +73,7 @@ WARNINGS = [
 
 
 def read_waiting_announcements() -> list[tuple[int, float]]:
-    """How many orders should have been announced by now, and the age of the oldest in seconds."""
+    """The number of orders that should be announced by now, and the oldest's age in seconds."""
     now, platform = timezone.now(), read_platform()
     if not settings.TELEGRAM_BOT_TOKEN or not platform.announces(now):
         return [(0, 0)]

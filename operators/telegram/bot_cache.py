@@ -1,4 +1,4 @@
-"""What the bot stores in the shared cache: its heartbeat, and the presses that it has handled.
+"""The bot's entries in the shared cache: its heartbeat, and the presses that it has handled.
 
 Telegram delivers a press again if the network lost our response. A press that is handled again
 moves nothing, but its answer would be sent again, and if Telegram no longer accepts answers, a

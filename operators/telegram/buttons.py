@@ -103,8 +103,8 @@ def in_sentence(words: str) -> str:
 
 @dataclass(frozen=True)
 class Press:
-    """What a button does. `version` is the order's last event that the message showed; `sure` marks
-    the button that confirms an action."""
+    """The meaning of a button. `version` is the order's last event that the message showed; `sure`
+    marks the button that confirms an action."""
 
     action: Action
     fulfilment_id: int
@@ -154,7 +154,7 @@ def state_buttons(fulfilment: Fulfilment, version: int) -> Rows:
 
 
 def confirmation(press: Press, fulfilment: Fulfilment, name: str) -> tuple[str, Rows]:
-    """What the press will do, such as `Reject and refund 4.99 USD?`, and the buttons that ask the
+    """The effect of the press, such as `Reject and refund 4.99 USD?`, and the buttons that ask the
     operator `name` to confirm it. Reads the order's ledger entries from the database."""
     cause = in_sentence(BUTTON_MOVES[press.action].cause)
     question = f"{cause}{': ' if cause else ''}{_consequence(press.action, fulfilment)}?"

@@ -70,7 +70,7 @@ class Background:
 
 
 class Handlers:
-    """What the bot does with updates. A handler returns once its decision is in the database:
+    """The handlers of updates. A handler returns once its decision is in the database:
     answers and edits go on in the background, so that one that hangs delays no other update."""
 
     def __init__(self, background: Background) -> None:

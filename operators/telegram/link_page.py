@@ -33,7 +33,7 @@ def link(request: HttpRequest) -> HttpResponse:
         "admin/secret.html",
         title="Link Telegram",
         warning=f"Send this message to the bot in a private chat within {minutes:.0f} minutes."
-        " It works once. Anyone who sends it can act as you: do not show it to anybody.",
+        " It works once. Do not show it to other people: the sender can act as you.",
         groups=[{"title": "", "parts": {"Message": f"/start {code}"}}],
         back=reverse("telegram_link"),
     )

@@ -113,7 +113,7 @@ def _state(fulfilment: Fulfilment, last: FulfilmentEvent, zone: tzinfo) -> str:
 
 
 def _reason(fulfilment: Fulfilment) -> str:
-    """What the merchant reads. The history of the order has the reasons of other channels."""
+    """The reason that the merchant reads. The timeline has the reasons of other channels."""
     reason = FailureReason(str(fulfilment.failure_reason))
     return "" if reason == FailureReason.FULFILMENT_FAILED else f"{in_sentence(reason.label)}, "
 

@@ -1,8 +1,4 @@
-"""How orders are announced (settings, routes), the accounts of staff, and what Telegram shows.
-
-The app of these models is `operators`. The app in operators/telegram/apps.py has none, because API
-processes load it.
-"""
+"""The settings and routes of announcements, the linked accounts of staff, and the announcements."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ def check_time_zone(name: str) -> None:
 
 
 class PlatformSettings(models.Model):
-    """How orders are announced. One row, read for each order, so changes need no restart."""
+    """The settings of announcements. One row, read for each order, so changes need no restart."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY_ROW, editable=False)
     announcing = models.BooleanField(

@@ -153,10 +153,10 @@ class TelegramLinkAdmin(RecordAdmin):
 class AnnouncementAdmin(RecordAdmin):
     """Shows announcements. The only action announces orders again."""
 
-    list_display_links = ("shown_state",)  # the first column links to the order
+    list_display_links = ("state_badge",)  # the first column links to the order
     list_display = (
         "order",
-        "shown_state",
+        "state_badge",
         "chat_id",
         "announced_at",
         "repeats",
@@ -196,14 +196,14 @@ class AnnouncementAdmin(RecordAdmin):
     def announce_again_selected(
         self, request: HttpRequest, queryset: QuerySet[Announcement]
     ) -> None:
-        asked = [
+        results = [
             announce_again(announcement=row, actor=staff_of(request))
             for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
         ]
-        if any(asked):
-            messages.success(request, f"Orders that will be announced again: {sum(asked)}.")
-        if not all(asked):
-            left = len(asked) - sum(asked)
+        if any(results):
+            messages.success(request, f"Orders that will be announced again: {sum(results)}.")
+        if not all(results):
+            left = len(results) - sum(results)
             messages.warning(
                 request,
                 f"Orders skipped: {left}. They are not waiting for an operator, or they are being"
@@ -215,7 +215,7 @@ class AnnouncementAdmin(RecordAdmin):
         return link_to(row.fulfilment)
 
     @display(description="state", label={state.value: look for state, look in STATES.items()})
-    def shown_state(self, row: Announcement) -> tuple[str, str]:
+    def state_badge(self, row: Announcement) -> tuple[str, str]:
         return row.state, AnnouncementState(row.state).label
 
     @admin.display(description="lost responses")

@@ -107,7 +107,7 @@ def return_lost() -> None:
 
 
 def may_be_posted() -> Q:
-    """What a row must match when it is claimed."""
+    """The conditions that a row must meet when it is claimed."""
     return free() & Q(former_message_id=None, lost_answers__lt=MAX_LOST_ANSWERS)
 
 

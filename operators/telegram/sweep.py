@@ -82,10 +82,10 @@ def _not_announced(platform: Platform) -> Iterator[Due]:
 def _not_claimed(platform: Platform) -> Iterator[Due]:
     """Orders to announce again: staff requested it, or they stayed unclaimed for too long."""
     times, minutes = platform.settings.repeat_times, platform.settings.repeat_minutes
-    wanted = Q(repeat_requested=True)
+    is_due = Q(repeat_requested=True)
     if minutes is not None:
         long_ago = timezone.now() - timedelta(minutes=minutes)
-        wanted |= Q(repeats__lt=times, unclaimed_since__lte=long_ago)
+        is_due |= Q(repeats__lt=times, unclaimed_since__lte=long_ago)
     rows = (
         Announcement.objects.filter(
             may_be_posted(),
@@ -97,7 +97,7 @@ def _not_claimed(platform: Platform) -> Iterator[Due]:
                 Coalesce("repeated_at", "announced_at"), latest_event("fulfilment", "created_at")
             )
         )
-        .filter(wanted)
+        .filter(is_due)
         .order_by("fulfilment__created_at", "pk")
     )
     for row in rows:

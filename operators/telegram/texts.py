@@ -1,4 +1,4 @@
-"""What people type: commands, and replies to an order's message. All answers are Telegram's HTML.
+"""Texts of people: commands, and replies to an order's message. All answers are Telegram's HTML.
 
 No command changes an order: the buttons of its message do, and the answers link to that message.
 

@@ -1,1 +1,1 @@
-"""What keeps the service healthy: `reconcile`, retention, resealing, and monitoring."""
+"""Keeps the service healthy: `reconcile`, retention, resealing, and monitoring."""

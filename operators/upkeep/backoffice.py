@@ -1,4 +1,4 @@
-"""What the upkeep declares for the back office (core/backoffice/)."""
+"""The declarations of the upkeep for the back office (core/backoffice/)."""
 
 from math import inf
 

@@ -73,7 +73,7 @@ def is_overdue() -> bool:
 
 
 def describe_problem() -> str:
-    """What staff should know of the nightly runs, in one line; empty when all is well."""
+    """A problem of the nightly runs in one line; empty when all is well."""
     age, findings = _last_complete_run()
     if age > OVERDUE_AFTER:
         return "The nightly reconcile has not finished for more than a day"
@@ -94,14 +94,14 @@ def report_lines(run: ReconcileRun) -> list[str]:
     """The run in a few lines: what happened, then the first findings."""
     if run.state == RunState.FAILED:
         return [f"The nightly reconcile did not finish: {run.failure}"]
-    lines = [_found(len(run.findings))]
+    lines = [_headline(len(run.findings))]
     lines += [f"{one['check']}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
     if len(run.findings) > LINES:
         lines.append(f"… and {len(run.findings) - LINES} more.")
     return lines
 
 
-def _found(problems: int) -> str:
+def _headline(problems: int) -> str:
     plural = "" if problems == 1 else "s"
     return f"The nightly reconcile found {problems} problem{plural} in the books."
 

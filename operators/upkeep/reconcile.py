@@ -52,21 +52,21 @@ GUARDS = Check(
      WHERE tgenabled <> 'O' AND tgrelid IN (SELECT oid FROM pg_class
                                              WHERE relnamespace = 'public'::regnamespace)
     UNION ALL
-    SELECT format('trigger %%s is missing', wanted)
-      FROM unnest(%(triggers)s::text[]) AS wanted
-     WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = wanted)
+    SELECT format('trigger %%s is missing', expected)
+      FROM unnest(%(triggers)s::text[]) AS expected
+     WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = expected)
     UNION ALL
-    SELECT format('constraint %%s is missing', wanted)
-      FROM unnest(%(constraints)s::text[]) AS wanted
-     WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conname = wanted)
-       AND NOT EXISTS (SELECT FROM pg_class WHERE relname = wanted AND relkind = 'i')
+    SELECT format('constraint %%s is missing', expected)
+      FROM unnest(%(constraints)s::text[]) AS expected
+     WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conname = expected)
+       AND NOT EXISTS (SELECT FROM pg_class WHERE relname = expected AND relkind = 'i')
     UNION ALL
-    SELECT format('%%s.%%s has no unique index', wanted.table, wanted.column)
-      FROM unnest(%(tables)s::text[], %(columns)s::text[]) AS wanted ("table", "column")
+    SELECT format('%%s.%%s has no unique index', expected.table, expected.column)
+      FROM unnest(%(tables)s::text[], %(columns)s::text[]) AS expected ("table", "column")
      WHERE NOT EXISTS (SELECT FROM pg_index AS index
                          JOIN pg_attribute AS attribute
                            ON attrelid = indrelid AND attnum = indkey[0]
-                        WHERE indrelid = wanted.table::regclass AND attname = wanted.column
+                        WHERE indrelid = expected.table::regclass AND attname = expected.column
                           AND indisunique AND indnkeyatts = 1 AND indpred IS NULL)
     UNION ALL
     SELECT format('constraint %%s on %%s is not validated', conname, conrelid::regclass)

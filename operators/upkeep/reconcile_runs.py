@@ -26,7 +26,7 @@ class ReconcileRunAdmin(RecordAdmin):
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
     change_form_before_template = "admin/what_a_finding_is.html"
-    fields = ("started_at", "finished_at", "result", "failure", "found", "warned", "rows_read")
+    fields = ("started_at", "finished_at", "result", "failure", "report", "late", "rows_read")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if is_overdue():
@@ -55,7 +55,7 @@ class ReconcileRunAdmin(RecordAdmin):
         return len(run.warnings)
 
     @admin.display(description="findings")
-    def found(self, run: ReconcileRun) -> str:
+    def report(self, run: ReconcileRun) -> str:
         return _lines(run.findings)
 
     @admin.display(description="rows read")
@@ -64,7 +64,7 @@ class ReconcileRunAdmin(RecordAdmin):
         return ", ".join(counts) or EMPTY
 
     @admin.display(description="warnings")
-    def warned(self, run: ReconcileRun) -> str:
+    def late(self, run: ReconcileRun) -> str:
         return _lines(run.warnings)
 
 

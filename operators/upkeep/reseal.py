@@ -79,13 +79,13 @@ def _batches(sealed: Sealed) -> Iterator[int]:
                 " FROM unnest(%s::bigint[], %s::bytea[]) AS new (id, sealed) WHERE row.id = new.id",
                 [
                     [pk for pk, *_ in rows],
-                    [_sealed_again(sealed, value, *named) for _, value, *named in rows],
+                    [_seal_again(sealed, value, *named) for _, value, *named in rows],
                 ],
             )
             last = rows[-1][0]
         yield len(rows)
 
 
-def _sealed_again(sealed: Sealed, value: bytes, *named: object) -> bytes:
+def _seal_again(sealed: Sealed, value: bytes, *named: object) -> bytes:
     row = sealed.row(*named)
     return sealing.seal(sealing.open_sealed(value, sealed.context, row), sealed.context, row)

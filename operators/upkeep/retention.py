@@ -1,7 +1,7 @@
 """Deletes old data. Each app declares in its `backoffice.py` what is deleted, and when.
 
 It works through each table by primary key, a window of rows per transaction. A window takes a
-bounded number of locks for a moment, never waits for one, and skips rows that somebody else holds:
+bounded number of locks for a moment, never waits for one, and skips rows that others have locked:
 the next run takes them. The kinds take turns, a window each, so a large table does not use up the
 time of the others. A run that was interrupted loses nothing: the next one starts again and finds
 less.

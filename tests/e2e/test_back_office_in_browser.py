@@ -215,9 +215,9 @@ def test_a_note_is_added_to_a_timeline_and_is_in_the_audit_trail(page: Page) -> 
     page.get_by_label("Note").fill("asked the merchant")
     page.get_by_role("button", name="Add note").click()
 
-    expect(page.locator(".trail")).to_contain_text("asked the merchant")
+    expect(page.locator(".entries")).to_contain_text("asked the merchant")
     visit(page, reverse("audit_trail", query={"about": order.reference}))
-    expect(page.locator(".trail")).to_contain_text("asked the merchant")
+    expect(page.locator(".entries")).to_contain_text("asked the merchant")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download all as CSV").click()
     assert download.value.suggested_filename == "audit-trail.csv"

@@ -25,7 +25,7 @@ def scrape_host(folder: Path) -> Samples:
 
 def scrape_service() -> Samples:
     """The gauges of the service, read now."""
-    gauges.reader._kept.clear()
+    gauges.reader._readings.clear()
     return scrape("/metrics/service")
 
 

@@ -385,7 +385,7 @@ def test_a_second_reader_takes_the_last_result(monkeypatch: pytest.MonkeyPatch) 
     assert (shown.samples, failed) == ([([], 1.0)], 0)
     assert first.result()[0][0].samples == [([], 2.0)]
 
-    reader._kept[0] = (monotonic() - 61, [])
+    reader._readings[0] = (monotonic() - 61, [])
     with reader._lock:
         assert reader.read() == ([], 1)
 

@@ -18,7 +18,7 @@ from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import Shelf
-from operators.history.timeline_entries import Row
+from operators.history.entries import Row
 from orders.credits import credit_order
 from tests.concurrency.racing import execute, rows, scalar
 from tests.factories import (
@@ -153,7 +153,7 @@ def test_the_list_is_filtered_by_person(browser: Client, merchant: Merchant) -> 
     assert done_by(anna.username) == ["Deposit booked", "Key issued"]
     assert done_by("shell:ben") == ["Deposit booked"]
     assert done_by("nobody") == []
-    of_anna = browser.get(url(anna)).context["did"]
+    of_anna = browser.get(url(anna)).context["latest"]
     assert sorted(row.what for row in of_anna) == ["Deposit booked", "Key issued"]
 
 
@@ -319,7 +319,7 @@ def test_a_colleague_s_bookings_are_for_staff_who_may_view_the_ledger() -> None:
     read = ("audit.view_auditentry", "auth.view_user")
 
     for more, expected in (((), []), (("wallets.view_ledgerentry",), ["Deposit booked"])):
-        did = signed_in(make_staff(*read, *more)).get(url(anna)).context["did"]
+        did = signed_in(make_staff(*read, *more)).get(url(anna)).context["latest"]
         assert [row.what for row in did] == expected
 
 

@@ -33,7 +33,7 @@ PRICES = 50  # of a page
 
 
 def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
-    """What the account's page shows to this person. Each section needs its own permission."""
+    """The sections of the account's page for this person. Each needs its own permission."""
     user = staff_of(request)
     sections: dict[str, tuple[str, Callable[[Account], Any]]] = {
         "money": ("wallets.view_wallet", _money),
@@ -44,7 +44,7 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
         "prices": ("accounts.view_account", _prices),
         "emails": ("merchants.view_email", _emails),
     }
-    shown = {
+    visible = {
         name: show(account)
         for name, (permission, show) in sections.items()
         if user.has_perm(permission)
@@ -55,7 +55,7 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
         "see_ledger": user.has_perm("wallets.view_ledgerentry"),
         "see_fulfilments": user.has_perm("topups.view_fulfilment"),
     }
-    return {"account": account, "may": may, **shown}
+    return {"account": account, "may": may, **visible}
 
 
 def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
@@ -63,8 +63,8 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
     if not staff_of(request).has_perm("accounts.view_account"):
         raise PermissionDenied
     search = request.GET.get("q", "").strip()
-    wanted = Page(page=_page_number(request), per_page=PRICES)
-    products, total = list_products(account=account, page=wanted, search=search)
+    part = Page(page=_page_number(request), per_page=PRICES)
+    products, total = list_products(account=account, page=part, search=search)
     last_page = max(1, -(-total // PRICES))
     return site_page(
         request,
@@ -77,7 +77,7 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         rows=_price_rows(account, products),
         total=total,
         search=search,
-        page=wanted.page,
+        page=part.page,
         last_page=last_page,
         query=urlencode({"q": search}),
     )
@@ -115,8 +115,8 @@ def _sales(account: Account) -> dict[str, Any]:
 
 
 def _orders(account: Account) -> dict[str, Any]:
-    found = list_account_orders(account)
-    newest = found.orders(found.rows.order_by(f"-{found.key}")[:SHOWN])
+    orders = list_account_orders(account)
+    newest = orders.orders(orders.rows.order_by(f"-{orders.key}")[:SHOWN])
     return {
         "rows": [
             {
@@ -214,9 +214,9 @@ def _emails(account: Account) -> dict[str, Any]:
 
 
 def _page_number(request: HttpRequest) -> int:
-    asked = request.GET.get("page", "")
-    valid = asked.isascii() and asked.isdecimal() and len(asked) < 7
-    return max(1, int(asked)) if valid else 1
+    text = request.GET.get("page", "")
+    valid = text.isascii() and text.isdecimal() and len(text) < 7
+    return max(1, int(text)) if valid else 1
 
 
 def _add_url(model: type[Model], **query: Any) -> str:

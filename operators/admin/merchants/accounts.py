@@ -127,7 +127,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         wallet = Wallet.objects.filter(pk=self._account(request, object_id).pk).first()
         if wallet is None:
             raise Http404
-        return book(self, request, wallet, shown_on=wallet.account)
+        return book(self, request, wallet, about=wallet.account)
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves out `book` without a wallet."""
@@ -152,7 +152,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         ]
 
     def prices(self, request: HttpRequest, account_id: int) -> HttpResponse:
-        """What the account pays for each product."""
+        """Shows the prices of the account."""
         return show_prices(request, self._account(request, str(account_id)))
 
     def _account(self, request: HttpRequest, object_id: str) -> Account:
@@ -374,12 +374,12 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return client
 
     def _issue(
-        self, request: HttpRequest, client: ApiClient, service: Callable[..., str], **asked: Any
+        self, request: HttpRequest, client: ApiClient, service: Callable[..., str], **options: Any
     ) -> HttpResponse:
         """Calls `issue_key` or `rotate_key`, and shows the key once."""
         try:
-            with transaction.atomic(durable=True):  # committed before anybody sees the key
-                key = service(client=client, actor=staff_of(request), **asked)
+            with transaction.atomic(durable=True):  # committed before the key is shown
+                key = service(client=client, actor=staff_of(request), **options)
         except AlreadyIssued as repeated:
             messages.warning(request, str(repeated))
             return HttpResponseRedirect(url_of(client))

@@ -67,7 +67,7 @@ class MoneyForm(forms.Form):
 
 
 class BookingForm(MoneyForm):
-    """What to book on a wallet."""
+    """A booking on a wallet."""
 
     kind = forms.ChoiceField(
         choices=[
@@ -112,13 +112,13 @@ class BookingForm(MoneyForm):
         return self.cleaned_data["reference"] or super().booking_reference()
 
     def change(self) -> Decimal:
-        """What a valid form adds to the balance."""
-        asked: Decimal = self.cleaned_data["amount"]
-        return -asked if self.cleaned_data["kind"] == EntryKind.PAYOUT else asked
+        """The sum that a valid form adds to the balance."""
+        value: Decimal = self.cleaned_data["amount"]
+        return -value if self.cleaned_data["kind"] == EntryKind.PAYOUT else value
 
 
 class CreditForm(MoneyForm):
-    """What to credit of an order."""
+    """A credit of an order."""
 
     note = forms.CharField(
         max_length=400,
@@ -135,11 +135,11 @@ class CreditForm(MoneyForm):
 
 
 def book(
-    admin: Any, request: HttpRequest, wallet: Wallet, *, shown_on: Account | Wallet
+    admin: Any, request: HttpRequest, wallet: Wallet, *, about: Account | Wallet
 ) -> HttpResponse:
     """Shows the form, then a confirmation with the balance before and after, then books.
 
-    Leads back to the page of `shown_on`.
+    Leads back to the page of `about`.
     """
     form = BookingForm(_form_data(request))
     currency = wallet.account.currency
@@ -149,49 +149,49 @@ def book(
             admin,
             request,
             "admin/confirm.html",
-            obj=shown_on,
+            obj=about,
             title="Book money",
             form=form,
             question=f"Book a deposit, a payout or an adjustment for {wallet.account}.",
             facts=[f"The balance is {balance}."],
             button="Continue",
-            back=url_of(shown_on),
+            back=url_of(about),
         )
-    asked = form.cleaned_data
+    data = form.cleaned_data
     if "confirmed" not in request.POST:
-        if answer := _elsewhere(request, form, shown_on, wallet=wallet, amount=form.change()):
+        if answer := _elsewhere(request, form, about, wallet=wallet, amount=form.change()):
             return answer
         return page(
             admin,
             request,
             "admin/book_confirm.html",
-            obj=shown_on,
+            obj=about,
             title="Book money",
-            asked=asked,
-            question=f"Book this {EntryKind(asked['kind']).label.lower()} for {wallet.account}?",
+            data=data,
+            question=f"Book this {EntryKind(data['kind']).label.lower()} for {wallet.account}?",
             facts=[
                 f"Amount: {amount(form.change(), currency)}",
                 f"Balance now: {balance}",
                 f"Balance after: {amount(wallet.balance + form.change(), currency)}",
-                f"Reason: {asked['reason']}",
-                *([f"Reference: {asked['reference']}"] if asked["reference"] else []),
+                f"Reason: {data['reason']}",
+                *([f"Reference: {data['reference']}"] if data["reference"] else []),
             ],
-            button=f"Confirm {EntryKind(asked['kind']).label.lower()}",
+            button=f"Confirm {EntryKind(data['kind']).label.lower()}",
             danger=form.change() < 0,
-            back=url_of(shown_on),
+            back=url_of(about),
         )
     _book_and_report(
         request,
-        lambda: SERVICES[EntryKind(asked["kind"])](
+        lambda: SERVICES[EntryKind(data["kind"])](
             account=wallet.account,
-            amount=asked["amount"],
+            amount=data["amount"],
             actor=_actor(request),
-            note=asked["reason"],
+            note=data["reason"],
             booking_reference=form.booking_reference(),
         ),
         currency=currency,
     )
-    return HttpResponseRedirect(url_of(shown_on))
+    return HttpResponseRedirect(url_of(about))
 
 
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
@@ -215,9 +215,9 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             button="Continue",
             back=url_of(order),
         )
-    asked = form.cleaned_data
+    data = form.cleaned_data
     if "confirmed" not in request.POST:
-        entry = {"order_reference": order.reference, "amount": asked["amount"]}
+        entry = {"order_reference": order.reference, "amount": data["amount"]}
         if answer := _elsewhere(request, form, order, **entry):
             return answer
         return page(
@@ -226,12 +226,12 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             "admin/book_confirm.html",
             obj=order,
             title="Credit order",
-            asked=asked,
+            data=data,
             question=f"Credit order {order.reference}?",
             facts=[
                 *facts,
-                f"Credit: {amount(asked['amount'], order.currency)}",
-                f"Note for the merchant: {asked['note']}",
+                f"Credit: {amount(data['amount'], order.currency)}",
+                f"Note for the merchant: {data['note']}",
             ],
             button="Credit",
             back=url_of(order),
@@ -240,8 +240,8 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         request,
         lambda: credit_order(
             reference=order.reference,
-            amount=asked["amount"],
-            note=asked["note"],
+            amount=data["amount"],
+            note=data["note"],
             actor=_actor(request),
             channel=Channel.ADMIN,
             booking_reference=form.booking_reference(),
@@ -252,16 +252,16 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
 
 
 def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
-    """What was sent: by a POST, or in the query of the confirmation."""
+    """The form's data: of a POST, or in the query of the confirmation."""
     if request.method == "POST" or "asked" not in request.GET:
         return posted(request)
     try:
-        asked: dict[str, str] = signing.loads(
+        data: dict[str, str] = signing.loads(
             request.GET["asked"], salt=_salt(request), max_age=SIGNED_FOR
         )
-    except signing.BadSignature:  # of somebody else, of another page, or too old
+    except signing.BadSignature:  # of another person, of another page, or too old
         return None
-    return asked
+    return data
 
 
 def _salt(request: HttpRequest) -> str:
@@ -276,9 +276,9 @@ def _elsewhere(
     `entry` is what the booking's ledger entry would contain. None: ask for the confirmation.
     """
     if request.method == "POST":
-        sent = {name: str(value) for name, value in form.cleaned_data.items()}
-        asked = signing.dumps(sent, salt=_salt(request))
-        return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': asked})}")
+        data = {name: str(value) for name, value in form.cleaned_data.items()}
+        signed = signing.dumps(data, salt=_salt(request))
+        return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': signed})}")
     reference = form.booking_reference()
     if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
         messages.info(request, "This booking was already made. Nothing was booked again.")

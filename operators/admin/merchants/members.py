@@ -30,8 +30,8 @@ from operators.frame.base import (
     BackOfficeAdmin,
     RecordAdmin,
     page,
-    shown_time,
     staff_of,
+    time_cell,
     url_of,
 )
 
@@ -67,7 +67,7 @@ class MembershipAdmin(RecordAdmin):
 
     @admin.display(description="last signed in")
     def last_signed_in_at(self, membership: Membership) -> str:
-        return shown_time(membership.user.last_login, never="never")
+        return time_cell(membership.user.last_login, never="never")
 
 
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -106,10 +106,10 @@ class InvitationAdmin(BackOfficeAdmin):
     actions_detail = ("approve", "withdraw")
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
-        given = ("account", "email", "role")
+        editable = ("account", "email", "role")
         approved = ("approved_by",) if obj and obj.approved_by else ()
-        made = ("state", "invited_by", *approved, "created_at", "expires_at")
-        return given if obj is None else (*given, *made)
+        others = ("state", "invited_by", *approved, "created_at", "expires_at")
+        return editable if obj is None else (*editable, *others)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"role": Role.OWNER, **super().get_changeform_initial_data(request)}
@@ -120,15 +120,15 @@ class InvitationAdmin(BackOfficeAdmin):
     has_delete_permission = has_change_permission
 
     def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Offers the action while the invitation waits, and not to who made it."""
+        """Offers the action while the invitation waits, and not to the person who made it."""
         if not self._may_invite(request):
             return False
         if object_id is None:
             return True
-        found = self.get_object(request, unquote(str(object_id)))
-        if not isinstance(found, Invitation) or found.state != "waiting":
+        obj = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(obj, Invitation) or obj.state != "waiting":
             return False
-        return found.invited_by_id != staff_of(request).pk
+        return obj.invited_by_id != staff_of(request).pk
 
     def has_withdraw_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Offers the action until the invitation ends. A second click on it gets a message."""
@@ -136,8 +136,8 @@ class InvitationAdmin(BackOfficeAdmin):
             return False
         if object_id is None or request.method == "POST":
             return True
-        found = self.get_object(request, unquote(str(object_id)))
-        return isinstance(found, Invitation) and found.state in {"open", "waiting"}
+        obj = self.get_object(request, unquote(str(object_id)))
+        return isinstance(obj, Invitation) and obj.state in {"open", "waiting"}
 
     def _may_invite(self, request: HttpRequest) -> bool:
         return staff_of(request).has_perm("merchants.add_invitation")
@@ -192,11 +192,11 @@ class InvitationAdmin(BackOfficeAdmin):
             return HttpResponseRedirect(reverse("admin:merchants_invitation_changelist"))
 
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: Any) -> None:
-        made = invite_person(
+        invitation = invite_person(
             account=obj.account, email=obj.email, role=Role(obj.role), invited_by=staff_of(request)
         )
-        obj.pk = made.pk
-        if made.needs_approval:
+        obj.pk = invitation.pk
+        if invitation.needs_approval:
             messages.warning(
                 request,
                 "This account has an owner, so the invitation is not sent yet. Ask another member"
@@ -246,7 +246,7 @@ class InvitationAdmin(BackOfficeAdmin):
 class EmailAdmin(RecordAdmin):
     """The emails to members. Neither their text nor their secret links are stored."""
 
-    list_display = ("id", "kind", "to", "shown_state", "created_at", "sent_at", "attempts")
+    list_display = ("id", "kind", "to", "state_badge", "created_at", "sent_at", "attempts")
     list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))
     search_fields = ("to",)
     search_help_text = "Address"
@@ -256,5 +256,5 @@ class EmailAdmin(RecordAdmin):
     @display(
         description="state", label={"sent": "success", "waiting": "info", "given up": "danger"}
     )
-    def shown_state(self, email: Email) -> str:
+    def state_badge(self, email: Email) -> str:
         return email.state

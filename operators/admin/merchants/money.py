@@ -54,7 +54,7 @@ class WalletAdmin(RecordAdmin):
         wallet = self.get_object(request, unquote(object_id))
         if not isinstance(wallet, Wallet):
             raise Http404
-        return book(self, request, wallet, shown_on=wallet)
+        return book(self, request, wallet, about=wallet)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
         wallets: QuerySet[Wallet] = super().get_queryset(request)
@@ -75,7 +75,7 @@ class LedgerEntryAdmin(RecordAdmin):
         "created_at",
         "account",
         "type",
-        "moved",
+        "signed_amount",
         "balance",
         "order",
         "by",
@@ -93,7 +93,7 @@ class LedgerEntryAdmin(RecordAdmin):
         "created_at",
         "account",
         "type",
-        "moved",
+        "signed_amount",
         "balance",
         "against",
         "order",
@@ -116,12 +116,12 @@ class LedgerEntryAdmin(RecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(order_reference=term.upper()), False
-        booked = queryset.filter(booking_reference=term)
-        if booked.exists():
-            return booked, False
+        bookings = queryset.filter(booking_reference=term)
+        if bookings.exists():
+            return bookings, False
         accounts = Account.objects.filter(name__icontains=term).order_by("pk")
-        found = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
-        return queryset.filter(wallet__in=found), False
+        ids = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
+        return queryset.filter(wallet__in=ids), False
 
     @admin.display(description="account")
     def account(self, entry: LedgerEntry) -> str:
@@ -132,7 +132,7 @@ class LedgerEntryAdmin(RecordAdmin):
         return EntryKind(entry.kind).label
 
     @admin.display(description="amount")
-    def moved(self, entry: LedgerEntry) -> str:
+    def signed_amount(self, entry: LedgerEntry) -> str:
         sign = "+" if entry.amount > 0 else ""
         return sign + amount(entry.amount, entry.wallet.account.currency)
 

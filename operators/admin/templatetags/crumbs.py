@@ -28,12 +28,12 @@ def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dic
     if entry is None:
         return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
     link = reverse(entry.page) if entry.page else parts[1]["link"]
-    shown = [{"link": link, "title": entry.title}]
+    crumbs = [{"link": link, "title": entry.title}]
     if entry.model is not PlatformSettings:
-        shown += [{**part, "title": _own(part)} for part in parts[2:]]
+        crumbs += [{**part, "title": _own(part)} for part in parts[2:]]
     if request.path.endswith("/add/"):
-        shown.append({"title": f"New {entry.model._meta.verbose_name}"})
-    return shown
+        crumbs.append({"title": f"New {entry.model._meta.verbose_name}"})
+    return crumbs
 
 
 def _own(part: dict[str, Any]) -> str:

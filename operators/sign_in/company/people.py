@@ -1,4 +1,4 @@
-"""Who gets in with a company account: whose account it is here, and with which roles.
+"""The staff accounts behind company accounts, and their roles at each sign-in.
 
 The subject (`sub`) at the issuer is the identity. A name or an email is looked at once, at the
 first sign-in, and never gives access to a merchant's member or to a superuser.
@@ -52,7 +52,7 @@ UNREADABLE = (
 
 
 class Refusal(Exception):
-    """Somebody with a valid company account does not get in. The message is for them."""
+    """A person with a valid company account does not get in. The message is for them."""
 
     def __init__(self, message: str, *, user: User | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Person:
-    """What a valid ID token says about somebody. An untrusted name or email is empty."""
+    """A person as a valid ID token describes them. An untrusted name or email is empty."""
 
     issuer: str
     subject: str
@@ -81,19 +81,19 @@ def read_person(claims: Mapping[str, Any], company: CompanySignIn) -> Person:
         _require(_is_text(subject), "sub")
         _require(acr is None or isinstance(acr, str), "acr")
         methods = {("amr", value) for value in _texts(claims, "amr")}
-        given = _texts(claims, company.roles_claim)
+        roles = _texts(claims, company.roles_claim)
     except Refusal as refusal:
         _record_refusal(refusal, subject=subject)
         raise
     email = _text(claims.get("email")).lower() if claims.get("email_verified") is True else ""
     verified = email if len(email) <= MAX_EMAIL else ""
-    claimed = verified if company.name_claim == "email" else _find(claims, company.name_claim)
+    name = verified if company.name_claim == "email" else _find(claims, company.name_claim)
     return Person(
         issuer=company.issuer,
         subject=subject,
-        name=User.normalize_username(_text(claimed)),
+        name=User.normalize_username(_text(name)),
         email=verified,
-        roles={company.roles[value] for value in given if value in company.roles},
+        roles={company.roles[value] for value in roles if value in company.roles},
         showed_factor=bool({*methods, ("acr", acr)} & company.second_factors),
     )
 
@@ -101,8 +101,8 @@ def read_person(claims: Mapping[str, Any], company: CompanySignIn) -> Person:
 def admit(person: Person, company: CompanySignIn) -> User:
     """The staff account of this person, with the roles of the claim. Creates it if needed.
 
-    Raises Refusal, with an entry in the audit trail. Somebody whose roles are gone also loses the
-    groups and all sessions here.
+    Raises Refusal, with an entry in the audit trail. A person whose roles are gone also loses
+    the groups and all sessions here.
     """
     try:
         with acting_as(ACTOR):
@@ -137,13 +137,13 @@ def _admit(person: Person, company: CompanySignIn) -> User:
 
 
 def _find_identity(person: Person) -> CompanyIdentity | None:
-    found = CompanyIdentity.objects.select_related("user")
-    return found.filter(issuer=person.issuer, subject=person.subject).first()
+    identities = CompanyIdentity.objects.select_related("user")
+    return identities.filter(issuer=person.issuer, subject=person.subject).first()
 
 
 @transaction.atomic
 def _welcome(person: Person, company: CompanySignIn) -> User:
-    """Creates or links the account of somebody who signs in for the first time."""
+    """Creates or links the account of a person who signs in for the first time."""
     if not person.roles:
         raise Refusal(NO_ROLE)
     if not _is_username(person.name) or not 0 < len(person.subject) <= MAX_SUBJECT:
@@ -206,9 +206,9 @@ def _find_namesake(person: Person, company: CompanySignIn) -> User | None:
 
 def _set_roles(user: User, roles: Set[StaffRole]) -> None:
     """Gives the user exactly these groups. The audit trail records each change."""
-    wanted = {role.value for role in roles}
-    if wanted != set(user.groups.values_list("name", flat=True)):
-        user.groups.set(Group.objects.filter(name__in=wanted))
+    names = {role.value for role in roles}
+    if names != set(user.groups.values_list("name", flat=True)):
+        user.groups.set(Group.objects.filter(name__in=names))
 
 
 @transaction.atomic
@@ -238,17 +238,17 @@ def _find(claims: Mapping[str, Any], path: str) -> Any:
     """A claim by its name, or by a path such as `realm_access.roles`; None if there is none."""
     if path in claims:
         return claims[path]
-    found: Any = claims
+    value: Any = claims
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _texts(claims: Mapping[str, Any], path: str) -> list[str]:
     """The values of a claim that is a text, a list of texts, or missing. Raises Refusal."""
-    found = _find(claims, path)
-    values = found if isinstance(found, list) else [] if found is None else [found]
-    _require(all(isinstance(value, str) for value in values), path)
+    claim = _find(claims, path)
+    values = claim if isinstance(claim, list) else [] if claim is None else [claim]
+    _require(all(isinstance(one, str) for one in values), path)
     return values
 
 

@@ -40,15 +40,15 @@ class ProviderProblem(Exception):
 
 
 class ProviderBusy(Exception):
-    """This process is waiting for the provider on behalf of somebody else."""
+    """Another request of this process is already waiting for the provider."""
 
 
 def company() -> CompanySignIn:
     """The settings. Raises ImproperlyConfigured when company sign-in is off."""
-    found = settings.COMPANY_SIGN_IN
-    if found is None:
+    company_settings = settings.COMPANY_SIGN_IN
+    if company_settings is None:
         raise ImproperlyConfigured("Company sign-in is off: COMPANY_SIGN_IN_ISSUER is not set.")
-    return found
+    return company_settings
 
 
 def redirect_to_provider(request: HttpRequest) -> HttpResponse:

@@ -15,7 +15,7 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class CompanySignIn:
-    """How staff sign in at the company's OpenID Connect provider.
+    """The settings of sign-in at the company's OpenID Connect provider.
 
     roles: our role by the value of the roles claim.
     second_factors: pairs of a claim, `amr` or `acr`, and a value that counts as a second factor.

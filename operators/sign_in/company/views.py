@@ -32,7 +32,7 @@ STARTED = "company_sign_in.started"  # and of the time when the browser left, in
 ATTEMPTS_PER_MINUTE = 20  # from one address
 SECONDS_AT_THE_PROVIDER = 15 * 60
 FAILED = "Signing in with your company account did not work. Try again."
-BUSY = "Somebody else is signing in at this moment. Try again."
+BUSY = "Another person is signing in at this moment. Try again."
 
 
 def sign_in(request: HttpRequest) -> HttpResponse:

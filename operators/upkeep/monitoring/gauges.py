@@ -36,7 +36,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[int, tuple[float, list[Reading] | None]] = {}
+        self._readings: dict[int, tuple[float, list[Reading] | None]] = {}
 
     def read(self) -> tuple[list[Reading], int]:
         """The readings, and how many declarations could not be read.
@@ -50,26 +50,26 @@ class Reader:
                 self._renew(time.monotonic() + BUDGET_SECONDS)
             finally:
                 self._lock.release()
-        shown = time.monotonic() - LATE_SECONDS
-        found = [
-            group if until > shown else None
-            for until, group in map(self._kept_of, range(len(GAUGES)))
+        oldest = time.monotonic() - LATE_SECONDS
+        groups = [
+            group if until > oldest else None
+            for until, group in map(self._last, range(len(GAUGES)))
         ]
-        readings = [reading for group in found if group is not None for reading in group]
-        return readings, found.count(None)
+        readings = [reading for group in groups if group is not None for reading in group]
+        return readings, groups.count(None)
 
     def _renew(self, end: float) -> None:
         """Reads the declarations whose time is over, the oldest first, until `end`."""
-        for place in sorted(range(len(GAUGES)), key=lambda place: self._kept_of(place)[0]):
+        for place in sorted(range(len(GAUGES)), key=lambda place: self._last(place)[0]):
             now = time.monotonic()
-            if now >= end or now < self._kept_of(place)[0]:
+            if now >= end or now < self._last(place)[0]:
                 return
-            found = _try(GAUGES[place])
-            self._kept[place] = (time.monotonic() + GAUGES[place].seconds, found)
+            group = _try(GAUGES[place])
+            self._readings[place] = (time.monotonic() + GAUGES[place].seconds, group)
 
-    def _kept_of(self, place: int) -> tuple[float, list[Reading] | None]:
-        """Until when the last reading of a declaration holds, and the reading."""
-        return self._kept.get(place, (0.0, None))
+    def _last(self, place: int) -> tuple[float, list[Reading] | None]:
+        """When the last reading of a declaration expires, and the reading."""
+        return self._readings.get(place, (0.0, None))
 
 
 reader = Reader()
@@ -101,7 +101,7 @@ def _try(gauges: Gauges) -> list[Reading] | None:
 
 def _sort(gauges: Gauges, rows: Iterable[Sequence[Any]]) -> list[Reading]:
     """The rows as one reading for each gauge."""
-    first, kept = len(gauges.labels), [*rows]
+    first, all_rows = len(gauges.labels), [*rows]
     return [
         Reading(
             name,
@@ -109,7 +109,7 @@ def _sort(gauges: Gauges, rows: Iterable[Sequence[Any]]) -> list[Reading]:
             gauges.labels,
             [
                 ([str(label) for label in row[:first]], float(row[first + place]))
-                for row in kept
+                for row in all_rows
                 if row[first + place] is not None
             ],
         )

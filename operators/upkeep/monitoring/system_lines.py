@@ -29,8 +29,8 @@ class Health(IntEnum):
 
 
 @dataclass(frozen=True)
-class Line:
-    """A component with its worst value in words, and the labels of that value."""
+class Status:
+    """The status of a component: its worst value in words, and the labels of that value."""
 
     component: Component
     health: Health
@@ -38,14 +38,14 @@ class Line:
     where: str = ""
 
 
-def lines_for(user: User, readings: Iterable[Reading]) -> list[Line]:
+def lines_for(user: User, readings: Iterable[Reading]) -> list[Status]:
     """The lines that this person may see, the worst first. A gauge that is not in use has none."""
-    found = {reading.name: reading for reading in readings}
+    by_name = {reading.name: reading for reading in readings}
     lines = [
         line
         for component in COMPONENTS
         if may_see(user, component)
-        for line in [_line(component, found.get(component.gauge))]
+        for line in [_line(component, by_name.get(component.gauge))]
         if line is not None
     ]
     return sorted(lines, key=lambda line: line.health)
@@ -65,27 +65,27 @@ def judge(component: Component, value: float) -> Health:
     return Health.AMBER if value * sign > component.amber * sign else Health.GREEN
 
 
-def _line(component: Component, reading: Reading | None) -> Line | None:
+def _line(component: Component, reading: Reading | None) -> Status | None:
     if reading is None:
-        return Line(component, Health.UNKNOWN, "not known")
-    wanted = component.labels.items()
+        return Status(component, Health.UNKNOWN, "not known")
+    chosen_labels = component.labels.items()
     values = []
     for labels, value in reading.samples:
-        named = dict(zip(reading.labels, labels, strict=True))
-        if wanted <= named.items():
-            values.append((value, _where(named, component)))
+        names = dict(zip(reading.labels, labels, strict=True))
+        if chosen_labels <= names.items():
+            values.append((value, _where(names, component)))
     if not values:
         return None
     value, where = min(values) if component.low_is_bad else max(values)
-    return Line(component, judge(component, value), in_words(value, component.unit), where)
+    return Status(component, judge(component, value), in_words(value, component.unit), where)
 
 
-def _where(named: Mapping[str, str], component: Component) -> str:
-    """What a value is about, such as the name of a product; empty if that is clear."""
-    if "product" in named:
-        return named["product"]
-    others = [name for name in named if name not in component.labels]
-    return ", ".join(f"{LABELS.get(name, name.replace('_', ' '))} {named[name]}" for name in others)
+def _where(names: Mapping[str, str], component: Component) -> str:
+    """The subject of a value, such as the name of a product; empty if that is clear."""
+    if "product" in names:
+        return names["product"]
+    others = [name for name in names if name not in component.labels]
+    return ", ".join(f"{LABELS.get(name, name.replace('_', ' '))} {names[name]}" for name in others)
 
 
 def in_words(value: float, unit: Unit) -> str:

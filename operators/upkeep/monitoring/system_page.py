@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from core.backoffice.declarations import Component
 from operators.frame.base import list_url, site_page, staff_of
 from operators.upkeep.monitoring.gauges import Reading, reader
-from operators.upkeep.monitoring.system_lines import COMPONENTS, Health, Line, lines_for, may_see
+from operators.upkeep.monitoring.system_lines import COMPONENTS, Health, Status, lines_for, may_see
 
 SEES_FIGURES = "upkeep.view_heartbeat"
 SAMPLES_SHOWN = 10  # of one gauge
@@ -80,7 +80,7 @@ def _context(user: User) -> dict[str, Any]:
     }
 
 
-def _verdict(lines: list[Line]) -> dict[str, str]:
+def _verdict(lines: list[Status]) -> dict[str, str]:
     """One sentence about all lines, and its colour."""
     bad = [line for line in lines if line.health is not Health.GREEN]
     if not bad:

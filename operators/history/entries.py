@@ -19,7 +19,7 @@ from django.urls import reverse
 from audit.models import AuditEntry
 from merchants.models import Membership
 from operators.frame.base import EMPTY, amount, may_view
-from operators.history.audit_trail import TimelineEntry
+from operators.history.audit_trail import Entry
 
 # How people call what the code calls otherwise.
 NAMES = {
@@ -49,9 +49,9 @@ class Row:
 
 
 def rows(
-    request: HttpRequest, entries: Iterable[TimelineEntry], *, own: Collection[tuple[str, str]] = ()
+    request: HttpRequest, entries: Iterable[Entry], *, own: Collection[tuple[str, str]] = ()
 ) -> list[Row]:
-    """The entries for this reader; `own` are the labels and keys of what the page is about.
+    """The entries for this reader; `own` are the labels and keys of the page's own object.
 
     Network addresses are for those who may view the audit trail. So are the email addresses with
     which members sign in, and for those who may view members.
@@ -75,8 +75,8 @@ def rows(
     ]
 
 
-def object_name(entry: TimelineEntry) -> str:
-    """What the entry is about, such as `account Acme`."""
+def object_name(entry: Entry) -> str:
+    """The object of the entry in words, such as `account Acme`."""
     label, pk = entry.on
     return f"{kind_of(label)} {entry.name or pk}".rstrip()
 
@@ -91,7 +91,7 @@ def kind_of(label: str) -> str:
         return label
 
 
-def change_texts(entry: TimelineEntry) -> list[tuple[str, str, str]]:
+def change_texts(entry: Entry) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
     stays empty is left out."""
     texts = [
@@ -140,11 +140,11 @@ def page_of(label: str, pk: str) -> str:
 
 
 def _model(label: str) -> type[Model] | None:
-    found = [model for model in admin.site._registry if model._meta.label_lower == label]
-    return found[0] if found else None
+    models = [model for model in admin.site._registry if model._meta.label_lower == label]
+    return models[0] if models else None
 
 
 def staff() -> list[str]:
     """The usernames of staff, for suggestions."""
-    named = User.objects.filter(is_staff=True).order_by("username")
-    return list(named.values_list("username", flat=True)[:500])
+    users = User.objects.filter(is_staff=True).order_by("username")
+    return list(users.values_list("username", flat=True)[:500])
