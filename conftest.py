@@ -159,7 +159,7 @@ def _own_counters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def client() -> CheckedClient:
-    """Somebody without a key. Its API answers are checked like everybody's."""
+    """A client without a key. Its API answers are checked like all others."""
     return CheckedClient()
 
 

@@ -1,4 +1,4 @@
-"""The scheduler of periodic tasks: what `celery -A config beat` runs."""
+"""The scheduler of periodic tasks, for `celery -A config beat`."""
 
 from typing import Any
 

@@ -90,7 +90,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     site = _site_of(request) or BACK_OFFICE
     if getattr(request, "sign_in_is_busy", False):
         text = (
-            "Your password was not checked, because somebody else was signing in. Try again in a"
+            "Your password was not checked, because another person was signing in. Try again in a"
             " moment."
         )
         status, title = HTTPStatus.SERVICE_UNAVAILABLE, "Too many sign-ins at once"
@@ -106,7 +106,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
         home = ("Reset your password", "/merchant/password/forgotten/")
     else:
         more = (
-            "If somebody else keeps guessing your password, sign in from a network that you have"
+            "If another person keeps guessing your password, sign in from a network that you have"
             " used before. Browsers in which you are signed in keep working."
         )
         home = site.home

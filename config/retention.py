@@ -1,4 +1,4 @@
-"""How long old data is kept, in days (docs/operate/retention.md)."""
+"""The days after which old data is deleted (docs/operate/retention.md)."""
 
 from core.env import StrictEnv, stop_start
 

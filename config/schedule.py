@@ -1,4 +1,4 @@
-"""What beat queues, and how often."""
+"""The periodic tasks that beat queues, with their intervals."""
 
 from typing import Any
 

@@ -205,7 +205,7 @@ IDEMPOTENCY_IN_PROGRESS_SECONDS = 300
 IDEMPOTENCY_KEEP_COMPLETED_DAYS = 7
 IDEMPOTENCY_KEEP_UNFINISHED_DAYS = 1
 
-# How long old data is kept, by kind (docs/operate/retention.md).
+# The days after which old data is deleted, by kind (docs/operate/retention.md).
 RETENTION_DAYS = retention_days(env)
 
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.

@@ -1,4 +1,4 @@
-"""What every app shares. It knows no app above it.
+"""The part that every app shares. It knows no app above it.
 
 `api/` is the frame of every answer of the API, `database/` calls SQL functions and seals values,
 `http/` has middleware and health checks, `backoffice/` the types of what each app declares for the

@@ -36,7 +36,7 @@ class CacheLost(ConnectionLost):
 
 
 class Outage:
-    """What this process knows about the cache: whether it failed, and when to try it again."""
+    """The state of the cache for this process: whether it failed, and when to try it again."""
 
     def __init__(self) -> None:
         self._lost = False
@@ -98,7 +98,7 @@ class ImpatientPool(redis.ConnectionPool):
 
 class JSONSerializer:
     """Stores values as JSON. Django's default unpickles what it reads, and a pickle can run code:
-    anybody who can write to the cache could take over every process."""
+    an attacker who can write to the cache could take over every process."""
 
     def dumps(self, value: Any) -> str:
         return json.dumps(value, default=_as_json)
@@ -166,7 +166,7 @@ class CountingCache(BaseCache):
         return self._count == value
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
-        """What `add` counted last."""
+        """The count that `add` got last."""
         return self._count
 
     def _add(self, key: str, value: int, timeout: int) -> int:

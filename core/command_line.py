@@ -55,7 +55,7 @@ class JSONCommand(ServiceCommand):
 
 
 def shell_actor() -> str:
-    """Who runs this command, as the ledger and the audit trail name them: `shell:anna`.
+    """The person who runs this command, as ledger and audit trail name them: `shell:anna`.
 
     The user of the operating system; with sudo, the user who called sudo.
     """

@@ -90,11 +90,11 @@ def clean_text(text: str, *, what: str, max_length: int) -> str:
 def raise_problems(problems: Iterable[str]) -> None:
     """Raises InputProblem when there are problems: it lists the first 20 and counts the rest."""
     remaining = iter(problems)
-    shown = list(islice(remaining, SHOWN_PROBLEMS))
+    first = list(islice(remaining, SHOWN_PROBLEMS))
     more = sum(1 for _ in remaining)
-    if shown:
-        sentence = "; ".join(shown) + (f"; and {more} more" if more else "")
-        raise InputProblem(sentence, problems=shown, more=more)
+    if first:
+        sentence = "; ".join(first) + (f"; and {more} more" if more else "")
+        raise InputProblem(sentence, problems=first, more=more)
 
 
 def one_line(error: ValidationError) -> str:

@@ -20,7 +20,7 @@ from core.inputs import InputProblem
 MAC_BYTES = 16
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line with an event: the file, where it is in it, and its values; None if it is damaged."""
 
     file: str
@@ -43,7 +43,7 @@ def is_authentic(line: Mapping[str, Any], names: Sequence[str]) -> bool:
     return hmac.compare_digest(mac.encode(), str(line["mac"]).encode())
 
 
-def read_events(files: Sequence[Path], event: str) -> Iterator[Line]:
+def read_events(files: Sequence[Path], event: str) -> Iterator[LogLine]:
     """The lines of this event, in the order of the files.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
@@ -62,10 +62,10 @@ def read_events(files: Sequence[Path], event: str) -> Iterator[Line]:
                 try:
                     values = _find(line, event)
                 except (ValueError, RecursionError):
-                    yield Line(name, place, None)
+                    yield LogLine(name, place, None)
                     values = _find_at_end(line, event)
                 if values is not None:
-                    yield Line(name, place, values)
+                    yield LogLine(name, place, values)
     except OSError as error:
         raise InputProblem(f"Cannot read {error.filename}: {error.strerror}.") from None
 
@@ -83,8 +83,8 @@ def _find(text: str, event: str) -> dict[str, Any] | None:
     values = json.loads(text[text.index("{") :])
     if not isinstance(values, dict):
         return None
-    if isinstance(found := values.get("event"), str):
-        return values if found == event else None
+    if isinstance(name := values.get("event"), str):
+        return values if name == event else None
     inside = (value for value in values.values() if isinstance(value, str) and event in value)
     return next(filter(None, (_find(value, event) for value in inside)), None)
 

@@ -64,10 +64,10 @@ def find_for_member(text: str, *, account: Model, limit: int) -> Mapping[type[Mo
 
 def named(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     """The rows whose name contains the text or whose id is the text, ordered by name."""
-    wanted = Q(pk=int(text)) if is_id(text) else Q(pk=None)
+    matches = Q(pk=int(text)) if is_id(text) else Q(pk=None)
     if len(text) >= SHORTEST_NAME:
-        wanted |= Q(name__icontains=text)
-    return rows.filter(wanted).order_by("name", "pk")[:MAX_HITS]
+        matches |= Q(name__icontains=text)
+    return rows.filter(matches).order_by("name", "pk")[:MAX_HITS]
 
 
 def newest_first() -> Combinable:

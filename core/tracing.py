@@ -98,8 +98,8 @@ def _without_values(span: ReadableSpan) -> ReadableSpan:
         context=span.context,
         parent=span.parent,
         resource=span.resource,
-        attributes=_kept(span.attributes),
-        events=[Event(one.name, _kept(one.attributes), one.timestamp) for one in span.events],
+        attributes=_filter(span.attributes),
+        events=[Event(one.name, _filter(one.attributes), one.timestamp) for one in span.events],
         links=span.links,
         kind=span.kind,
         status=Status(span.status.status_code),
@@ -109,7 +109,7 @@ def _without_values(span: ReadableSpan) -> ReadableSpan:
     )
 
 
-def _kept(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+def _filter(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         name: LITERAL.sub("?", str(value)) if name in STATEMENTS else value
         for name, value in (attributes or {}).items()

@@ -43,15 +43,15 @@ def main() -> None:
 def _glyphs_by_name(font: TTFont) -> dict[str, str]:
     """The glyph of each icon. The name of an icon is a ligature: its letters become the glyph."""
     letters = {glyph: chr(code) for code, glyph in font.getBestCmap().items()}
-    found = {}
+    glyphs = {}
     for lookup in font["GSUB"].table.LookupList.Lookup:
         for entry in lookup.SubTable:
             table = getattr(entry, "ExtSubTable", entry)
             for first, ligatures in getattr(table, "ligatures", {}).items():
                 for ligature in ligatures:
                     name = "".join(letters.get(one, "?") for one in (first, *ligature.Component))
-                    found[name] = ligature.LigGlyph
-    return found
+                    glyphs[name] = ligature.LigGlyph
+    return glyphs
 
 
 def _names(theme: Path) -> Iterator[str]:

@@ -36,14 +36,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m embedded", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
 
-    kept = argparse.ArgumentParser(add_help=False)
-    kept.add_argument("--var", type=Path, default=VAR, help="directory of the data and secrets")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--var", type=Path, default=VAR, help="directory of the data and secrets")
 
-    service = actions.add_parser("run", parents=[kept], help="run the whole service")
+    service = actions.add_parser("run", parents=[shared], help="run the whole service")
     service.add_argument("--host", default=os.environ.get("LISTEN") or "127.0.0.1")
     service.add_argument("--port", type=_port, default=os.environ.get("PORT") or None)
 
-    actions.add_parser("servers", parents=[kept], help="run only PostgreSQL and Valkey")
+    actions.add_parser("servers", parents=[shared], help="run only PostgreSQL and Valkey")
 
     command = actions.add_parser("exec", help="run a command with new, temporary servers")
     command.add_argument("--fast", action="store_true", help="the servers never sync to disk")

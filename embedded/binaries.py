@@ -30,7 +30,7 @@ NOBODY = 65534
 
 @dataclass(frozen=True)
 class Runner:
-    """How to run PostgreSQL, which refuses root: a command prefix, and the owner of its files.
+    """The way to run PostgreSQL, which refuses root: a command prefix, and the owner of its files.
 
     `owner` is a user id; None means the current user.
     """
@@ -56,23 +56,23 @@ def valkey_binary() -> Path:
         if (folder / "valkey-server").is_file():
             return folder / "valkey-server"
     for name in ("valkey-server", "redis-server"):
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     raise EmbeddedError("No Valkey found: run `make install`, or install valkey or redis-server.")
 
 
 @functools.cache
 def postgres_major_version() -> int:
     """18 for PostgreSQL 18.6. Raises EmbeddedError when PostgreSQL does not run."""
-    shown = subprocess.run(
+    run = subprocess.run(
         [postgres_binary("postgres"), "--version"],
         capture_output=True,
         text=True,
         check=False,
     )
-    if found := re.search(r"(\d+)", shown.stdout):
-        return int(found[1])
-    raise EmbeddedError(f"PostgreSQL does not run on this machine: {shown.stderr.strip()}")
+    if version := re.search(r"(\d+)", run.stdout):
+        return int(version[1])
+    raise EmbeddedError(f"PostgreSQL does not run on this machine: {run.stderr.strip()}")
 
 
 @functools.cache

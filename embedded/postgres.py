@@ -133,7 +133,7 @@ def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> No
     with tempfile.NamedTemporaryFile("w", dir=folder.parent) as secret:
         secret.write(password)
         secret.flush()
-        made = subprocess.run(
+        initdb = subprocess.run(
             [
                 *runner.prefix,
                 postgres_binary("initdb"),
@@ -151,8 +151,8 @@ def _create(folder: Path, runner: Runner, *, password: str, durable: bool) -> No
             check=False,
             start_new_session=True,
         )
-    if made.returncode:
-        raise EmbeddedError(f"initdb could not create the database: {_last_line(made.stderr)}")
+    if initdb.returncode:
+        raise EmbeddedError(f"initdb could not create the database: {_last_line(initdb.stderr)}")
     unfinished.rename(folder)
 
 

@@ -39,14 +39,14 @@ def run_service(*, var: Path, host: str, port: int | None) -> None:
         stack.enter_context(interruptible())
         stack.enter_context(run_lock(var))
         port = _choose_port(host, port)
-        base_url = f"http://{_shown(host)}:{port}"
+        base_url = f"http://{_url_host(host)}:{port}"
         servers = _start_servers(stack, var)
         environment = {"PUBLIC_URL": base_url} | _application_environment(servers)
         owner = {FOR_MIGRATE_ONLY: environment.pop(FOR_MIGRATE_ONLY)}
         with screen.step("Database schema"):
             _manage("migrate", "--no-input", "--verbosity=0", environment=environment | owner)
-        with screen.step("Static files"), up_to_date_static_files() as wanted:
-            if wanted:
+        with screen.step("Static files"), up_to_date_static_files() as is_stale:
+            if is_stale:
                 _manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
         with screen.step("Demo data"):
             welcome = _manage("load_demo", f"--base-url={base_url}", environment=environment)
@@ -100,15 +100,15 @@ def _application_environment(servers: Servers) -> dict[str, str]:
     return defaults | os.environ | ours
 
 
-def _choose_port(host: str, wanted: int | None) -> int:
-    if wanted is None:
+def _choose_port(host: str, requested: int | None) -> int:
+    if requested is None:
         for port in DEFAULT_PORTS:
             if listen_error(host, port) is None:
                 return port
-        wanted = DEFAULT_PORTS.start
-    if error := listen_error(host, wanted):
-        raise EmbeddedError(f"Cannot listen on {host}, port {wanted}: {error}. Try PORT=…")
-    return wanted
+        requested = DEFAULT_PORTS.start
+    if error := listen_error(host, requested):
+        raise EmbeddedError(f"Cannot listen on {host}, port {requested}: {error}. Try PORT=…")
+    return requested
 
 
 def _manage(*arguments: str, environment: Mapping[str, str]) -> str:
@@ -165,7 +165,7 @@ def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:
     deadline = time.monotonic() + WEB_START_TIMEOUT
     while time.monotonic() < deadline:
         _check_running(running)
-        if _answers(_shown(host).strip("[]"), port):
+        if _answers(_url_host(host).strip("[]"), port):
             return
         time.sleep(0.1)
     raise EmbeddedError(f"The web server did not respond within {WEB_START_TIMEOUT:.0f} s.")
@@ -202,7 +202,7 @@ def _check_running(running: Sequence[Process]) -> None:
             raise EmbeddedError(f"{child.name} ended by itself: {describe_exit(code)}.")
 
 
-def _shown(host: str) -> str:
+def _url_host(host: str) -> str:
     """The host name for a URL that a browser on this machine can open."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return "127.0.0.1"

@@ -1,1 +1,1 @@
-"""What all API endpoints share: envelope, errors, JSON, request fields, pagination, OpenAPI."""
+"""Shared by all API endpoints: envelope, errors, JSON, request fields, pagination, OpenAPI."""

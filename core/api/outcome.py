@@ -1,4 +1,4 @@
-"""What became of an API request, for the record that is kept of it."""
+"""The outcome of an API request, for its record."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from core.api.errors import ApiError
 
 @dataclass
 class Outcome:
-    """What the code that handled a request found out.
+    """Facts from the code that handled a request.
 
     key_prefix: of the API key, also if the key does not work.
     client_id, account_id: whose key it was, also if the client is switched off.

@@ -114,7 +114,7 @@ class Gauges:
 
 
 class Unit(StrEnum):
-    """What the value of a gauge is."""
+    """The unit of a gauge's value."""
 
     COUNT = "count"
     SECONDS = "seconds"
@@ -123,7 +123,7 @@ class Unit(StrEnum):
 
 
 class Severity(StrEnum):
-    """How urgent an alert is."""
+    """The urgency of an alert."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -221,7 +221,7 @@ class Finder:
 
 
 class Rights(StrEnum):
-    """What the service's database role may do with the rows of a table.
+    """The rights of the service's database role to the rows of a table.
 
     A lock on a row (`FOR UPDATE`) needs UPDATE, too.
     """

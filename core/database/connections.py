@@ -1,4 +1,4 @@
-"""How the service connects to PostgreSQL."""
+"""The connections of the service to PostgreSQL."""
 
 from collections.abc import Mapping
 from typing import Any

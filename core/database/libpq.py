@@ -29,8 +29,8 @@ from psycopg.pq.abc import PGresult
 PREPARED_IS_UNUSABLE = {b"26000", b"42P05", b"0A000"}
 
 
-class Kept:
-    """What a connection keeps between its calls.
+class CallState:
+    """The state of a connection between its calls.
 
     values: converts values; it remembers how to convert each type.
     prepared: the names of the prepared statements; None when the connection stopped preparing.
@@ -52,11 +52,11 @@ def call_function(
     """
     if not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
         connection.execute("SELECT")  # psycopg begins the transaction before its own statement
-    kept = kept_by(connection)
-    values = kept.values
+    state = state_of(connection)
+    values = state.values
     sent = values.dump_sequence(arguments, [PyFormat.AUTO] * len(arguments))
     statement = _statement(function, len(arguments))
-    result = _run_prepared(connection, kept, statement, sent)
+    result = _run_prepared(connection, state, statement, sent)
     if result is None:
         result = connection.pgconn.exec_params(
             statement, sent, values.types, values.formats, Format.BINARY
@@ -72,28 +72,28 @@ def call_function(
     return rows
 
 
-def kept_by(connection: Connection[Any]) -> Kept:
-    """What the connection keeps, which ends with it."""
+def state_of(connection: Connection[Any]) -> CallState:
+    """The state of the connection, which ends with it."""
     of_connection = vars(connection)
-    kept: Kept | None = of_connection.get("kept_by_libpq")
-    if kept is None:
-        kept = of_connection["kept_by_libpq"] = Kept(connection)
-    return kept
+    state: CallState | None = of_connection.get("libpq_state")
+    if state is None:
+        state = of_connection["libpq_state"] = CallState(connection)
+    return state
 
 
 def _run_prepared(
-    connection: Connection[Any], kept: Kept, statement: bytes, sent: Sequence[Buffer | None]
+    connection: Connection[Any], state: CallState, statement: bytes, sent: Sequence[Buffer | None]
 ) -> PGresult | None:
     """The result of the prepared statement; None when nothing ran and it must be sent in full."""
-    known, values = kept.prepared, kept.values
-    if known is None or connection.pgconn.transaction_status != TransactionStatus.IDLE:
+    names, values = state.prepared, state.values
+    if names is None or connection.pgconn.transaction_status != TransactionStatus.IDLE:
         return None  # an unusable prepared statement would abort an open transaction
     name = _name(statement, values.types)
     result = None
-    if name not in known:
+    if name not in names:
         result = connection.pgconn.prepare(name, statement, values.types)
     if result is None or result.status == ExecStatus.COMMAND_OK:
-        known.add(name)
+        names.add(name)
         result = connection.pgconn.exec_prepared(
             name,
             sent,  # type: ignore[arg-type]  # psycopg's stubs omit None, which is NULL
@@ -103,7 +103,7 @@ def _run_prepared(
     if result.status == ExecStatus.TUPLES_OK:
         return result
     if result.error_field(DiagnosticField.SQLSTATE) in PREPARED_IS_UNUSABLE:
-        kept.prepared = None
+        state.prepared = None
         return None
     return result
 

@@ -35,10 +35,10 @@ class InstallSQL(RunSQL):
 
     def check(self) -> None:
         """Raises SQLFileChanged when the file does not have the pinned SHA-256."""
-        found = digest_of(self.path)
-        if found != self.digest:
+        digest = digest_of(self.path)
+        if digest != self.digest:
             raise SQLFileChanged(
-                f"{self.path} changed after its migration was written. Its SHA-256 is now {found}."
+                f"{self.path} changed after its migration was written. Its SHA-256 is now {digest}."
                 ' See docs/develop.md, "Change an SQL function".'
             )
 

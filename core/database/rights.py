@@ -1,4 +1,4 @@
-"""What the database role of the running service may do (docs/decisions/0050-two-database-roles.md).
+"""The rights of the service's database role (docs/decisions/0050-two-database-roles.md).
 
 The owner has the tables and functions, and `migrate` works as the owner. The service has a role of
 its own, with the rights that the apps declare (`BackOffice.rights`) and no others: it can neither
@@ -34,11 +34,11 @@ OPEN_TO_EVERYBODY = """
 # Rights of the connected role that the code needs and that it lacks.
 MISSING = """
     SELECT format('%%s lacks %%s on %%s: run `migrate` with MIGRATION_DATABASE_URL',
-                  current_user, wanted.privilege, wanted.name)
-      FROM unnest(%(names)s::text[], %(privileges)s::text[]) AS wanted (name, privilege)
-      JOIN pg_class ON relname = wanted.name AND relnamespace = 'public'::regnamespace
-     WHERE NOT CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, wanted.privilege)
-                            ELSE has_table_privilege(oid, wanted.privilege) END
+                  current_user, expected.privilege, expected.name)
+      FROM unnest(%(names)s::text[], %(privileges)s::text[]) AS expected (name, privilege)
+      JOIN pg_class ON relname = expected.name AND relnamespace = 'public'::regnamespace
+     WHERE NOT CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, expected.privilege)
+                            ELSE has_table_privilege(oid, expected.privilege) END
 """
 # What the connected role can do beyond that. One sentence says all of a superuser or the owner.
 EXCESSIVE = """
@@ -70,8 +70,8 @@ EXCESSIVE = """
                      AND has_table_privilege(pg_class.oid, privilege)
                      AND NOT EXISTS (
                          SELECT FROM unnest(%(names)s::text[], %(privileges)s::text[])
-                                  AS wanted (name, right_of_it)
-                          WHERE wanted.name = relname AND wanted.right_of_it = privilege)
+                                  AS expected (name, right_of_it)
+                          WHERE expected.name = relname AND expected.right_of_it = privilege)
       ) AS found (excess)
      WHERE NOT rolsuper AND tables = 0
 """
@@ -101,10 +101,10 @@ def grant_rights(cursor: CursorWrapper, role: str, rights: Rights) -> None:
         if cursor.fetchone() is None:
             raise NoSuchRole(f"There is no database role {role!r}. Create it first.")
     for name, is_sequence, present in held:
-        wanted = set(_split(rights.get(name, ON_SEQUENCES if is_sequence else "")))
+        declared = set(_split(rights.get(name, ON_SEQUENCES if is_sequence else "")))
         for action, word, privileges in (
-            ("GRANT", "TO", wanted - set(present)),
-            ("REVOKE", "FROM", set(present) - wanted),
+            ("GRANT", "TO", declared - set(present)),
+            ("REVOKE", "FROM", set(present) - declared),
         ):
             if privileges:
                 statement = sql.SQL("{} {} ON {} {} {} {}").format(

@@ -27,7 +27,7 @@ VALUES_PER_KEY = 2**32
 
 
 class Context(Enum):
-    """What a sealed value is. A value opens only with the context it was sealed with."""
+    """The kind of a sealed value. A value opens only with the context it was sealed with."""
 
     VOUCHER_CODE = b"voucher-code"
     REPLAY_BODY = b"replay-body"

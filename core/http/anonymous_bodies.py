@@ -12,8 +12,8 @@ from threading import Lock
 from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
-# A body that arrived with its headers is read within a millisecond. Somebody whose turn lasts
-# longer than this is slow, and nobody waits for them.
+# A body that arrived with its headers is read within a millisecond. A visitor whose turn
+# lasts longer than this is slow, and no other request waits for them.
 TURN_SECONDS = 0.05
 
 

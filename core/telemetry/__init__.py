@@ -1,1 +1,1 @@
-"""What the service says about itself: logs, metrics, traces and error reports."""
+"""The reports of the service about itself: logs, metrics, traces and error reports."""

@@ -71,12 +71,12 @@ def error_reporter(dsn: str, *, release: str) -> "Processor | None":
 
 def _exception_of(line: Mapping[str, Any]) -> BaseException | None:
     """The exception of a log line, which a caller gives in several ways; None without one."""
-    given = line.get("exc_info")
-    if isinstance(given, tuple):
-        given = given[1]
-    elif given and not isinstance(given, BaseException):
-        given = sys.exc_info()[1]
-    return given or None
+    error = line.get("exc_info")
+    if isinstance(error, tuple):
+        error = error[1]
+    elif error and not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    return error or None
 
 
 def _describe(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,10 +90,10 @@ def _describe(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_values(event: Mapping[str, Any], hint: object) -> dict[str, Any]:
     """Sentry's `before_send`: the event with what may leave the process, and nothing else."""
-    kept = {name: event[name] for name in SENT if name in event}
+    report = {name: event[name] for name in SENT if name in event}
     if errors := (event.get("exception") or {}).get("values"):
-        kept["exception"] = {"values": [_without_message(error) for error in errors]}
-    return kept
+        report["exception"] = {"values": [_without_message(error) for error in errors]}
+    return report
 
 
 def _without_message(error: Mapping[str, Any]) -> dict[str, Any]:

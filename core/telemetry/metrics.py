@@ -1,4 +1,4 @@
-"""What this process counts and times (docs/operate/monitor.md lists it all).
+"""The counts and times of this process (docs/operate/monitor.md lists it all).
 
 Counting costs about a microsecond: it only adds in memory. A thread of each web process and worker
 writes the sums every two seconds to files of METRICS_DIR, in prometheus-client's format, and the
@@ -174,8 +174,8 @@ class _Files:
         """Adds what was counted since the last call."""
         for metric in METRICS:
             for labels, row in metric.copy().items():
-                kept = self._written.get((metric, labels))
-                values, before = kept or (self._values(metric, labels), [0.0] * len(row))
+                last = self._written.get((metric, labels))
+                values, before = last or (self._values(metric, labels), [0.0] * len(row))
                 for value, was, now in zip(values, before, row, strict=True):
                     if now != was:
                         value.inc(now - was)

@@ -26,7 +26,7 @@ HEARTBEAT = """
 
 
 def web_problem(path: str, port: int) -> str | None:
-    """What is wrong with the web server of this container; None if it responds with 200."""
+    """The problem of the web server of this container; None if it responds with 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     hosts = StrictEnv().list("DJANGO_ALLOWED_HOSTS", default=["localhost"])
     try:
@@ -38,7 +38,7 @@ def web_problem(path: str, port: int) -> str | None:
 
 
 def heartbeat_problem(kind: str) -> str | None:
-    """What is wrong with the worker or the scheduler of this container; None if it is alive."""
+    """The problem of the worker or the scheduler of this container; None if it is alive."""
     try:
         with psycopg.connect(
             StrictEnv().str("DATABASE_URL"), connect_timeout=int(SECONDS)
@@ -52,7 +52,7 @@ def heartbeat_problem(kind: str) -> str | None:
 
 
 def problem() -> str | None:
-    """What is wrong with the process of this container; None if it works or is not a service."""
+    """The problem of the process of this container; None if it works or is not a service."""
     process = PROCESS.read_text().strip() if PROCESS.is_file() else ""
     if process in ("api", "pages"):
         return web_problem("/healthz", int(os.environ.get("PORT") or 8000))

@@ -140,7 +140,7 @@ def test_a_connection_stops_preparing_after_losing_its_statements() -> None:
     query("pg_backend_pid")
     execute("DEALLOCATE ALL")
     assert call("pg_backend_pid") == call("pg_backend_pid")
-    assert libpq.kept_by(connection.connection).prepared is None
+    assert libpq.state_of(connection.connection).prepared is None
     assert prepared() == []
 
 
@@ -148,7 +148,7 @@ def test_a_statement_prepared_by_another_connection_is_tolerated() -> None:
     """A pooler may reuse a server process on which another connection prepared the statement."""
     connection.close()
     query("pg_backend_pid")
-    del vars(connection.connection)["kept_by_libpq"]
+    del vars(connection.connection)["libpq_state"]
     assert call("pg_backend_pid") == call("pg_backend_pid")
 
 
