@@ -101,7 +101,7 @@ def _left_out(measures: Sequence[Measure], sizes: Sizes) -> str:
 
 
 def _history(measures: Sequence[Measure], sizes: Sizes) -> str:
-    """How the many orders were made, when a measure used them."""
+    """The way the many orders were made, if a measure used them."""
     if not any(measure.name in WITH_HISTORY for measure in measures):
         return ""
     return f"""\

@@ -28,7 +28,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 @dataclass
 class Drill:
-    """What one drill found."""
+    """The findings of one drill."""
 
     name: str
     customers: "Customers"

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _choose(options: argparse.Namespace, memory: Memory, mutants: list[Mutant]) -> list[Mutant]:
-    """What the command line asks for. A sample is of mutants that were killed before."""
+    """The mutants that the command line names. A sample is of mutants that were killed before."""
     chosen = [mutant for mutant in mutants if re.search(options.pattern, mutant.name)]
     if options.sample:
         commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=PROJECT)

@@ -29,7 +29,7 @@ TEARDOWN = 10.0
 
 @dataclass(frozen=True)
 class Ran:
-    """What a fork did: the id of the first test that failed or hung, or '' if all passed."""
+    """The result of a fork: the id of the first test that failed or hung, or '' if all passed."""
 
     failed: str
     error: str = ""  # why the tests could not run at all

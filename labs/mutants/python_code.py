@@ -15,7 +15,7 @@ from typing import Any
 
 from labs.mutants.mutant import FOLDER, PROJECT, Mutant, Stale
 
-Place = tuple[str, int]  # the qualified name and the first line of a function
+FunctionName = tuple[str, int]  # the qualified name and the first line of a function
 
 
 def apply_python(mutant: Mutant) -> None:
@@ -27,7 +27,7 @@ def apply_python(mutant: Mutant) -> None:
     old, new = list(_codes(before)), list(_codes(after))
     if [code.co_qualname for code in old] != [code.co_qualname for code in new]:
         raise Stale(f"{mutant.name}: adds or removes a function")
-    replaced = _replace_functions(str(path), dict(zip(map(_place, old), new, strict=True)))
+    replaced = _replace_functions(str(path), dict(zip(map(_function_name, old), new, strict=True)))
     for was, becomes in zip(old, new, strict=True):
         if _facts(was) != _facts(becomes) and not _inside(was, replaced):
             _replace_texts(mutant, was, becomes)
@@ -43,22 +43,22 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _place(code: CodeType) -> Place:
+def _function_name(code: CodeType) -> FunctionName:
     return code.co_qualname, code.co_firstlineno
 
 
 def _facts(code: CodeType) -> tuple[Any, ...]:
-    """What a code does itself, apart from line numbers and from the codes inside it."""
+    """The instructions of a code itself, apart from line numbers and from the codes inside it."""
     constants = [item for item in code.co_consts if not isinstance(item, CodeType)]
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, repr(constants)
 
 
-def _replace_functions(path: str, codes: dict[Place, CodeType]) -> list[str]:
+def _replace_functions(path: str, codes: dict[FunctionName, CodeType]) -> list[str]:
     """Returns the qualified names of the functions that have new code."""
     replaced = []
     for item in gc.get_objects():
         if type(item) is FunctionType and item.__code__.co_filename == path:
-            item.__code__ = codes[_place(item.__code__)]
+            item.__code__ = codes[_function_name(item.__code__)]
             replaced.append(item.__code__.co_qualname)
     return replaced
 

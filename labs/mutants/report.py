@@ -1,4 +1,4 @@
-"""What a run found."""
+"""The report of a run."""
 
 from collections.abc import Iterator, Sequence
 

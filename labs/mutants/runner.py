@@ -23,7 +23,7 @@ FIRST = "labs/mutants/test_mutants.py::test_the_service_works"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant. It survived if nothing else is set."""
+    """The fate of a mutant. It survived if nothing else is set."""
 
     mutant: Mutant
     killer: str = ""  # the test that failed
@@ -32,7 +32,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether somebody must act: write a test, a reason, or another mutant."""
+        """Whether a developer must act: write a test, a reason, or another mutant."""
         return not self.killer and not self.equivalent
 
 
@@ -50,7 +50,7 @@ class Runner:
 
     @property
     def arguments(self) -> list[str]:
-        """What pytest must collect."""
+        """The tests that pytest must collect."""
         return [FIRST, *self._selection.tests]
 
     @pytest.hookimpl(trylast=True)

@@ -163,7 +163,7 @@ def _same(odd: Odd, bought: Bought) -> bool:
 
 
 def _content(body: bytes) -> str:
-    """What a body says: 1, 1.0 and true are different."""
+    """The value of a body: 1, 1.0 and true are different."""
     return json.dumps(json.loads(body), sort_keys=True)
 
 

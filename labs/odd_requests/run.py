@@ -21,7 +21,7 @@ ENOUGH = 20  # problems that end the run
 
 @dataclass(frozen=True)
 class Result:
-    """What happened: the answers by outcome, and every problem that was found."""
+    """The result of a run: the answers by outcome, and every problem."""
 
     sent: int
     over_http: int

@@ -36,7 +36,7 @@ class Bought:
 
 @dataclass
 class World:
-    """What the requests can name. `bought` are the latest purchases, for replays."""
+    """The things that requests can name. `bought` are the latest purchases, for replays."""
 
     buyers: list[str]  # keys of clients that may buy
     poor: list[str]  # of clients without money or without a wallet

@@ -1,4 +1,4 @@
-"""What the contract allows a purchase to be answered, as data ("Idempotency record")."""
+"""The answers to a purchase that the contract allows, as data ("Idempotency record")."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from labs.proof.scheduler import Point, Trace
 
 
 class KeyState(StrEnum):
-    """What a purchase may find under its key."""
+    """The states of a key that a purchase may find."""
 
     UNKNOWN = "no record"
     OTHER_CONTENT = "the key has other content"
@@ -37,7 +37,7 @@ RELEASE = "idempotency_release"
 
 @dataclass(frozen=True)
 class Seen:
-    """What was committed at one moment."""
+    """The committed data at one moment."""
 
     balance: int
     stock: dict[str, int]  # of vouchers and of top-ups
@@ -62,7 +62,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Mine:
-    """What a purchase is about, for the conditions of AFTER_PROCEEDING."""
+    """The subject of a purchase, for the conditions of AFTER_PROCEEDING."""
 
     key: str
     kind: str
@@ -118,7 +118,7 @@ def _seen(trace: Trace) -> list[Seen]:
 
 
 def _until_it_went_on(trace: Trace, first: int, last: int, participant: int) -> list[Seen]:
-    """What was committed before each step from the first to the last, and while it waited."""
+    """The committed data before each step from the first to the last, and while it waited."""
     end = last + 1
     while end < len(trace.points) and participant in trace.points[end].blocked:
         end += 1
@@ -127,7 +127,7 @@ def _until_it_went_on(trace: Trace, first: int, last: int, participant: int) -> 
 
 
 def _seen_after(trace: Trace, step: int, participant: int) -> Seen:
-    """What was committed when this step had ended."""
+    """The committed data when this step had ended."""
     end = step + 1
     while end < len(trace.points) and participant in trace.points[end].blocked:
         end += 1

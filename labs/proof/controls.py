@@ -1,4 +1,4 @@
-"""What happens without a guard: each control removes one, or all that protect the same thing."""
+"""The faults without a guard: each control removes one, or all that protect the same thing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -40,7 +40,7 @@ class Victim(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """What is killed, and how it ends.
+    """An operation to kill, and its end.
 
     begin: makes fresh data; returns the order for the zygote, and what `finish` needs.
     finish: follows the documented rules after the kill; returns what is wrong then.
@@ -54,7 +54,7 @@ class Operation:
 
 @dataclass
 class Killed:
-    """What a run of kills counted. `calls` are those of the operation when nobody is killed."""
+    """The counts of a run of kills. `calls` are those of the operation when nobody is killed."""
 
     calls: int
     kills: Counter[Victim] = field(default_factory=Counter)
@@ -96,7 +96,7 @@ class Zygote:
         self._log.close()
 
     def errors(self) -> str:
-        """What the processes have written to stderr last."""
+        """The last lines of stderr of the processes."""
         self._log.seek(0)
         return self._log.read()[-2000:].decode(errors="replace")
 

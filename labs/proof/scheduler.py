@@ -41,7 +41,7 @@ class Point:
 
 @dataclass
 class Trace:
-    """What happened under one schedule."""
+    """The events under one schedule."""
 
     points: list[Point] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a search leaves out.
+    """The limits of a search.
 
     crashes: how many participants die in one schedule.
     switches: how often a schedule changes the participant although the last one could go on; None
@@ -224,7 +224,7 @@ def explore(run: Callable[[Sequence[str], Sequence[Point]], Trace]) -> Iterator[
 def _options(
     trace: Trace, running: Sequence[Participant], started: set[int], bounds: Bounds
 ) -> tuple[str, ...]:
-    """What may happen next; the first is to go on with the participant that went last."""
+    """The choices of the next step; the first is to go on with the participant that went last."""
     last = trace.points[-1].participant if trace.points else None
     ready = [one for one in running if one.state is State.READY]
     if last is not None and running[last].state is State.READY:
@@ -244,7 +244,7 @@ def _options(
 
 
 def _switches(trace: Trace) -> int:
-    """How often the participant changed although the one before could have gone on."""
+    """The number of changes of the participant although the one before could have gone on."""
     return sum(
         before.participant != after.participant
         and any(option.startswith(str(before.participant)) for option in after.options)

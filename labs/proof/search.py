@@ -32,7 +32,7 @@ REPEATS = 100  # of choices that did not meet what they met before
 
 @dataclass
 class Search:
-    """What was found in the schedules of one scenario so far."""
+    """The findings in the schedules of one scenario so far."""
 
     name: str
     schedules: int = 0

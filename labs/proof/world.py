@@ -53,7 +53,7 @@ class Request:
 
 @dataclass
 class World:
-    """What every scenario starts with."""
+    """The data that every scenario starts with."""
 
     merchant: Merchant
     product: int
@@ -95,7 +95,7 @@ class World:
         return self.merchant.get(f"/orders/{reference}")
 
     def look(self, database: psycopg.Connection) -> Seen:
-        """What is committed now."""
+        """The committed data now."""
         names = {
             "account": self.merchant.client.account_id,
             "product": self.product,
@@ -141,7 +141,7 @@ def grow_older(seconds: int) -> None:
 
 
 def faults(database: psycopg.Connection) -> list[str]:
-    """What `reconcile` and the checks of tests/concurrency/books.py find: one sentence each."""
+    """The findings of `reconcile` and tests/concurrency/books.py: one sentence each."""
     return [text for (text,) in database.execute(_all_checks(database), prepare=True)]
 
 

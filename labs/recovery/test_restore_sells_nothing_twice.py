@@ -49,7 +49,7 @@ def primary(archive: Path, django_db_blocker: Any) -> Iterator[DurablePostgres]:
 
 
 class Purchases:
-    """What a merchant bought from the primary: before and after the moment of the restore."""
+    """Purchases of a merchant from the primary: before and after the moment of the restore."""
 
     def __init__(self, folder: Path) -> None:
         self.merchant = make_merchant(balance="100.00")

@@ -19,7 +19,7 @@ from labs.soak.watch import Happened
 
 
 class Merchants(Protocol):
-    """What faults need of the load generator."""
+    """The part of the load generator that faults need."""
 
     def send_slowly(self, number: int, seconds: float) -> None: ...
 

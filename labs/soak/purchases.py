@@ -1,4 +1,4 @@
-"""What is to be bought, what is still open, and what was given."""
+"""The purchases to make, the open ones, and the answers that merchants got."""
 
 import heapq
 import itertools
@@ -23,7 +23,7 @@ SAMPLED_LATER = 1000
 
 @dataclass(frozen=True)
 class Orders:
-    """What to buy and where. `wanted` is the number of purchases of each kind."""
+    """The goods to buy, and the servers. `wanted` is the number of purchases of each kind."""
 
     ports: list[int]
     clients: list[tuple[int, str]]  # client id and API key
@@ -65,7 +65,7 @@ class Purchase:
 
 @dataclass
 class Tally:
-    """What all merchants together have done since the last report, and since the beginning."""
+    """The counts of all merchants together since the last report, and since the beginning."""
 
     requests: Counter[str] = field(default_factory=Counter)
     milliseconds: Counter[int] = field(default_factory=Counter)

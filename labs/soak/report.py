@@ -1,4 +1,4 @@
-"""What a run shows over time: latency, processor time and memory, and whether they stay flat.
+"""The course of a run: latency, processor time and memory, and whether they stay flat.
 
 python -m labs.soak.report RESULT.json docs/soak.md    writes the page and its chart
 """

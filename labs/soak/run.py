@@ -223,7 +223,7 @@ def wait(condition: Callable[[], bool]) -> None:
 
 
 def secrets_of(shop: Shop, service: Service) -> dict[str, str]:
-    """What must appear in no log and not in the cache, by name. The mark begins every code, serial
+    """The secrets that no log and no cache may hold, by name. The mark begins every code, serial
     number, PIN, player id and idempotency key."""
     keys = {f"API key {n}": key.rpartition("_")[2] for n, key in enumerate(shop.keys)}
     return {

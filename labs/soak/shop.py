@@ -1,4 +1,4 @@
-"""What is sold, who buys and who works in the run. Everything secret carries the run's mark."""
+"""The goods, merchants and operators of the run. Everything secret carries the run's mark."""
 
 from dataclasses import dataclass
 from typing import Any

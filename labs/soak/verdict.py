@@ -99,7 +99,7 @@ PROBLEMS = {
 
 @dataclass(frozen=True)
 class Told:
-    """What everybody was told: the merchants' files, the operators' moves, and the logs."""
+    """All answers: the merchants' files, the operators' moves, and the logs."""
 
     folder: Path
     ended: Mapping[str, Move]
@@ -142,7 +142,7 @@ def wrong_shapes(samples: Path) -> Iterator[str]:
 
 
 def counts() -> dict[str, Any]:
-    """What the database has, and how the keys ended."""
+    """The data in the database, and the ends of the keys."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -223,6 +223,6 @@ def _load(told: Told) -> None:
 
 
 def tries(folder: Path) -> Counter[int]:
-    """How many requests the keys needed."""
+    """The numbers of requests that the keys needed."""
     with (folder / "given.tsv").open() as lines:
         return Counter(int(line.rpartition("\t")[2]) for line in lines)

@@ -122,7 +122,7 @@ def test_each_order_ends_once_despite_disorder(desk: Desk) -> None:
 
 
 def _ending(fulfilment: Fulfilment) -> str:
-    """How the message says that the order ended."""
+    """The words of the message for the end of the order."""
     if fulfilment.status != "failed":
         return "Delivered"
     label = next(key for key, reason in REASONS.items() if reason == fulfilment.failure_reason)

@@ -1,4 +1,4 @@
-"""Purchases go on while somebody tries passwords as fast as they can, over real HTTP."""
+"""Purchases go on while an attacker tries passwords as fast as they can, over real HTTP."""
 
 import threading
 from collections import Counter

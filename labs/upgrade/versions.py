@@ -31,7 +31,7 @@ class Version:
     folder: Path
 
     def manage(self, *arguments: str, **environment: str) -> str:
-        """What a management command prints."""
+        """The output of a management command."""
         command = [str(self.project / ".venv/bin/python"), "manage.py", *arguments]
         settings = {**os.environ, **self.environment, **environment}
         done = subprocess.run(
