@@ -9,7 +9,7 @@ from accounts.keys import PREFIX_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
-from core.search import MAX_HITS, SHORTEST_NAME, named, newest_first
+from core.search import MAX_HITS, SHORTEST_NAME, by_name, newest_first
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:
@@ -26,7 +26,7 @@ def _clients(text: str) -> Iterable[ApiClient]:
     prefix = text.lower().removeprefix("vk_").rstrip("_…")
     if PREFIX_PATTERN.fullmatch(prefix):
         return _of_prefix(prefix)
-    return named(ApiClient.objects.select_related("account"), text)
+    return by_name(ApiClient.objects.select_related("account"), text)
 
 
 def _requests(
@@ -59,7 +59,7 @@ def _describe_request(record: RequestRecord) -> tuple[str, str]:
 
 FINDERS = [
     Finder("Client", ApiClient, _of_key, _describe_client, secret=True),
-    Finder("Account", Account, lambda text: named(Account.objects.all(), text)),
+    Finder("Account", Account, lambda text: by_name(Account.objects.all(), text)),
     Finder("Client", ApiClient, _clients, _describe_client),
     Finder("Request", RequestRecord, _requests, _describe_request, of_account=_requests),
     Finder("Staff", User, _staff, lambda user: (user.get_username(), user.email)),

@@ -19,7 +19,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
-from core.search import named
+from core.search import by_name
 
 CHECKS = [
     Check(
@@ -84,7 +84,7 @@ FINDERS = [
         lambda code: (f"Code {code.pk}", str(code.shelf)),
         secret=True,
     ),
-    Finder("Product", Product, lambda text: named(Product.objects.all(), text)),
+    Finder("Product", Product, lambda text: by_name(Product.objects.all(), text)),
 ]
 
 BACK_OFFICE = BackOffice(

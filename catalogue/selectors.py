@@ -24,7 +24,7 @@ def list_products(
     """One page of the products on sale and the total; a constant number of queries."""
     products = products_on_sale()
     if search:
-        products = named_like(products, search)
+        products = with_name(products, search)
     if in_stock:
         shelves = _active_shelves().filter(product=OuterRef("pk"))
         products = products.filter(Exists(shelves.filter(available_stock__gt=0)))
@@ -168,7 +168,7 @@ def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str
     }
 
 
-def named_like(products: QuerySet[Named], search: str) -> QuerySet[Named]:
+def with_name(products: QuerySet[Named], search: str) -> QuerySet[Named]:
     """The products whose name contains `search` in any case; no character is special."""
     if "\x00" in search or len(search) > NAME_LENGTH:  # no name contains it
         return products.none()

@@ -62,7 +62,7 @@ def find_for_member(text: str, *, account: Model, limit: int) -> Mapping[type[Mo
     }
 
 
-def named(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+def by_name(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     """The rows whose name contains the text or whose id is the text, ordered by name."""
     matches = Q(pk=int(text)) if is_id(text) else Q(pk=None)
     if len(text) >= SHORTEST_NAME:

@@ -80,7 +80,7 @@ def run_lock(var: Path) -> Iterator[None]:
 
 
 @contextmanager
-def kept_servers(var: Path) -> Iterator[Servers]:
+def stored_servers(var: Path) -> Iterator[Servers]:
     """Runs the servers whose data and secrets are in `var`. Call it inside `run_lock`.
 
     Raises EmbeddedError when a server does not start or when the secrets of the data are missing.

@@ -19,7 +19,7 @@ from embedded.errors import EmbeddedError
 from embedded.interrupts import Interrupted, ignore_signals, interruptible
 from embedded.processes import Process, describe_exit, listen_error
 from embedded.screen import Screen
-from embedded.servers import Servers, kept_servers, run_lock
+from embedded.servers import Servers, run_lock, stored_servers
 from embedded.static_files import STATIC_ROOT, up_to_date_static_files
 
 DEFAULT_PORTS = range(8000, 8100)
@@ -54,7 +54,7 @@ def run_service(*, var: Path, host: str, port: int | None) -> None:
             started = [
                 _start(stack, service, environment)
                 for service in services(host=host, port=port, var=var)
-                if _wanted(service, environment)
+                if _is_enabled(service, environment)
             ]
             running = [*servers.processes, *started]
             _wait_for_web(host, port, running)
@@ -72,7 +72,7 @@ def run_servers(*, var: Path) -> None:
         _watch(servers.processes)
 
 
-def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
+def _is_enabled(service: Service, environment: Mapping[str, str]) -> bool:
     """Whether to start the process: the bot and the exporter of metrics must be asked for."""
     variable = {"bot": "TELEGRAM_BOT_TOKEN", "metrics": "METRICS_PORT"}.get(service.name)
     return variable is None or bool(environment.get(variable))
@@ -80,7 +80,7 @@ def _wanted(service: Service, environment: Mapping[str, str]) -> bool:
 
 def _start_servers(stack: ExitStack, var: Path) -> Servers:
     with screen.step(f"PostgreSQL {postgres_major_version()} and Valkey"):
-        return stack.enter_context(kept_servers(var))
+        return stack.enter_context(stored_servers(var))
 
 
 def _application_environment(servers: Servers) -> dict[str, str]:

@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
-from core.search import MAX_HITS, named, newest_first
+from core.search import MAX_HITS, by_name, newest_first
 from topups.models import Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")
@@ -34,5 +34,5 @@ def _describe(fulfilment: Fulfilment) -> tuple[str, str]:
 
 FINDERS = [
     Finder("Top-up", Fulfilment, _at_the_desk, _describe),
-    Finder("Top-up product", TopUpProduct, lambda text: named(TopUpProduct.objects.all(), text)),
+    Finder("Top-up product", TopUpProduct, lambda text: by_name(TopUpProduct.objects.all(), text)),
 ]

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import BigIntegerField, BooleanField, CharField, Func, QuerySet, Value
 
 from accounts.models import Account
-from catalogue.selectors import named_like
+from catalogue.selectors import with_name
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
@@ -18,7 +18,7 @@ def list_topup_products(
     """One page of the top-up products on sale and the total; a constant number of queries."""
     products = topup_products_on_sale()
     if search:
-        products = named_like(products, search)
+        products = with_name(products, search)
     rows = _to_show(products.order_by("pk"), account)
     on_page = rows[page.offset : page.offset + page.per_page]
     return [_show(product) for product in on_page], products.count()

@@ -72,7 +72,7 @@ def _mutants_of(path: Path, root: Path) -> list[Mutant]:
         return []
     return numbered(
         Mutant(
-            name=f"{file}: {_defined_at(text, change.start)}: {change.rule} {_shown(text, change)}",
+            name=f"{file}: {_defined_at(text, change.start)}: {change.rule} {_quote(text, change)}",
             file=file,
             text=text[: change.start] + change.new + text[change.end :],
             before=text,
@@ -91,7 +91,7 @@ def _defined_at(text: str, position: int) -> str:
     return str(re.findall(r"CREATE.*(?:FUNCTION|TRIGGER) (\w+)", text[:until])[-1])
 
 
-def _shown(text: str, change: Change) -> str:
+def _quote(text: str, change: Change) -> str:
     return " ".join((change.shown or text[change.start : change.end]).split())[:90].rstrip()
 
 

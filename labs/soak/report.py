@@ -188,7 +188,7 @@ def page(result: dict[str, Any], chart: str) -> str:
     text = [HEAD]
     for (left, right), lines in tables.items():
         text.append(f"| {left} | {right} |\n|---|---|")
-        text += [f"| {name} | {_shown(value)} |" for name, value in lines]
+        text += [f"| {name} | {_value_text(value)} |" for name, value in lines]
         text.append("")
     text += [FLATNESS, "| | last ÷ first | at most | |\n|---|---|---|---|"]
     for name, each in result["flat"].items():
@@ -203,7 +203,7 @@ def page(result: dict[str, Any], chart: str) -> str:
     return "\n".join(text)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and value > 9999 else str(value)
 
 

@@ -43,7 +43,7 @@ class ReferenceTaken(Exception):
         self.holder = holder
 
 
-def sold_shelf(ids: ShelfIds) -> Shelf | None:
+def shelf_on_sale(ids: ShelfIds) -> Shelf | None:
     """The shelf with these ids, if merchants see it in the catalogue; None otherwise."""
     shelves = shelves_on_sale().filter(product=ids.product, variation=ids.variation)
     return shelves.select_related("product", "variation").first()

@@ -1,4 +1,4 @@
-"""Emails the owners about each change of a key, whoever makes it: a member, staff, or a command."""
+"""Emails the owners about each change of a key by a member, staff or a command."""
 
 from typing import Any
 

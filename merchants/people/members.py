@@ -25,7 +25,7 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> Membershi
 
     Raises InputProblem if no owner would be left or the person is no longer a member.
     """
-    member = _locked(membership)
+    member = _lock(membership)
     if role is not Role.OWNER:
         _keep_an_owner(member)
     before, member.role = Role(member.role), role
@@ -44,7 +44,7 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
     The user stays in the database because the audit trail names it. Raises InputProblem if no
     owner would be left or the person is no longer a member.
     """
-    member = _locked(membership)
+    member = _lock(membership)
     _keep_an_owner(member)
     unanswered = Invitation.objects.filter(accepted_at=None, withdrawn_at=None)
     unanswered.filter(invited_by=member.user).update(withdrawn_at=timezone.now())
@@ -57,7 +57,7 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
     return member
 
 
-def _locked(membership: Membership) -> Membership:
+def _lock(membership: Membership) -> Membership:
     """The current row, read under the account's lock.
 
     The lock serialises changes to an account's members. Without it, two owners could remove each

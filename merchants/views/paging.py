@@ -70,9 +70,9 @@ def first_page_query(query: QueryDict) -> str:
 
 
 def _link(query: QueryDict, **position: int) -> str:
-    kept = query.copy()
+    values = query.copy()
     for name in ("before", "after"):
-        kept.pop(name, None)
+        values.pop(name, None)
     for name, value in position.items():
-        kept[name] = str(value)
-    return kept.urlencode()
+        values[name] = str(value)
+    return values.urlencode()

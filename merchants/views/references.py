@@ -49,7 +49,7 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
     if not form.is_valid():
         raise Http404
     ids = ShelfIds(form.cleaned_data["product"], form.cleaned_data["variation"])
-    shelf = references.sold_shelf(ids)
+    shelf = references.shelf_on_sale(ids)
     if shelf is None:
         raise Http404
     typed = request.POST.get("reference", "").strip()

@@ -70,7 +70,7 @@ def join(request: HttpRequest) -> HttpResponse:
         return _dead_link(
             request,
             "This invitation is not valid: it was used or withdrawn, or it has expired. If you have"
-            " joined before, sign in. Otherwise ask whoever invited you for a new invitation.",
+            " joined before, sign in. Otherwise ask the person who invited you for a new one.",
             way_out=("Sign in", reverse("merchants:sign_in")),
         )
     form = _password_form(User(username=invitation.email, email=invitation.email), request)

@@ -62,7 +62,7 @@ class StateFilter(DropdownFilter):
 
 
 class RevealingAdmin(RecordAdmin):
-    """Pages that reveal codes. This needs a permission of its own besides the view permission."""
+    """Pages that reveal codes. To reveal needs a permission besides the view permission."""
 
     def has_reveal_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and staff_of(request).has_perm(REVEAL)

@@ -120,7 +120,7 @@ def _edit(row: Announcement, platform: Platform) -> bool:
                     message=retired(fulfilment),
                 )
         if _keeps_question(row, fulfilment, message):
-            _held(row).update(busy_until=None, former_message_id=None, last_error="")
+            _own_row(row).update(busy_until=None, former_message_id=None, last_error="")
             return True
         bot_api.edit(chat_id=row.chat_id, message_id=row.message_id, message=message)
     except bot_api.Trouble as trouble:
@@ -129,7 +129,7 @@ def _edit(row: Announcement, platform: Platform) -> bool:
     chats.note_success(row.chat_id)
     untouched = Q(restore_at=row.restore_at) if row.restore_at else Q(restore_at=None)
     state = ENDED if _is_settled(fulfilment) else ANNOUNCED
-    held = _held(row).update(
+    held = _own_row(row).update(
         busy_until=None,
         message_version=message.version,
         age_at=next_age_at(fulfilment, now),
@@ -187,7 +187,7 @@ def _handle_failed_edit(
         case _:
             wait = trouble.wait if isinstance(trouble, bot_api.NotNow) else None
             chats.pause(row.chat_id, error=error, wait=wait)
-            if not _held(row).update(busy_until=None, last_error=error):
+            if not _own_row(row).update(busy_until=None, last_error=error):
                 _edit_again(row)
 
 
@@ -201,11 +201,11 @@ def _drop_message(row: Announcement, fulfilment: Fulfilment, error: str) -> None
         }
     else:
         changes = {"state": ENDED}
-    _held(row).update(
+    _own_row(row).update(
         busy_until=None, former_message_id=None, restore_at=None, last_error=error, **changes
     )
 
 
-def _held(row: Announcement) -> QuerySet[Announcement]:
+def _own_row(row: Announcement) -> QuerySet[Announcement]:
     """The row, unless another process has taken it over."""
     return Announcement.objects.filter(pk=row.pk, busy_until=row.busy_until)

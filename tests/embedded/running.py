@@ -11,7 +11,7 @@ import psycopg
 
 from embedded.environment import FILE_NAME, FOR_MIGRATE_ONLY, PROJECT, read_env_file
 from embedded.locks import FileLock
-from embedded.servers import kept_servers, run_lock
+from embedded.servers import run_lock, stored_servers
 
 TIMEOUT = 120
 
@@ -23,7 +23,7 @@ def command(*arguments: str | Path) -> list[str | Path]:
 @contextmanager
 def servers(var: Path) -> Iterator[dict[str, str]]:
     """Runs the servers as children of this process, which is faster. Yields their environment."""
-    with run_lock(var), kept_servers(var) as running:
+    with run_lock(var), stored_servers(var) as running:
         yield running.environment
 
 
