@@ -46,7 +46,7 @@ def test_a_process_is_healthy(stack: Stack, service: str) -> None:
 def test_a_health_check_notices_a_process_that_does_not_work(stack: Stack) -> None:
     """A container that never wrote a heartbeat, or whose server does not listen."""
     for service, process in (("metrics", "worker"), ("worker", "api")):
-        changed = f"import healthy; healthy.PROCESS.write_text('{process}')"
+        changed = f"import probe; probe.PROCESS.write_text('{process}')"
         folder = "/app/deploy/container"
         stack.inside(service, "sh", "-c", f'cd {folder} && python3 -c "{changed}"')
         assert not stack.healthy(service)
