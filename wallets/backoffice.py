@@ -45,6 +45,33 @@ CHECKS = [
         """,
     ),
     Check(
+        "each booking by staff or a command has one audit entry",
+        """
+        SELECT format('booking %s has %s entries in the audit trail', booking_reference,
+                      coalesce(entries, 0))
+          FROM wallets_ledgerentry
+          LEFT JOIN (SELECT changes->'booking_reference'->>1 AS booking, action, object_id,
+                            count(*) AS entries
+                       FROM audit_auditentry WHERE action LIKE '%booked'
+                      GROUP BY booking, action, object_id) AS trail
+                 ON booking = booking_reference AND action = kind || '_booked'
+                    AND object_id = wallet_id::text
+         WHERE booking_reference IS NOT NULL AND actor ~ '^(admin|shell):'
+           AND coalesce(entries, 0) <> 1
+        """,
+    ),
+    Check(
+        "each audit entry of a booking has its booking",
+        """
+        SELECT format('audit entry %s names booking %s, which is not in the ledger', entry.id,
+                      changes->'booking_reference'->>1)
+          FROM audit_auditentry AS entry
+          LEFT JOIN wallets_ledgerentry
+                 ON booking_reference = changes->'booking_reference'->>1
+         WHERE action LIKE '%booked' AND wallets_ledgerentry.id IS NULL
+        """,
+    ),
+    Check(
         "no order is debited or refunded twice",
         """
         SELECT format('order %s has %s entries of kind %s', order_reference, count(*), kind)

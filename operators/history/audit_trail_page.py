@@ -62,15 +62,15 @@ class TrailFilter(PeriodForm):
         max_length=LONGEST_TEXT,
         label="Who",
         widget=UnfoldAdminTextInputWidget({"list": "staff"}),
-        help_text="A username, shell:anna (on the server) or client:7 (ID of an API client)",
+        help_text="A username, or shell:anna (on the server)",
     )
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
         label="What it is about",
         widget=UnfoldAdminTextInputWidget,
-        help_text="The reference of an order or a booking, the prefix of an API key, or a kind and"
-        " its ID: product:2, shelf:4, account:12",
+        help_text="The reference of an order (also of its credits) or of a booking, the prefix of"
+        " an API key, or a kind and its ID: product:2, shelf:4, account:12",
     )
     kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
     field_order = ("who", "about", "kind", "since", "until")

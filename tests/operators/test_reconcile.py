@@ -68,6 +68,14 @@ DAMAGE = {
     "each order has its one debit": (
         "UPDATE wallets_ledgerentry SET actor = 'client:0' WHERE kind = 'purchase'"
     ),
+    "each booking by staff or a command has one audit entry": (
+        "UPDATE wallets_ledgerentry SET actor = 'admin:anna' WHERE kind = 'deposit'"
+    ),
+    "each audit entry of a booking has its booking": (
+        "INSERT INTO audit_auditentry (actor_name, action, object_type, object_id, changes)"
+        """ VALUES ('x', 'payout_booked', 'accounts.account', '1',
+                    '{"booking_reference": [null, "X"]}')"""
+    ),
     "no order is debited or refunded twice": (
         "DROP INDEX wallets_entry_once_per_order; INSERT INTO wallets_ledgerentry (wallet_id, kind,"
         " counterpart, amount, balance_after, order_reference, actor, chain)"
