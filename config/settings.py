@@ -163,7 +163,8 @@ else:
     }
 # django-ratelimit. Its app is not installed: it only checks that it knows the cache.
 RATELIMIT_USE_CACHE = "counters"
-RATELIMIT_FAIL_OPEN = True  # a count that was lost refuses no request
+# A local counter that ends between two steps of a count refuses no request.
+RATELIMIT_FAIL_OPEN = True
 # Number of web processes on this host, 0 when unknown. Granian reads the same variable.
 WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
 # voucher.E011 checks what otp_webauthn.E031 checks.

@@ -24,4 +24,4 @@ class BackOfficeConfig(AppConfig):
         from operators.admin.roles import make_roles  # noqa: PLC0415  imports models
 
         register(check_admin_pages, Tags.admin)
-        post_migrate.connect(make_roles, dispatch_uid="operators.make_roles")
+        post_migrate.connect(make_roles, dispatch_uid="back_office.make_roles")

@@ -27,10 +27,10 @@ class TelegramConfig(AppConfig):
     name = "operators.telegram"
 
     def ready(self) -> None:
-        fulfilment_opened.connect(queue_order, dispatch_uid="operators.queue_order")
-        fulfilment_moved.connect(queue_order, dispatch_uid="operators.queue_order")
-        fulfilment_refunded.connect(queue_order, dispatch_uid="operators.queue_order")
-        company_account_unlinked.connect(unlink_telegram, dispatch_uid="operators.unlink_telegram")
+        fulfilment_opened.connect(queue_order, dispatch_uid="telegram.queue_order")
+        fulfilment_moved.connect(queue_order, dispatch_uid="telegram.queue_order")
+        fulfilment_refunded.connect(queue_order, dispatch_uid="telegram.queue_order")
+        company_account_unlinked.connect(unlink_telegram, dispatch_uid="telegram.unlink_telegram")
 
 
 def queue_order(*, fulfilment_id: int, **signal: object) -> None:
