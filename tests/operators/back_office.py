@@ -20,7 +20,7 @@ from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
-import operators.admin  # noqa: F401  registers the pages
+import operators.admin.site  # noqa: F401  registers the pages
 from accounts.models import SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
