@@ -81,7 +81,7 @@ def _counted(text: str | None) -> str:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a root says of one wallet: the chain's value after `last_entry`."""
+    """The state of one wallet in a root: the value of its chain after `last_entry`."""
 
     wallet: int
     last_entry: int
