@@ -7,18 +7,30 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tests.concurrency.racing import outcome, start
-from tests.live import Answer, LiveServer
+from tests.live import Answer
 
 LOST = (OSError, http.client.HTTPException)
 PATIENCE = 60.0  # seconds until a purchase must have succeeded
 PAUSE = 0.05  # seconds between two purchases of one buyer, and before a retry
+
+
+class HttpClient(Protocol):
+    def post(
+        self, path: str, data: str, *, content_type: str, headers: Mapping[str, str]
+    ) -> Answer:
+        """The response. Raises an error of LOST if the connection was lost."""
+
+
+class Server(Protocol):
+    @property
+    def http(self) -> HttpClient: ...
 
 
 @dataclass
@@ -41,14 +53,16 @@ class Bought:
 class Buyers:
     """Buys the bodies in turn with these API keys, at any of the `servers`.
 
-    `servers` may be replaced at any time. `seen` counts the result of each request.
+    `servers` may be replaced at any time. `seen` counts the result of each request,
+    and `lost` the lost requests of each purchase.
     """
 
     api_keys: Sequence[str]
     bodies: Sequence[dict[str, Any]]
-    servers: Sequence[LiveServer]
+    servers: Sequence[Server]
     bought: list[Bought] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)  # by idempotency key
 
     @contextmanager
     def running(self, threads: int = 4) -> Iterator[None]:
@@ -63,7 +77,7 @@ class Buyers:
             buyer.result()
 
     def send(
-        self, server: LiveServer, *, api_key: str, key: str, body: dict[str, Any]
+        self, server: Server, *, api_key: str, key: str, body: dict[str, Any]
     ) -> Answer | None:
         """One request; None when the connection was lost."""
         try:
@@ -87,6 +101,7 @@ class Buyers:
             answer = self.send(random.choice(self.servers), api_key=api_key, key=key, body=body)
             found = "connection lost" if answer is None else outcome(answer)
             self.seen[found] += 1
+            self.lost[key] += answer is None
             seconds = time.monotonic() - began
             if answer is not None and found in ("bought", "replayed"):
                 return Bought(key, api_key, body, answer, seconds)

@@ -8,7 +8,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -166,14 +167,20 @@ def test_merchants_buy_during_an_upgrade(versions: tuple[Version, Version], tmp_
     assert found["findings"] == []
 
 
-def assert_no_purchase_failed_or_doubled(buyers: Buyers) -> None:
-    """Each purchase has an order of its own, and each order a purchase that its merchant knows."""
+def assert_no_purchase_failed_or_doubled(*buyers: Buyers, earlier: Sequence[str] = ()) -> None:
+    """Each purchase has an order of its own, and each order a purchase that its merchant knows.
+
+    `earlier` are the references of orders that were there before.
+    """
     ordered = {reference for (reference,) in rows("SELECT reference FROM orders_order")}
-    assert len(buyers.bought) == len({one.data["reference"] for one in buyers.bought})
-    assert {one.data["reference"] for one in buyers.bought} == ordered
-    codes = [code["code"] for one in buyers.bought for code in one.data["codes"]]
+    ordered -= set(earlier)
+    bought = [one for each in buyers for one in each.bought]
+    assert len(bought) == len({one.data["reference"] for one in bought})
+    assert {one.data["reference"] for one in bought} == ordered
+    codes = [code["code"] for one in bought for code in one.data["codes"]]
     assert len(codes) == len(set(codes))
-    assert buyers.seen["bought"] + buyers.seen["replayed"] == len(ordered)
+    seen = sum((each.seen for each in buyers), Counter())
+    assert seen["bought"] + seen["replayed"] == len(ordered)
 
 
 def applied() -> set[tuple[str, str]]:

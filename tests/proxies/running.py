@@ -89,15 +89,15 @@ class Proxy:
         return ssl.create_default_context(cafile=str(self.folder / "certificate.pem"))
 
 
-Start = Callable[[Proxy, Sequence[int], int], Process]
+Start = Callable[[Proxy, Sequence[int], Sequence[int]], Process]
 
 
-def start_nginx(proxy: Proxy, api: Sequence[int], pages: int) -> Process:
+def start_nginx(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Process:
     """nginx with deploy/nginx/voucher.conf inside a minimal main file."""
     text = (PROJECT / "deploy/nginx/voucher.conf").read_text()
     for shipped, ours in {
-        "server 127.0.0.1:8001;": "".join(f"server {HOST}:{port};" for port in api),
-        "server 127.0.0.1:8002;": f"server {HOST}:{pages};",
+        _servers((8001, 8003)): _servers(api),
+        _servers((8002, 8004)): _servers(pages),
         "listen 80;": f"listen {HOST}:{proxy.plain_port};",
         "listen 443 ssl http2;": f"listen {HOST}:{proxy.port} ssl http2;",
         "api.example.com": NAME,
@@ -125,7 +125,12 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: int) -> Process:
     return _start(proxy, [program, "-e", proxy.folder / "error.log", "-c", main], {})
 
 
-def start_caddy(proxy: Proxy, api: Sequence[int], pages: int) -> Process:
+def _servers(ports: Sequence[int]) -> str:
+    """The lines of an upstream, as the file has them."""
+    return "\n".join(f"    server {HOST}:{port} max_fails=0;" for port in ports)
+
+
+def start_caddy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Process:
     """Caddy with deploy/caddy/Caddyfile."""
     text = (PROJECT / "deploy/caddy/Caddyfile").read_text()
     certificate = f"tls {proxy.folder}/certificate.pem {proxy.folder}/key.pem"
@@ -144,7 +149,7 @@ def start_caddy(proxy: Proxy, api: Sequence[int], pages: int) -> Process:
         "HTTP_PORT": str(proxy.plain_port),
         "HTTPS_PORT": str(proxy.port),
         "API_PROCESSES": " ".join(f"{HOST}:{port}" for port in api),
-        "PAGES_PROCESSES": f"{HOST}:{pages}",
+        "PAGES_PROCESSES": " ".join(f"{HOST}:{port}" for port in pages),
         "HOME": str(proxy.folder),
     }
     command: list[str | Path] = [CADDY, "run", "--config", file, "--adapter", "caddyfile"]
@@ -155,7 +160,9 @@ PROXIES: dict[str, Start] = {"nginx": start_nginx, "caddy": start_caddy}
 
 
 @contextmanager
-def running_proxy(name: str, *, api: Sequence[int], pages: int, folder: Path) -> Iterator[Proxy]:
+def running_proxy(
+    name: str, *, api: Sequence[int], pages: Sequence[int], folder: Path
+) -> Iterator[Proxy]:
     """The proxy of this name in front of processes on these ports. Prints its log at the end."""
     proxy = Proxy(name, folder)
     make_certificate(folder)

@@ -84,7 +84,7 @@ def proxy(
 ) -> Iterator[Proxy]:
     """A proxy in front of two API processes that fail, and of no process for pages."""
     ports = [upstream.port for upstream in upstreams]
-    with running_proxy(request.param, api=ports, pages=free_port(), folder=tmp_path) as proxy:
+    with running_proxy(request.param, api=ports, pages=[free_port()], folder=tmp_path) as proxy:
         yield proxy
 
 

@@ -56,7 +56,7 @@ def proxy(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp(request.param)
-    with running_proxy(request.param, api=[api.port], pages=pages.port, folder=folder) as proxy:
+    with running_proxy(request.param, api=[api.port], pages=[pages.port], folder=folder) as proxy:
         yield proxy
 
 

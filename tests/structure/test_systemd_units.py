@@ -1,6 +1,6 @@
 """The units of `deploy/systemd` are valid, sandboxed, and start what `make run` starts.
 
-systemd itself does not run here: its own tools read the units.
+systemd's own tools read the units; labs/upgrade/test_systemd.py runs them.
 """
 
 import os
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.systemd
 
 UNITS = PROJECT / "deploy" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
-BIN = "/opt/voucher/.venv/bin/"
+BIN = "/opt/voucher/current/.venv/bin/"
 # 0 is perfect and 10 is bare. The network and Unix sockets, which every process needs, make 0.9.
 MOST_EXPOSED = 1.2
-PORTS = {"api": 8001, "pages": 8002}
+PORTS = {"api": (8001, 8003), "pages": (8002, 8004)}
 
 
 def commands_of(unit: str) -> list[list[str]]:
@@ -42,7 +42,7 @@ def of_make_run(name: str, *, port: int = 0) -> list[str]:
         if service.name == name
     )
     words = [str(word) for word in service.command]
-    return words[words.index("-m") + 1 :] if "-m" in words else ["python", *words[2:]]
+    return words[words.index("-m") + 1 :] if "-m" in words else ["django-admin", *words[3:]]
 
 
 @pytest.fixture
@@ -50,9 +50,12 @@ def units(tmp_path: Path) -> Path:
     """A copy of the units whose programs exist, under another path."""
     copy = tmp_path / "units"
     shutil.copytree(UNITS, copy)
-    programs = tmp_path / "opt" / ".venv" / "bin"
+    programs = tmp_path / "opt" / "current" / ".venv" / "bin"
     programs.mkdir(parents=True)
-    for name in ("granian", "celery", "python"):
+    releases = tmp_path / "opt" / "releases"
+    releases.mkdir()
+    (releases / "i").symlink_to("../current")  # the instance that systemd verifies
+    for name in ("granian", "celery", "python", "django-admin"):
         (programs / name).symlink_to("/bin/true")
     for path in (path for path in copy.rglob("*") if path.is_file()):
         path.write_text(path.read_text().replace("/opt/voucher", str(tmp_path / "opt")))
@@ -75,7 +78,7 @@ def test_systemd_accepts_the_units(units: Path) -> None:
     checked = analyze(
         units, "verify", "--man=no", units / "voucher.target", *units.glob("*.service")
     )
-    assert (checked.returncode, checked.stderr) == (0, "")
+    assert (checked.stderr, checked.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize("unit", SERVICES)
@@ -86,8 +89,13 @@ def test_each_service_is_sandboxed(units: Path, unit: str) -> None:
 
 
 def test_web_units_start_the_web_server_of_make_run() -> None:
-    for kind, port in PORTS.items():
-        assert commands_of(f"voucher-{kind}.service") == [of_make_run("web", port=port)]
+    """Their name is their port."""
+    (command,) = {
+        tuple("--port=0" if word == "--port=%i" else word for word in words)
+        for kind in PORTS
+        for words in commands_of(f"voucher-{kind}@.service")
+    }
+    assert list(command) == of_make_run("web")
 
 
 @pytest.mark.parametrize("name", ["worker", "beat", "bot", "metrics"])
@@ -97,16 +105,25 @@ def test_other_units_start_what_make_run_starts(name: str) -> None:
 
 def test_the_target_starts_what_runs_on_every_host() -> None:
     """It also starts what is enabled: the scheduler and the bot, on one host."""
-    wanted = re.findall(r"voucher-\w+\.service", (UNITS / "voucher.target").read_text())
+    wanted = set(re.findall(r"voucher-[\w@]+\.service", (UNITS / "voucher.target").read_text()))
     on_one_host = ["voucher-beat.service", "voucher-bot.service"]
-    assert sorted([*wanted, *on_one_host, "voucher-migrate.service"]) == SERVICES
+    web = {f"voucher-{kind}@{port}.service" for kind, ports in PORTS.items() for port in ports}
+    assert wanted == web | {"voucher-metrics.service", "voucher-worker.service"}
+    units = {re.sub(r"@\d+", "@", name) for name in wanted}
+    assert sorted([*units, *on_one_host, "voucher-migrate@.service"]) == SERVICES
     for unit in on_one_host:
         assert "WantedBy=voucher.target" in (UNITS / unit).read_text()
 
 
+def test_switch_replaces_every_unit_of_the_target() -> None:
+    (units,) = re.findall(r"for unit in (.*);", (UNITS / "switch").read_text())
+    web = [f"{kind}@{port}" for kind, ports in PORTS.items() for port in ports]
+    assert units.split() == [*web, "worker", "beat", "bot", "metrics"]
+
+
 def test_web_units_name_their_settings() -> None:
     for kind in PORTS:
-        text = (UNITS / f"voucher-{kind}.service").read_text()
+        text = (UNITS / f"voucher-{kind}@.service").read_text()
         (module,) = re.findall(r"DJANGO_SETTINGS_MODULE=(\S+)", text)
         assert module == f"config.settings_{kind}"
         import_module(module)

@@ -1,5 +1,7 @@
 """Whether the process of this container works: exit code 0, or 1 with one line on stderr.
 
+With a port, `probe.py 8001`, it waits until the web server there is ready.
+
 The web processes are asked over HTTP. The worker and the scheduler must have written a heartbeat
 (operators/upkeep/monitoring/heartbeats.py) in the last ALIVE_SECONDS. Django is not loaded: that
 would cost a second of processor time for each check.
@@ -9,6 +11,7 @@ import http.client
 import os
 import socket
 import sys
+import time
 from http import HTTPStatus
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from operators.frame.limits import ALIVE_SECONDS
 
 PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start
 SECONDS = 5.0
+READY_SECONDS = 60.0  # until a web server must be ready
+PAUSE = 0.2
 HEARTBEAT = """
     SELECT 1 FROM upkeep_heartbeat
     WHERE kind = %s AND host = %s AND beat_at > now() - make_interval(secs => %s)
@@ -35,6 +40,14 @@ def web_problem(path: str, port: int) -> str | None:
     except (OSError, http.client.HTTPException) as error:
         return f"{path} does not respond: {type(error).__name__}"
     return None if status == HTTPStatus.OK else f"{path} responded with {status}"
+
+
+def wait_until_ready(port: int) -> str | None:
+    """None once the web server is ready; its problem after READY_SECONDS."""
+    deadline = time.monotonic() + READY_SECONDS
+    while (found := web_problem("/readyz", port)) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return found
 
 
 def heartbeat_problem(kind: str) -> str | None:
@@ -66,4 +79,4 @@ def problem() -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(problem())
+    sys.exit(wait_until_ready(int(sys.argv[1])) if sys.argv[1:] else problem())

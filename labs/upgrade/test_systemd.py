@@ -1,0 +1,250 @@
+"""An upgrade of a host with systemd, and the way back, while merchants buy through a proxy.
+
+The commands are those of docs/operate/install-systemd.md.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from http.client import HTTPMessage
+from pathlib import Path
+
+import pytest
+
+from embedded.environment import PROJECT
+from labs.upgrade.buyers import Buyers
+from labs.upgrade.machine import Machine, can_boot, running_machine
+from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled, stock
+from labs.upgrade.versions import Version, empty_database
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import age_records
+from tests.database import django_uses
+from tests.deploy.engine import locked, wheels
+from tests.live import Answer, as_service
+from tests.old_version import install
+from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
+from tests.tasks.running import running_broker
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.history,
+    pytest.mark.nginx,
+    pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces"),
+]
+
+OLD, NEW = "1.2.0", "1.3.0"
+API, PAGES = (8001, 8003), (8002, 8004)
+PAGE = (PROJECT / "docs/operate/install-systemd.md").read_text()
+SERVICE_HOST = "api.example.com"
+GO_BACK = f"/opt/voucher/releases/{OLD}/deploy/systemd/switch"
+COPY = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
+SECONDS = 3.0  # of load after each change
+# Seconds, with all tries. `make upgrade-test` runs alone; the suite shares the machine.
+LONGEST_PURCHASE = 3.0 if "UPGRADE_SECONDS" in os.environ else 8.0
+MOST_TRIES = 2
+IN_PROGRESS_SECONDS = 300.0
+LOST = ("502", "503", "504")
+
+
+class Http2:
+    """What `Buyers` need of an HTTP client, by curl, over HTTP/2 and TLS."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+
+    def post(
+        self, path: str, data: str, *, content_type: str, headers: Mapping[str, str]
+    ) -> Answer:
+        """Raises OSError if the proxy reaches no process: nobody knows what happened."""
+        options = {
+            "--max-time": "30",
+            "--interface": CALLER,
+            "--cacert": f"{self._proxy.folder}/certificate.pem",
+            "--data-binary": "@-",
+            "--write-out": "\\n%{http_version} %{http_code} %header{idempotent-replay}",
+        }
+        sent = {"Content-Type": content_type, **headers}
+        words = [word for option in options.items() for word in option]
+        words += [word for name, value in sent.items() for word in ("--header", f"{name}: {value}")]
+        done = subprocess.run(
+            ["curl", "--silent", "--http2", *words, f"https://{NAME}:{self._proxy.port}{path}"],
+            input=data,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        body, _, last = done.stdout.rpartition("\n")
+        version, status, *replayed = last.split()
+        if done.returncode or status in LOST:
+            raise OSError(f"curl {done.returncode}, status {status}")
+        assert version == "2"
+        message = HTTPMessage()
+        if replayed:
+            message["Idempotent-Replay"] = replayed[0]
+        return Answer(int(status), message, body.encode())
+
+
+class Shop:
+    """The service behind a proxy."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.http = Http2(proxy)
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The files of both releases. The old one gets the units of the new one: it had other units."""
+    folder = tmp_path_factory.mktemp("releases")
+    for version in (OLD, NEW):
+        (folder / version).mkdir()
+    install(folder / OLD)
+    shutil.rmtree(folder / OLD / ".venv")
+    shutil.rmtree(folder / OLD / "deploy")
+    shutil.copytree(PROJECT / "deploy", folder / OLD / "deploy", symlinks=True)
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached"], cwd=PROJECT, capture_output=True, check=True
+    ).stdout
+    subprocess.run(
+        f"tar --null --files-from=- --create | tar --extract --directory={folder / NEW}",
+        shell=True, input=files, cwd=PROJECT, check=True,
+    )  # fmt: skip
+    return {version: folder / version for version in (OLD, NEW)}
+
+
+@pytest.fixture
+def proxy_folders(tmp_path: Path) -> dict[str, Path]:
+    folders = {name: tmp_path / name for name in PROXIES}
+    for folder in folders.values():
+        folder.mkdir()
+    return folders
+
+
+@pytest.fixture
+def machine(
+    tmp_path: Path, releases: dict[str, Path], proxy_folders: dict[str, Path]
+) -> Iterator[Machine]:
+    """A machine with the files of both releases, and neither installed."""
+    with locked():
+        shown = {Path(source): path for source, path in (one.split(":")[:2] for one in wheels())}
+    shown |= {path: f"/src/{version}" for version, path in releases.items()}
+    shown |= {folder: f"/{name}" for name, folder in proxy_folders.items()}
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    with running_machine(folder, shown) as machine:
+        yield machine
+        journal = ("journalctl", "--no-pager", "--unit=voucher-*", "--lines=100")
+        print(machine.run(*journal, check=False))  # noqa: T201
+
+
+def steps(heading: str, number: int = 0) -> str:
+    """The commands of a block of the page. Files of releases are copied instead of cloned."""
+    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    block = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)[number]
+    return re.sub(r"^git clone .*$", COPY, block, flags=re.MULTILINE).replace(SERVICE_HOST, NAME)
+
+
+def release(heading: str, version: str) -> str:
+    """The commands of the first block, for this version."""
+    return re.sub(r"^VERSION=.*$", f"VERSION={version}", steps(heading), flags=re.MULTILINE)
+
+
+def set_up(machine: Machine, url: str, broker: str) -> None:
+    """Installs the old release as a newcomer does, up to the first code."""
+    machine.shell(release("Steps", OLD))
+    machine.run("sed", "-i", f"s/{SERVICE_HOST}/{NAME}/", "/etc/voucher/voucher.env")
+    machine.shell(steps("Steps", 1))
+    secrets = {
+        "database_url": as_service(url),
+        "migration_database_url": url,
+        "redis_url": broker,
+        "email_url": "smtp://127.0.0.1:9",
+    }
+    for name, value in secrets.items():
+        machine.write(f"/etc/voucher/secrets/{name}", value)
+    machine.shell(f"VERSION={OLD}\n{steps('Steps', 2)}")
+
+
+def buy_a_first_code(machine: Machine, proxy: Proxy) -> str:
+    """The response to the last command of the page."""
+    manage = steps("Run a command").replace("manage createsuperuser", "#")
+    buy = steps("Buy a first code").replace(f"https://{NAME}", f"https://{NAME}:{proxy.port}")
+    trust = f"export CURL_CA_BUNDLE=/{proxy.name}/certificate.pem\n"
+    return machine.shell(trust + manage + steps("Run a command", 1) + buy).splitlines()[-1]
+
+
+def environment_of(machine: Machine, url: str, broker: str) -> dict[str, str]:
+    """For commands of this checkout, with the keys of the machine."""
+    keys = ("DJANGO_SECRET_KEY", "CODE_ENCRYPTION_KEYS")
+    secrets = {
+        key: machine.run("cat", f"/etc/voucher/secrets/{key.lower()}").strip() for key in keys
+    }
+    return {"DATABASE_URL": as_service(url), "REDIS_URL": broker, **secrets}
+
+
+def versions_that_run(machine: Machine) -> set[str]:
+    """The versions of all processes of the service, from their working directories."""
+    found = machine.shell(
+        "for process in /proc/[0-9]*; do\n"
+        '  [ "$(stat --format=%U $process)" != voucher ] || readlink "$process/cwd"\n'
+        "done"
+    )
+    return {Path(line).name for line in found.splitlines()}
+
+
+def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
+    machine: Machine, proxy_folders: dict[str, Path], tmp_path: Path, worker_id: str
+) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(empty_database(f"systemd_{worker_id}"))
+        broker = stack.enter_context(running_broker())
+        stack.enter_context(django_uses(url))
+        set_up(machine, url, broker.url)
+        proxies = [
+            stack.enter_context(running_proxy(name, api=API, pages=PAGES, folder=folder))
+            for name, folder in proxy_folders.items()
+        ]
+        first = json.loads(buy_a_first_code(machine, proxies[0]))["data"]
+        assert first["codes"]
+        version = Version("new", PROJECT, environment_of(machine, url, broker.url), tmp_path)
+        keys = stock(version, tmp_path)
+        buyers = {
+            proxy.name: Buyers(keys, [{"product_id": 1, "quantity": 1}], [Shop(proxy)])
+            for proxy in proxies
+        }
+
+        with ExitStack() as load:
+            for each in buyers.values():
+                load.enter_context(each.running(threads=2))
+            for commands, version_now in ((release("Upgrade", NEW), NEW), (GO_BACK, OLD)):
+                machine.shell(commands)
+                assert versions_that_run(machine) == {version_now}
+                kill_a_process(machine)
+                time.sleep(SECONDS)
+                assert versions_that_run(machine) == {version_now}
+
+        for name, each in buyers.items():
+            slowest = max(one.seconds for one in each.bought)
+            print(f"{name}: {len(each.bought)} purchases, slowest {slowest:.2f} s, {each.seen}")  # noqa: T201
+            assert max(each.lost.values()) < MOST_TRIES
+            assert slowest < LONGEST_PURCHASE
+        assert_no_purchase_failed_or_doubled(*buyers.values(), earlier=[first["reference"]])
+        assert_books_balance()
+        assert version.ask("reconcile")["findings"] == []
+
+
+def kill_a_process(machine: Machine) -> None:
+    """Kills one web process of the API. Its master starts another.
+
+    Nobody knows what became of its purchases: their retries wait for five minutes, or until their
+    records are as old.
+    """
+    machine.shell(
+        "master=$(systemctl show --property=MainPID --value voucher-api@8001)\n"
+        'kill -9 "$(cut -d" " -f1 /proc/$master/task/$master/children)"'
+    )
+    age_records(IN_PROGRESS_SECONDS)
