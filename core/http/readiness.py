@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 
 from core.api.envelope import json_response
 from core.api.views import get_only
+from core.database.applied_migrations import missing_migrations
 from core.database.key_ring import check_keys
-from core.http.pending_migrations import missing_migrations
 
 logger = structlog.get_logger(__name__)
 

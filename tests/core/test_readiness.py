@@ -5,7 +5,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from core.http import pending_migrations
+from core.database import applied_migrations
 from tests.concurrency.racing import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_migrations, "_complete_until", 0.0)
+    monkeypatch.setattr(applied_migrations, "_complete_until", 0.0)
 
 
 def test_missing_migrations_are_unready(client: Client, caplog: pytest.LogCaptureFixture) -> None:

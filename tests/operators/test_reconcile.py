@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
 from operators.upkeep.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
@@ -274,6 +275,26 @@ def test_every_trigger_is_watched(busy: Merchant) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal")
         assert sorted(name for (name,) in cursor) == TRIGGERS
+
+
+def test_guards_of_another_version_are_not_compared(busy: Merchant) -> None:
+    """After going back: the newer version may have replaced a trigger."""
+    trigger = "ALTER TABLE wallets_ledgerentry {} TRIGGER wallets_post_entry"
+    later = ("wallets", "9999_later")
+    without_triggers(trigger.format("DISABLE"))
+    try:
+        assert not reconcile()["ok"]
+        MigrationRecorder(connection).record_applied(*later)
+        found = reconcile()
+    finally:
+        MigrationRecorder(connection).record_unapplied(*later)
+        without_triggers(trigger.format("ENABLE"))
+
+    assert found["ok"]
+    assert [warning["finding"] for warning in found["warnings"]] == [
+        "a newer version has migrated the database, such as wallets.9999_later: run its reconcile"
+        " to check triggers, constraints and rights"
+    ]
 
 
 @pytest.mark.parametrize(

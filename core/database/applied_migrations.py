@@ -1,4 +1,4 @@
-"""Whether the database has all migrations of this code, for a probe that asks every few seconds."""
+"""The migrations of the database, compared with those of this code."""
 
 import time
 from functools import cache
@@ -15,7 +15,8 @@ _complete_until = 0.0
 def missing_migrations() -> list[str]:
     """The migrations to apply, such as `orders.0001_initial`; empty when there is none.
 
-    One query, at most once a minute while nothing is missing. Raises Django's database errors.
+    For a probe that asks every few seconds: one query, at most once a minute while nothing is
+    missing. Raises Django's database errors.
     """
     global _complete_until  # noqa: PLW0603
     if time.monotonic() < _complete_until:
@@ -24,6 +25,15 @@ def missing_migrations() -> list[str]:
     if not missing:
         _complete_until = time.monotonic() + SURE_FOR_SECONDS
     return missing
+
+
+def newer_migrations() -> list[str]:
+    """The applied migrations that follow the last one of this code in their app.
+
+    There are some after a newer version has migrated the database. One query.
+    """
+    last = dict(sorted(_on_disk()))
+    return sorted(f"{app}.{name}" for app, name in _applied() if name > last.get(app, name))
 
 
 @cache
