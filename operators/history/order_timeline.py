@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.db.models import Q, QuerySet
+
 from accounts.models import RequestRecord
-from accounts.request_records import find_records
+from accounts.request_records import find_requests
 from audit.actor import who_and_where
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
@@ -81,10 +83,16 @@ def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
         return record
     keys = [
         request.idempotency_key
-        for request in find_records(RequestRecord.objects.all(), order.reference)[:MOST_REQUESTS]
+        for request in _naming(order)
         if request.client_id == order.client_id
     ]
     return mine.filter(key__in=keys).first() if keys else None
+
+
+def _naming(order: Order) -> QuerySet[RequestRecord]:
+    """The requests that named the order."""
+    records = RequestRecord.objects.all()
+    return find_requests(records, order_reference=order.reference)[:MOST_REQUESTS]
 
 
 def _order(order: Order) -> Entry:
@@ -208,12 +216,15 @@ def _money(order: Order) -> Iterator[Entry]:
 def _requests(order: Order) -> Iterator[Entry]:
     """The requests that named the order, and earlier attempts with its key, which were refused."""
     records = RequestRecord.objects.select_related("client")
-    by_id = {one.pk: one for one in find_records(records, order.reference)[:MOST_REQUESTS]}
-    of_client = records.filter(client=order.client_id)
-    keys = {one.idempotency_key for one in by_id.values() if one.client_id == order.client_id}
-    for key in filter(None, keys):
-        by_id |= {one.pk: one for one in find_records(of_client, key)[:MOST_REQUESTS]}
-    for record in sorted(by_id.values(), key=lambda record: record.at):
+    bought = find_idempotency_record(order)
+    if bought is None:  # older than seven days: a request record may still have the key
+        mine = [one.idempotency_key for one in _naming(order) if one.client_id == order.client_id]
+        key = next(filter(None, mine), None)
+    else:
+        key = bought.key
+    found = find_requests(records, order_reference=order.reference, idempotency_key=key)
+    about = Q(order_reference=order.reference) | Q(client=order.client_id)
+    for record in found.filter(about).order_by("at")[:MOST_REQUESTS]:
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
         what, colour = _outcome(record)

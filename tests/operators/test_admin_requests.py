@@ -21,12 +21,15 @@ def found(**query: Any) -> set[RequestRecord]:
     return set(answer.context["cl"].result_list)
 
 
+REFERENCE = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+
+
 def test_a_request_is_found_by_its_values_its_account_and_its_answer() -> None:
     client, other = make_client(make_account()), make_client(make_account())
-    bought = make_record(client, status=201, code="", reason="", order_reference="ABC123")
+    bought = make_record(client, status=201, code="", reason="", order_reference=REFERENCE)
     refused = make_record(other, idempotency_key="shop-4712")
 
-    assert found(q=str(bought.request_id)) == found(q="ABC123") == {bought}
+    assert found(q=str(bought.request_id)) == found(q=REFERENCE) == {bought}
     assert found(q="shop-4712") == found(code="refused") == {refused}
     assert found(account__id__exact=client.account_id) == {bought}
     assert found(code="order_refused") == {refused}

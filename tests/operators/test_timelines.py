@@ -108,18 +108,19 @@ def test_an_order_shows_why_earlier_attempts_with_its_key_were_refused(
     browser: Client, merchant: Merchant
 ) -> None:
     order, other = Order.objects.get(reference=buy_topup(merchant)), make_client(make_account())
+    key = IdempotencyRecord.objects.get(order_reference=order.reference).key
     refusal = {"order_reference": None, "status": 409, "code": "order_refused"}
     for client in (merchant.client, other):
-        make_record(client, idempotency_key="k1", reason="insufficient_balance", **refusal)
+        make_record(client, idempotency_key=key, reason="insufficient_balance", **refusal)
     bought = {"status": 201, "code": "", "reason": ""}
-    make_record(merchant.client, idempotency_key="k1", order_reference=order.reference, **bought)
+    make_record(merchant.client, idempotency_key=key, order_reference=order.reference, **bought)
 
     lines = timeline(browser, order).rows
 
     requests = [(row.what, row.colour, row.note) for row in lines if row.what.startswith("Request")]
     refused, answered = requests
     assert refused[:2] == ("Request refused", "warning")
-    assert "409 order_refused insufficient_balance, idempotency key k1" in refused[2]
+    assert f"409 order_refused insufficient_balance, idempotency key {key}" in refused[2]
     assert answered[:2] == ("Request answered", "info")
 
 
