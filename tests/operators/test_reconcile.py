@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
-from operators.upkeep.reconcile import CHECKS, RIGHTS_EXCEEDED, RIGHTS_HELD, TRIGGERS, reconcile
+from core.backoffice.declarations import Check
+from operators.upkeep.reconcile import (
+    CHECKS,
+    RIGHTS_EXCEEDED,
+    RIGHTS_HELD,
+    TRIGGERS,
+    WARNINGS,
+    reconcile,
+)
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
@@ -42,6 +50,7 @@ def busy() -> Merchant:
     return merchant
 
 
+ROWS = 3_000_000
 ANNOUNCEMENT = (
     "INSERT INTO telegram_announcement (attempts, lost_answers, repeats, repeat_requested, asks,"
     " last_error, fulfilment_id, state, chat_id, message_id, announced_at)"
@@ -269,6 +278,24 @@ def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
         without_triggers(REPAIR)
 
     assert check in found
+
+
+@pytest.mark.parametrize("check", [*CHECKS, *WARNINGS], ids=lambda check: check.name)
+def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) -> None:
+    """PostgreSQL plans each check for tables of ROWS rows. It believes what pg_class says of the
+    rows of a page."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = %s, relpages = 1"
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+            [ROWS],
+        )
+        cursor.execute(
+            f"EXPLAIN (FORMAT JSON) {check.sql}", check.parameters() if check.parameters else None
+        )
+        ((plan,),) = cursor.fetchone()
+        transaction.set_rollback(True)
+    assert plan["Plan"]["Total Cost"] < ROWS**1.5
 
 
 def test_every_trigger_is_watched(busy: Merchant) -> None:
