@@ -22,3 +22,22 @@ class EncryptionKey(models.Model):
 
     def __str__(self) -> str:
         return f"encryption key {self.pk}"
+
+
+class RootFingerprint(models.Model):
+    """One row: a value derived from the root secret, which every process and `reconcile` compare.
+
+    While it exists, an empty table of keys is no new service: the root secret was lost.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    fingerprint = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(condition=models.Q(pk=1), name="core_rootfingerprint_is_one")
+        ]
+
+    def __str__(self) -> str:
+        return "fingerprint of the root secret"

@@ -84,7 +84,8 @@ BEGIN
     SET LOCAL session_replication_role = replica;
     -- Running servers remember the encryption keys.
     FOR name IN
-        SELECT content.name FROM kept.content WHERE content.name <> 'core_encryptionkey'
+        SELECT content.name FROM kept.content
+         WHERE content.name NOT IN ('core_encryptionkey', 'core_rootfingerprint')
     LOOP
         EXECUTE format('DELETE FROM %I', name);
     END LOOP;

@@ -1,15 +1,31 @@
-"""The part of `core`: the rights to the tables of Django and to its own, and the alerts about every
-request and task."""
+"""The part of `core`: the rights to the tables of Django and to its own, the check of the root
+secret, and the alerts about every request and task."""
 
-from core.backoffice.declarations import Alert, BackOffice, Rights, Severity
+from core.backoffice.declarations import Alert, BackOffice, Check, Rights, Severity
+from core.database.key_ring import root_problem
+
+CHECKS = [
+    Check(
+        "the root secret of all sealed values is there, and no other one",
+        "SELECT problem FROM unnest(%(problems)s::text[]) AS problem",
+        lambda: {"problems": [problem for problem in [root_problem()] if problem]},
+    ),
+]
 
 BACK_OFFICE = BackOffice(
+    checks=CHECKS,
+    triggers=[
+        "core_encryptionkey_one_stays",
+        "core_encryptionkey_wraps_one_secret",
+        "core_rootfingerprint_stays",
+    ],
     rights={
         # `migrate` fills these three.
         "auth_permission": Rights.READ,
         "django_content_type": Rights.READ,
         "django_migrations": Rights.READ,
         "core_encryptionkey": Rights.CHANGE,
+        "core_rootfingerprint": Rights.APPEND,
         "django_admin_log": Rights.READ,
     },
     alerts=[

@@ -1,9 +1,11 @@
 """The keys of CODE_ENCRYPTION_KEYS, checked against those that the other processes have.
 
 The table of `core.models.EncryptionKey` holds one row per key id: the root secret, sealed with
-that key. The first process of a new service makes the root secret; every later process must open
-each row whose key it has. A process with another key under the same id is noticed before it seals
-anything. So is a process that lacks a key with which others seal.
+that key. The first process of a new service makes the root secret, and stores its fingerprint
+(`core.models.RootFingerprint`). Every later process must open each row whose key it has, and find
+the same fingerprint. An empty table with a fingerprint is no new service: it lost its root secret.
+A process with another key under the same id is noticed before it seals anything. So is a process
+that lacks a key with which others seal.
 
 Other secrets are derived from the root secret. A rotation of the encryption keys does not change
 them, because each new key wraps the same root secret.
@@ -27,6 +29,8 @@ ROOT_BYTES = 32
 # Processes that start together on an empty table must not make two root secrets.
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('core.encryption_keys'))"
 READ = "SELECT key_id, wrapped, sealing_since IS NOT NULL FROM core_encryptionkey ORDER BY key_id"
+READ_FINGERPRINT = "SELECT fingerprint FROM core_rootfingerprint"
+ADD_FINGERPRINT = "INSERT INTO core_rootfingerprint (id, fingerprint) VALUES (1, %s)"
 ADD = "INSERT INTO core_encryptionkey (key_id, wrapped) VALUES (%s, %s)"
 START_SEALING = (
     "UPDATE core_encryptionkey SET sealing_since = clock_timestamp()"
@@ -83,19 +87,35 @@ def check_keys() -> KeyRing:
 
     Raises WrongKeys and Django's database errors.
     """
-    rows = _read()
-    if not _is_registered(rows):
+    rows, fingerprint = _read()
+    if fingerprint is None or not _is_registered(rows):
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(LOCK)
-            rows = _read()
-            root = _unwrap(rows) if rows else os.urandom(ROOT_BYTES)
+            rows, fingerprint = _read()
+            root = _open_or_make_root(rows, fingerprint)
+            if fingerprint is None:
+                cursor.execute(ADD_FINGERPRINT, [_fingerprint(root)])
             for key_id in sealing.key_ids():
                 if key_id not in rows:
                     cursor.execute(ADD, [key_id, sealing.wrap(root, key_id)])
                     logger.info("encryption_key_registered", key_id=key_id)
             cursor.execute(START_SEALING, [sealing.sealing_key_id()])
-            rows = _read()
-    return KeyRing(ids=bytes(sealing.key_ids()), root=_unwrap(rows))
+            rows, fingerprint = _read()
+    return KeyRing(ids=bytes(sealing.key_ids()), root=_open_root(rows, fingerprint))
+
+
+def root_problem() -> str | None:
+    """The reason why the stored root secret is not the one that the service has made; else None.
+
+    Registers nothing. Raises Django's database errors.
+    """
+    rows, fingerprint = _read()
+    try:
+        if rows or fingerprint is not None:
+            _open_root(rows, fingerprint)
+    except WrongKeys as error:
+        return str(error)
+    return None
 
 
 def forget_keys(*, in_use: Sequence[int]) -> None:
@@ -108,10 +128,39 @@ def forget_keys(*, in_use: Sequence[int]) -> None:
         cursor.execute(FORGET, [list(in_use)])
 
 
-def _read() -> dict[int, _Row]:
+def _read() -> tuple[dict[int, _Row], bytes | None]:
+    """The rows, and the fingerprint of the root secret; None before it is made."""
     with connection.cursor() as cursor:
         cursor.execute(READ)
-        return {key_id: _Row(bytes(wrapped), seals) for key_id, wrapped, seals in cursor}
+        rows = {key_id: _Row(bytes(wrapped), seals) for key_id, wrapped, seals in cursor}
+        cursor.execute(READ_FINGERPRINT)
+        stored = cursor.fetchone()
+    return rows, bytes(stored[0]) if stored else None
+
+
+def _fingerprint(root: bytes) -> bytes:
+    return KeyRing(b"", root).derive(b"fingerprint of the root secret")
+
+
+def _open_or_make_root(rows: Mapping[int, _Row], fingerprint: bytes | None) -> bytes:
+    if not rows and fingerprint is None:
+        return os.urandom(ROOT_BYTES)
+    return _open_root(rows, fingerprint)
+
+
+def _open_root(rows: Mapping[int, _Row], fingerprint: bytes | None) -> bytes:
+    """The root secret, which has this fingerprint if there is one. Raises WrongKeys."""
+    if not rows:
+        raise WrongKeys(
+            "core_encryptionkey is empty, so no stored code opens. Restore it from a backup."
+        )
+    root = _unwrap(rows)
+    if fingerprint is not None and not hmac.compare_digest(fingerprint, _fingerprint(root)):
+        raise WrongKeys(
+            "core_encryptionkey holds another root secret than the one with which codes were"
+            " stored. Restore it from a backup."
+        )
+    return root
 
 
 def _is_registered(rows: Mapping[int, _Row]) -> bool:

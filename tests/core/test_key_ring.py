@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.test import Client
 from pytest_django import Settings
 
 from core.checks import refuse_wrong_keys
 from core.database import key_ring as module
-from core.database.key_ring import WrongKeys, check_keys, key_ring
-from core.models import EncryptionKey
+from core.database.key_ring import WrongKeys, check_keys, key_ring, root_problem
+from core.models import EncryptionKey, RootFingerprint
+from tests.concurrency.racing import without_triggers
 from tests.factories import Merchant, make_product, make_topup_product, new_encryption_key
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -74,13 +75,64 @@ def test_a_process_with_none_of_the_keys_registers_nothing(settings: Settings) -
 
 
 def test_the_first_process_of_a_service_makes_the_root_secret(settings: Settings) -> None:
-    EncryptionKey.objects.all().delete()
+    without_triggers("DELETE FROM core_encryptionkey; DELETE FROM core_rootfingerprint")
 
     first = check_keys()
     settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(2), *settings.CODE_ENCRYPTION_KEYS]
 
     assert check_keys().root == first.root
     assert len(first.root) == 32
+
+
+def test_an_empty_table_is_no_new_service(client: Client) -> None:
+    """It would seal new codes with another root secret, and sell imported ones again."""
+    check_keys()
+    without_triggers("DELETE FROM core_encryptionkey")
+
+    with pytest.raises(WrongKeys, match="is empty"):
+        check_keys()
+    assert client.get("/readyz").status_code == 503
+    assert "Restore it from a backup" in str(root_problem())
+    assert not EncryptionKey.objects.exists()
+
+
+def test_another_root_secret_is_refused() -> None:
+    check_keys()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT wrapped FROM core_encryptionkey")
+        ours = cursor.fetchone()[0]
+    without_triggers("DELETE FROM core_encryptionkey; DELETE FROM core_rootfingerprint")
+    check_keys()
+    other = EncryptionKey.objects.get()
+    without_triggers("UPDATE core_encryptionkey SET wrapped = %s", bytes(ours))
+
+    assert bytes(other.wrapped) != bytes(ours)
+    with pytest.raises(WrongKeys, match="another root secret"):
+        check_keys()
+    assert "another root secret" in str(root_problem())
+
+
+def test_a_service_of_an_earlier_version_gets_its_fingerprint() -> None:
+    before = check_keys()
+    without_triggers("DELETE FROM core_rootfingerprint")
+
+    assert check_keys() == before
+    assert RootFingerprint.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM core_encryptionkey",
+        "UPDATE core_encryptionkey SET wrapped = 'x'",
+        "DELETE FROM core_rootfingerprint",
+        "UPDATE core_rootfingerprint SET fingerprint = 'x'",
+    ],
+)
+def test_the_database_keeps_the_root_secret(statement: str) -> None:
+    check_keys()
+    with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="must stay"):
+        cursor.execute(statement)
 
 
 @pytest.mark.parametrize("keys", [["1"], ["2", "1"]])

@@ -154,6 +154,9 @@ DAMAGE = {
     "each given-up announcement has an audit entry": (
         f"{ANNOUNCEMENT} 'given_up', NULL, NULL, NULL FROM topups_fulfilment"
     ),
+    "the root secret of all sealed values is there, and no other one": (
+        "UPDATE core_rootfingerprint SET fingerprint = 'another'"
+    ),
     "every trigger, constraint and index exists and is active": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
     ),
@@ -247,6 +250,7 @@ MORE_DAMAGE = {
     ),
 }
 REPAIR = """
+    DELETE FROM core_rootfingerprint;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;

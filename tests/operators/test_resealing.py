@@ -55,6 +55,7 @@ def test_a_lost_key_is_reported_by_reconcile(merchant: Merchant, settings: Setti
 
     checks = [finding["check"] for finding in reconcile(decrypt=True)["findings"]]
     assert checks == [
+        "the root secret of all sealed values is there, and no other one",
         *["every stored code opens"] * 3,
         "every stored replay opens",
         "each voucher order has the codes that it was sold with",
