@@ -12,8 +12,8 @@ logger = structlog.get_logger(__name__)
 WINDOW = 60  # seconds
 
 
-def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> int:
-    """Counts `times` more for this key, and returns how many seconds its owner must wait.
+def seconds_to_wait(*, group: str, key: object, limit: int) -> int:
+    """Counts one more for this key, and returns how many seconds its owner must wait.
 
     The result is 0 up to `limit` in the current window of a minute, and at least 1 beyond it.
     `group` says what is counted; each key has one counter in each group. While the cache is lost,
@@ -21,14 +21,13 @@ def seconds_to_wait(*, group: str, key: object, limit: int, times: int = 1) -> i
     cache must not stop purchases.
     """
     try:
-        for _ in range(times):
-            usage = get_usage(
-                None,
-                group=group,
-                key=lambda group, request: str(key),
-                rate=(limit, WINDOW),
-                increment=True,
-            )
+        usage = get_usage(
+            None,
+            group=group,
+            key=lambda group, request: str(key),
+            rate=(limit, WINDOW),
+            increment=True,
+        )
     except CacheLost:  # logged once, by core/cache.py
         return 0
     except RedisError as error:

@@ -1,9 +1,10 @@
-"""The requests-per-minute limit of a client (contract, "Limits")."""
+"""The requests-per-minute limits of a client (contract, "Limits") and of an account."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
@@ -15,7 +16,9 @@ from core.api.errors import ApiError, ErrorCode
 if TYPE_CHECKING:  # rest_framework.views imports this module: its settings name the class
     from rest_framework.views import APIView
 
-CODES_PER_REQUEST = 500
+    from accounts.models import ApiClient
+
+ACCOUNT_TIMES = 5  # as many requests as one client with the default limit
 
 
 class ClientRateThrottle(BaseThrottle):
@@ -23,28 +26,24 @@ class ClientRateThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         """Raises `rate_limited` with `retry_after_seconds`; otherwise True."""
-        note_use(caller(request))
-        wait = _count(request)
+        client = caller(request)
+        note_use(client)
+        wait = _count_client(client) or _count_account(client)
         if wait:
             raise ApiError(ErrorCode.RATE_LIMITED, retry_after_seconds=wait)
         return True
 
 
-def count_codes(request: Request, codes: int) -> None:
-    """Counts a response that contains `codes` voucher codes: one more request for every 500.
-
-    A page of 100 orders may hold 10,000 codes, and opening them takes as long as hundreds of other
-    requests. The response itself is never refused; the client's next requests may be.
-    """
-    if codes >= CODES_PER_REQUEST:
-        _count(request, times=codes // CODES_PER_REQUEST)
+def _count_client(client: ApiClient) -> int:
+    return seconds_to_wait(group="api", key=client.pk, limit=client.rate_limit_per_minute)
 
 
-def _count(request: Request, times: int = 1) -> int:
-    client = caller(request)
+def _count_account(client: ApiClient) -> int:
+    """Many clients of one account together have a limit, too. It never is below that of a client,
+    which `GET /ping` promises."""
+    limit = ACCOUNT_TIMES * settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE
     return seconds_to_wait(
-        group="api",
-        key=client.pk,
-        limit=client.rate_limit_per_minute,
-        times=times,
+        group="api of an account",
+        key=client.account_id,
+        limit=max(limit, client.rate_limit_per_minute),
     )

@@ -7,7 +7,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.authentication import caller
-from accounts.throttling import count_codes
 from core.api.envelope import success
 from core.api.errors import ApiError, ErrorCode
 from core.api.json import JSON_MEDIA_TYPE
@@ -149,14 +148,9 @@ class OrderViewSet(ApiViewSet):
         ),
     )
     def list(self, request: Request) -> HttpResponse:
-        """This client's orders, newest first, each with its codes.
-
-        For the rate limit, a page with many codes counts as more than one request: one more for
-        every 500 codes.
-        """
+        """This client's orders, newest first, each with its codes."""
         page = read_page(request, default_per_page=ORDERS_PER_PAGE)
         orders, total = selectors.list_orders(client=caller(request), page=page)
-        count_codes(request, sum(len(order["codes"]) for order in orders))
         return ok(page_data(orders, page=page, total=total))
 
     @extend_schema(

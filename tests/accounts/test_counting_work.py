@@ -1,37 +1,46 @@
-"""One request is bounded in the work it may cause: large pages of codes count as several."""
+"""Every request counts as one, for its client and for the client's account."""
 
 import pytest
+from pytest_django import Settings
 
-from accounts.throttling import CODES_PER_REQUEST
+from accounts.throttling import ACCOUNT_TIMES
 from tests.factories import Merchant, make_account, make_client, make_product
 
-
-def buy_codes(merchant: Merchant, orders: int, quantity: int) -> None:
-    product = make_product(price="0.01", codes=orders * quantity)
-    for _ in range(orders):
-        assert merchant.buy(product_id=product.pk, quantity=quantity).status_code == 201
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_page_with_many_codes_counts_as_several_requests() -> None:
-    codes = 2 * CODES_PER_REQUEST
-    merchant = Merchant(make_client(make_account(), rate_limit_per_minute=codes // 100 + 4))
-    buy_codes(merchant, orders=codes // 100, quantity=100)  # leaves 4 requests of this minute
-
-    page = merchant.get("/orders", per_page="100")  # one for the request, two for its codes
-
-    assert sum(len(order["codes"]) for order in page.json()["data"]["items"]) == codes
-    assert merchant.get("/ping").status_code == 200
-    refused = merchant.get("/ping")
-    assert refused.status_code == 429
-    assert refused.json()["error"]["code"] == "rate_limited"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_page_with_few_codes_counts_as_one_request() -> None:
+def test_a_page_with_many_codes_counts_as_one_request() -> None:
     merchant = Merchant(make_client(make_account(), rate_limit_per_minute=8))
-    buy_codes(merchant, orders=4, quantity=100)
+    product = make_product(price="0.01", codes=600)
+    for _ in range(6):
+        assert merchant.buy(product_id=product.pk, quantity=100).status_code == 201
 
-    statuses = [merchant.get("/orders", per_page="100").status_code for _ in range(5)]
+    pages = [merchant.get("/orders", per_page="100") for _ in range(3)]
 
-    assert statuses == [200, 200, 200, 200, 429]
+    assert sum(len(order["codes"]) for order in pages[0].json()["data"]["items"]) == 600
+    assert [page.status_code for page in pages] == [200, 200, 429]
+
+
+def test_many_clients_of_an_account_share_a_limit(settings: Settings) -> None:
+    settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE = 2
+    account = make_account()
+    clients = [Merchant(make_client(account, rate_limit_per_minute=2)) for _ in range(7)]
+    other = Merchant(make_client(make_account(), rate_limit_per_minute=2))
+
+    answers = [client.get("/ping") for client in clients for _ in range(2)]
+
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [200] * 2 * ACCOUNT_TIMES + [429] * 4
+    assert answers[-1].json()["error"]["code"] == "rate_limited"
+    assert answers[-1].json()["error"]["retry_after_seconds"] > 0
+    assert other.get("/ping").status_code == 200
+
+
+def test_an_account_has_the_limit_of_its_largest_client(settings: Settings) -> None:
+    """`GET /ping` promises it."""
+    settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE = 1
+    merchant = Merchant(make_client(make_account(), rate_limit_per_minute=ACCOUNT_TIMES + 2))
+
+    statuses = [merchant.get("/ping").status_code for _ in range(ACCOUNT_TIMES + 3)]
+
+    assert statuses == [200] * (ACCOUNT_TIMES + 2) + [429]
