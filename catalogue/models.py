@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -115,7 +115,7 @@ class Shelf(models.Model):
     )
     quantity_step = models.PositiveSmallIntegerField(
         default=1,
-        validators=[MinValueValidator(1)],
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_QUANTITY)],
         help_text="Number of codes in one unit.",
     )
     available_stock = models.PositiveIntegerField(default=0, editable=False)
@@ -137,6 +137,10 @@ class Shelf(models.Model):
             ),
             models.CheckConstraint(
                 name="catalogue_shelf_quantity_step_is_positive", condition=Q(quantity_step__gte=1)
+            ),
+            models.CheckConstraint(  # an order has at most as many codes
+                name="catalogue_shelf_quantity_step_has_a_limit",
+                condition=Q(quantity_step__lte=MAX_QUANTITY),
             ),
         ]
 

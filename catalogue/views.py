@@ -43,7 +43,7 @@ class ProductViewSet(ApiViewSet):
         products, total = selectors.list_products(
             account=caller(request).account,
             page=page,
-            search=request.query_params.get("search", ""),
+            search=request.query_params.get("search", "").strip(),
             in_stock=request.query_params.get("in_stock", "").lower() in ("1", "true"),
         )
         return ok(page_data(products, page=page, total=total))

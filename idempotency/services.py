@@ -61,6 +61,8 @@ def check_key(key: str | None) -> str:
         raise ApiError(ErrorCode.IDEMPOTENCY_KEY_REQUIRED)
     if len(key) > MAX_KEY_BYTES:  # WSGI decodes each byte of a header to one character
         raise ApiError(ErrorCode.IDEMPOTENCY_KEY_TOO_LONG)
+    if "," in key:  # the web server joins several headers with one
+        raise ValidationFailed({KEY_HEADER: ["Send one key, without a comma, such as a UUID."]})
     if not (key.isascii() and key.isprintable()):
         raise ValidationFailed(
             {KEY_HEADER: ["Use printable ASCII characters only, such as a UUID."]}

@@ -45,7 +45,8 @@ from orders.requests import (
 from orders.schemas import OrderSerializer
 
 ORDERS_PER_PAGE = 25
-IDEMPOTENCY_KEY_PATTERN = "^[!-~]([ -~]*[!-~])?$"  # printable ASCII; HTTP trims spaces
+# Printable ASCII without a comma; HTTP trims spaces.
+IDEMPOTENCY_KEY_PATTERN = r"^[!-+\-.-~]([ -+\-.-~]*[!-+\-.-~])?$"
 PURCHASE_ERRORS = [
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED,
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG,

@@ -191,14 +191,14 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     warnings=WARNINGS,
     expiring=[
-        # The order stays, and shows `deleted` as its player id (docs/decisions/0045-retention.md).
+        # The order stays, with `(deleted)` as its player id (docs/decisions/0045-retention.md).
         Expiring(
             kind="player_ids",
             table="topups_fulfilment",
             old="closed_at < %(before)s AND (refund_due_at IS NULL OR refunded_at IS NOT NULL)"
-            " AND (player_id <> 'deleted' OR fields <> '[]')",
+            " AND (player_id <> '(deleted)' OR fields <> '[]')",
             days="player_ids",
-            emptied="player_id = 'deleted', fields = '[]'",
+            emptied="player_id = '(deleted)', fields = '[]'",
         ),
     ],
     triggers=[

@@ -39,7 +39,7 @@ class TopUpProductViewSet(ApiViewSet):
         products, total = selectors.list_topup_products(
             account=caller(request).account,
             page=page,
-            search=request.query_params.get("search", ""),
+            search=request.query_params.get("search", "").strip(),
         )
         return ok(page_data(products, page=page, total=total))
 

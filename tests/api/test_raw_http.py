@@ -45,6 +45,31 @@ def test_a_chunked_body_over_the_limit_is_refused(live: LiveServer) -> None:
     assert money().orders == 0
 
 
+def test_two_idempotency_keys_buy_nothing(live: LiveServer) -> None:
+    """The web server joins them. A retry with one of them would buy again."""
+    shop = make_shop()
+    body = body_of(shop)
+    first = head("POST", ORDERS, headers_of(shop, Content_Length=str(len(body))))
+    with Wire(live) as wire:
+        wire.send(first.replace(b"\r\n\r\n", b"\r\nIdempotency-Key: two\r\n\r\n") + body)
+        answer = wire.read("POST", ORDERS)
+    assert answer.status == 422
+    assert b"Idempotency-Key" in answer.body
+    assert money().orders == 0
+
+
+def test_a_long_key_beyond_ascii_is_explained(live: LiveServer) -> None:
+    shop = make_shop()
+    body = body_of(shop)
+    headers = headers_of(shop, "\u00fc" * 200, Content_Length=str(len(body)))
+    with Wire(live) as wire:
+        wire.send(head("POST", ORDERS, headers) + body)
+        answer = wire.read("POST", ORDERS)
+    assert answer.status == 400
+    assert b"characters beyond ASCII" in answer.body
+    assert money().orders == 0
+
+
 @pytest.mark.parametrize("split", [1, 7, 30])
 def test_a_request_in_small_pieces_buys_once(live: LiveServer, split: int) -> None:
     shop = make_shop()

@@ -99,6 +99,9 @@ def test_accounts_do_not_share_names(merchant: Merchant) -> None:
         ("a\x00", "character 2 is U+0000"),
         ("a@b", "character 2 is @"),
         ("-", "starts with a letter or digit, not with -"),
+        ("\u00b2", "starts with a letter or digit, not with \u00b2"),
+        ("a\u00bd", "character 2 is \u00bd"),
+        ("a\u2167", "character 2 is \u2167"),
     ],
 )
 def test_a_name_outside_the_rules_is_refused(merchant: Merchant, reference: str, rule: str) -> None:

@@ -60,6 +60,7 @@ BROKEN = {
     "catalogue_shelf_price_has_a_limit": "price = 1e14",
     "catalogue_shelf_price_is_positive": "price = 0",
     "catalogue_shelf_quantity_step_is_positive": "quantity_step = 0",
+    "catalogue_shelf_quantity_step_has_a_limit": "quantity_step = 101",
     "idempotency_record_order_has_a_time": "order_reference = 'R', bought_at = NULL",
     "idempotency_record_success_has_an_order":
         "response = 'x', order_reference = NULL, bought_at = NULL",

@@ -140,13 +140,13 @@ def test_keys_are_scoped_to_one_client() -> None:
 
 def test_keys_are_compared_exactly() -> None:
     shop = make_shop(price="1.00")
-    keys = ["a", "A", "a b", "a  b", '"a"', "a,b"]
-    references = {data(shop.buy(key, quantity=1))["reference"] for key in keys[:5]}
+    keys = ["a", "A", "a b", "a  b", '"a"']
+    references = {data(shop.buy(key, quantity=1))["reference"] for key in keys}
     assert len(references) == 5
 
 
-@pytest.mark.parametrize("key", ["sch\u00f6n", "a\x00b", "a\tb", "\x7f", "a\u0080"])
-def test_a_key_must_be_printable_ascii(key: str) -> None:
+@pytest.mark.parametrize("key", ["sch\u00f6n", "a\x00b", "a\tb", "\x7f", "a\u0080", "a,b"])
+def test_a_key_must_be_printable_ascii_without_a_comma(key: str) -> None:
     answer = make_shop().buy(key)
     assert refusal(answer)[:2] == (422, "validation_failed")
     assert list(error(answer)["fields"]) == ["Idempotency-Key"]

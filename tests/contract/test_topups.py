@@ -258,6 +258,17 @@ def test_a_client_without_a_wallet_is_told_so_before_the_stock_is_checked() -> N
     assert refusal(answer) == (409, "order_refused", "client_without_wallet")
 
 
+@pytest.mark.parametrize("value", ["0012345", " 0012345", "0012345\u00a0"])
+def test_the_player_id_is_not_sent_as_a_field(value: str) -> None:
+    merchant, product = make_merchant(), make_topup_product()
+    field = make_field(product, "text")
+
+    answer = topup(merchant, product, player_id="0012345", fields={str(field.number): value})
+
+    assert refusal(answer)[:2] == (422, "validation_failed")
+    assert list(error(answer)["fields"]) == [f"fields.{field.number}"]
+
+
 def test_the_option_of_another_field_is_refused() -> None:
     merchant, product = make_merchant(), make_topup_product()
     server = make_field(product, "dropdown", options=["eu", "us"])

@@ -177,7 +177,7 @@ def test_an_order_without_its_player_id_still_answers(alone: None, merchant: Mer
     before = merchant.get("/orders").json()["data"]["items"][0]
     run("delete_old_data", "--apply", "--only", "player_ids")
     after = merchant.get(f"/orders/{before['reference']}").json()["data"]
-    assert after == before | {"player_id": "deleted"}
+    assert after == before | {"player_id": "(deleted)"}
     assert Fulfilment.objects.get().fields == []
     assert reconcile(decrypt=True)["findings"] == []
 
@@ -205,11 +205,11 @@ def test_a_replay_keeps_every_byte(merchant: Merchant, settings: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "when"),
     [
-        ("player_id = 'deleted', fields = '[]'", timedelta(days=29)),
-        ("player_id = 'deleted', fields = '[]'", None),
+        ("player_id = '(deleted)', fields = '[]'", timedelta(days=29)),
+        ("player_id = '(deleted)', fields = '[]'", None),
         ("player_id = 'somebody', fields = '[]'", timedelta(days=800)),
-        ("player_id = 'deleted', fields = '[1]'", timedelta(days=800)),
-        ("player_id = 'deleted', fields = '[]', amount = 1", timedelta(days=800)),
+        ("player_id = '(deleted)', fields = '[1]'", timedelta(days=800)),
+        ("player_id = '(deleted)', fields = '[]', amount = 1", timedelta(days=800)),
     ],
 )
 def test_the_database_refuses_every_other_change(
@@ -232,14 +232,14 @@ def test_a_player_id_stays_while_a_refund_is_owed(merchant: Merchant) -> None:
     assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 0}
     ours = Fulfilment.objects.filter(order_reference=reference)
     with pytest.raises(Error, match="not allowed"), transaction.atomic():
-        ours.update(player_id="deleted", fields=[])
+        ours.update(player_id="(deleted)", fields=[])
     assert ours.get().status == FulfilmentStatus.FAILED
 
     without_triggers(
         "UPDATE topups_fulfilment SET refunded_at = now() WHERE order_reference = %s", reference
     )
     assert delete_old_data(apply=True, kinds=["player_ids"])["rows"] == {"player_ids": 1}
-    assert ours.get().player_id == "deleted"
+    assert ours.get().player_id == "(deleted)"
 
 
 @pytest.mark.parametrize(("action", "days"), [("signed_in", 89), ("key_issued", 4000)])

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             "offer.sql": "c8f8c714558459ee08b6e6838533abbe8eae1637327d37301ab2e7bb7bc6da18",
             "take_stock.sql": "2bebe6a7ecb8fe3248bc5115f6e5139d764cce582fd1948b46b497956d771c47",
             "open_fulfilment.sql": "a6dfeef65d6fca0d3c500d99a7dd104e0f8d9e664e457f0645b699c2b84f84f3",
-            "guards.sql": "8c196201b4fdc75942c244a76f9316774622ffefafe05514ab1ea3b942af0b35",
+            "released/0002_guards.sql": "8c196201b4fdc75942c244a76f9316774622ffefafe05514ab1ea3b942af0b35",
             "price_history.sql": "a44bdd08983b372d8eae9c97c57e963f9397125f66875fc44fc76d7948c6c4ab",
             "field_ids.sql": "121053f09d0b06a6b7ad44458ab6e932f31bcde52b1684544e2f69fffb598a24",
             "fields_of.sql": "2c934b82084eeeb0bf715d00d6f3b51ce4ff0f48e5504777ad3b17fdbfbf5f0c",

@@ -11,7 +11,8 @@ CREATE OR REPLACE TRIGGER topups_history_is_append_only
 
 -- What was bought never changes, an ended fulfilment never moves again, and a refund is never
 -- undone. One change is allowed: 30 days after the end, and when no refund is owed, the player id and
--- the fields may be deleted (topups/backoffice.py). By then no stored response can be replayed.
+-- the fields may be deleted (topups/backoffice.py). By then no stored response can be replayed. Version
+-- 1.0 writes `deleted`, which may be a player id.
 CREATE OR REPLACE FUNCTION topups_guard_fulfilment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'fulfilment %: this change is not allowed', OLD.id USING ERRCODE = '42501';
@@ -27,7 +28,7 @@ CREATE OR REPLACE TRIGGER topups_ended_stays_ended
         (NEW.order_reference, NEW.account_id, NEW.product_id, NEW.amount, NEW.currency,
          NEW.takes_stock)
         OR ((OLD.player_id, OLD.fields) IS DISTINCT FROM (NEW.player_id, NEW.fields)
-            AND (NEW.player_id = 'deleted' AND NEW.fields = '[]'
+            AND (NEW.player_id IN ('(deleted)', 'deleted') AND NEW.fields = '[]'
                  AND OLD.closed_at < now() - interval '30 days'
                  AND (OLD.refund_due_at IS NULL OR OLD.refunded_at IS NOT NULL)) IS NOT TRUE)
         OR (OLD.status IN ('completed', 'failed')
