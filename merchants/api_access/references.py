@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")
 MAX_FILE_BYTES = 2_000_000
 MAX_LINES = 20_000
+MAX_COLUMNS = 50
 PRODUCTS_AT_ONCE = 500
 
 
@@ -150,27 +151,39 @@ def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
         raise InputProblem(f"Line {line} is not UTF-8. Save the file as CSV UTF-8.") from None
     first = text.partition("\n")[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            raise InputProblem(f"The first line has no heading {missing[0]}.")
-        return _collect(reader)
+        places = _places(next(rows, []))
+        numbered = ((rows.line_num, row) for row in rows if row)
+        return _collect((line, _parts(row, places)) for line, row in numbered)
     except csv.Error as error:
-        raise InputProblem(f"Line {reader.line_num} is not CSV: {error}.") from None
+        raise InputProblem(f"Line {rows.line_num} is not CSV: {error}.") from None
 
 
-def _collect(reader: "csv.DictReader[str]") -> dict[ShelfIds, tuple[int, str]]:
+def _places(headings: Sequence[str]) -> list[int]:
+    """Where each of COLUMNS is."""
+    if len(headings) > MAX_COLUMNS:
+        raise InputProblem(f"The first line has more than {MAX_COLUMNS} columns.")
+    missing = [name for name in COLUMNS if name not in headings]
+    if missing:
+        raise InputProblem(f"The first line has no heading {missing[0]}.")
+    return [headings.index(name) for name in COLUMNS]
+
+
+def _parts(row: Sequence[str], places: Sequence[int]) -> list[str]:
+    """The values of COLUMNS. A short row lacks the last ones."""
+    return [row[place] if place < len(row) else "" for place in places]
+
+
+def _collect(rows: Iterable[tuple[int, Sequence[str]]]) -> dict[ShelfIds, tuple[int, str]]:
     lines: dict[ShelfIds, tuple[int, str]] = {}
     lines_of: dict[str, int] = {}
     problems = []
-    for count, row in enumerate(reader, 1):
-        line = reader.line_num
+    for count, (line, (product_id, variation_id, reference)) in enumerate(rows, 1):
         if count > MAX_LINES:
             raise InputProblem(f"The file has more than {MAX_LINES:,} lines.")
-        product, variation = _id(row["product_id"]), _id(row["variation_id"])
-        reference = row["merchant_reference"] or ""
-        if product is None or (variation is None and (row["variation_id"] or "").strip()):
+        product, variation = _id(product_id.strip()), _id(variation_id.strip())
+        if product is None or (variation is None and variation_id.strip()):
             problems.append(f"line {line}: product_id and variation_id must be whole numbers")
             continue
         ids = ShelfIds(product, variation)
@@ -204,8 +217,7 @@ def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:
     return {shelf_ids[ids]: reference for ids, (_, reference) in lines.items()}
 
 
-def _id(text: str | None) -> int | None:
-    text = (text or "").strip()
+def _id(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
     return int(text) if 1 <= int(text) <= MAX_ID else None
