@@ -10,12 +10,7 @@ from rest_framework import serializers
 
 from catalogue.models import MAX_QUANTITY
 from catalogue.schemas import reference_field
-from core.api.serializer_fields import (
-    ConstantField,
-    DescribedSerializer,
-    MoneyField,
-    OneOfSerializer,
-)
+from core.api.serializer_fields import MoneyField, OneOfSerializer
 from orders.models import OrderStatus
 from topups.models import FailureReason, FulfilmentStatus
 
@@ -65,10 +60,8 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
     codes = CodeSerializer(many=True, help_text="The codes that were bought.")
 
 
-class TopUpOrderSerializer(DescribedSerializer):
+class TopUpOrderSerializer(serializers.Serializer[Any]):
     """An order of a top-up: what was sold, and the state of its delivery."""
-
-    property_rules = {"codes": {"maxItems": 0}}
 
     reference = serializers.CharField(help_text=REFERENCE)
     status = serializers.ChoiceField(
@@ -81,9 +74,9 @@ class TopUpOrderSerializer(DescribedSerializer):
     player_id = serializers.CharField(
         help_text="The player id, as it was sent. Leading zeroes are kept."
     )
-    quantity = ConstantField(1, help_text="Always 1.")
-    units = ConstantField(1, help_text="Always 1.")
-    units_per_sale = ConstantField(1, help_text="Always 1.")
+    quantity = serializers.IntegerField(min_value=1, help_text="Always 1.")
+    units = serializers.IntegerField(min_value=1, help_text="Always 1.")
+    units_per_sale = serializers.IntegerField(min_value=1, help_text="Always 1.")
     unit_price = MoneyField(help_text="The price of the top-up.")
     total_price = MoneyField(help_text="The amount paid, equal to `unit_price`.")
     currency = serializers.CharField(help_text=CURRENCY)

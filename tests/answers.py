@@ -4,7 +4,6 @@
 `tests.live.LiveHttp` does the same over a real network.
 """
 
-import copy
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,12 @@ DOCUMENT_PATH = "/api/v1/openapi.json"
 # What may be answered before a request reaches the API, even at a path and method of the API. (The
 # document also has 403 for plain HTTP and 404 for other ids; checked answers need no such message.)
 EARLY_STATUSES = {400, 413}
+# What `strict_document` adds to the members of a component.
+ONE = {"maximum": 1}
+STRICT_RULES = {
+    "TopUpOrder": {"quantity": ONE, "units": ONE, "units_per_sale": ONE, "codes": {"maxItems": 0}},
+    "TopUpProduct": {"quantity_step": ONE, "max_quantity": ONE},
+}
 
 
 Headers = Mapping[str, str] | HTTPMessage
@@ -153,7 +158,7 @@ def _check_body(where: str, operation: dict[str, Any], status: int, value: Any) 
 
 @cache
 def _routes() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
-    document = _closed_document()
+    document = strict_document()
     base = re.escape(document["servers"][0]["url"])
     return [
         (re.compile(base + _path_pattern(path, item)), item)
@@ -181,18 +186,31 @@ def _operation(method: str, path: str) -> dict[str, Any] | None:
 
 
 @cache
-def _closed_document() -> dict[str, Any]:
-    """The document, changed so that members it does not name are errors."""
-    document = copy.deepcopy(served_document())
+def strict_document() -> dict[str, Any]:
+    """The document with the rules that it leaves out because generators of clients misread them.
+
+    Members that it does not name are errors. A top-up is always one, and has no codes. A nullable
+    reference allows null, which the enum behind it does not.
+    """
+    document: dict[str, Any] = json.loads(json.dumps(served_document()), object_hook=_allow_null)
     for schema in document["components"]["schemas"].values():
         if "properties" in schema:
             schema.setdefault("additionalProperties", False)
+    for component, rules in STRICT_RULES.items():
+        for member, rule in rules.items():
+            document["components"]["schemas"][component]["properties"][member] |= rule
     return document
+
+
+def _allow_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("nullable") and "allOf" in schema:
+        schema["anyOf"] = [{"allOf": schema.pop("allOf")}, {"enum": [None]}]
+    return schema
 
 
 @cache
 def _validator(operation_id: str, status: int) -> OAS30Validator:
-    document = _closed_document()
+    document = strict_document()
     by_id = {operation["operationId"]: operation for _, _, operation in operations(document)}
     operation = by_id[operation_id]
     schema = operation["responses"][str(status)]["content"]["application/json"]["schema"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core.api.serializer_fields import ConstantField, DescribedSerializer, MoneyField
+from core.api.serializer_fields import DescribedSerializer, MoneyField
 from topups.models import MAX_FIELDS, FieldType
 
 
@@ -63,8 +63,10 @@ class TopUpProductSerializer(DescribedSerializer):
     sellable = serializers.BooleanField(
         help_text="False means that an order will be refused. True does not guarantee stock."
     )
-    quantity_step = ConstantField(1, help_text="Always 1.")
-    max_quantity = ConstantField(1, help_text="Always 1: one top-up per request.")
+    quantity_step = serializers.IntegerField(min_value=1, help_text="Always 1.")
+    max_quantity = serializers.IntegerField(
+        min_value=1, help_text="Always 1: one top-up per request."
+    )
     fields = TopUpFieldSerializer(  # type: ignore[assignment]  # the contract's own word
         many=True,
         help_text="The values that the game needs besides the player id.",

@@ -235,16 +235,20 @@ def set_success_values(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     return result
 
 
-def allow_null_by_enum_only(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Post-processing hook: removes `nullable` next to the references of an enum that may be null.
+def allow_null_beside_enums(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: an enum that may be null is a nullable string with the enum's values.
 
-    OpenAPI 3.0 gives `nullable` no meaning without a type, and validators refuse it. One of the
-    references is to NullEnum, which allows null.
+    drf-spectacular writes one of the enum and NullEnum, an enum without a type. Generators of
+    clients write code for it that does not compile, or that never expects null.
     """
-    for schema in result["components"]["schemas"].values():
+    schemas = result["components"]["schemas"]
+    null = {"$ref": "#/components/schemas/NullEnum"}
+    for schema in schemas.values():
         for member in schema.get("properties", {}).values():
-            if {"$ref": "#/components/schemas/NullEnum"} in member.get("oneOf", ()):
-                del member["nullable"]
+            if null in member.get("oneOf", ()):
+                enums = [each for each in member.pop("oneOf") if each != null]
+                member |= {"type": "string", "nullable": True, "allOf": enums}
+    schemas.pop("NullEnum", None)
     return result
 
 

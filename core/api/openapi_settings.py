@@ -21,7 +21,7 @@ OPENAPI_SETTINGS: dict[str, Any] = {
         " `{message}`.\n\n"
         "Money values are exact JSON numbers; read them as decimals."
     ),
-    "CONTACT": {"name": "Support", "url": "/merchant/docs/"},
+    "CONTACT": {"name": "Support"},
     "LICENSE": {"name": "MIT", "url": "https://opensource.org/license/mit"},
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": API_BASE,
@@ -31,7 +31,7 @@ OPENAPI_SETTINGS: dict[str, Any] = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "core.api.openapi.allow_null_by_enum_only",
+        "core.api.openapi.allow_null_beside_enums",
         "core.api.openapi.set_success_values",
         "core.api.openapi.add_request_ids",
         "core.api.openapi.require_bodies",

@@ -50,13 +50,6 @@ class MoneyField(serializers.Field[Decimal, Decimal, Any, Decimal]):
         return value
 
 
-class ConstantField(serializers.IntegerField):
-    """An integer of a response that is always the same."""
-
-    def __init__(self, value: int, **kwargs: Any) -> None:
-        super().__init__(min_value=value, max_value=value, **kwargs)
-
-
 class DescribedSerializer(serializers.Serializer[Any]):
     """A shape with rules in the OpenAPI document that drf-spectacular cannot read from the fields.
 

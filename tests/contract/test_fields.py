@@ -37,12 +37,8 @@ def _kind(schema: dict[str, Any]) -> str:
     """The type of a schema in the contract's words, such as `string or null`."""
     if "$ref" in schema:
         return _kind(served_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
-    if "allOf" in schema:  # a reference with a description
+    if "allOf" in schema and "type" not in schema:  # a reference with a description
         return _kind(schema["allOf"][0])
-    if "oneOf" in schema:
-        value, null = schema["oneOf"]
-        assert null == {"$ref": "#/components/schemas/NullEnum"}
-        return f"{_kind(value)} or null"
     kind: str = "date-time" if schema.get("format") == "date-time" else schema["type"]
     return f"{kind} or null" if schema.get("nullable") else kind
 
