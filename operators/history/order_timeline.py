@@ -6,9 +6,11 @@ Each table is read by an index, and an order has few rows in each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from accounts.models import RequestRecord
 from accounts.request_records import find_requests
@@ -57,42 +59,53 @@ MOVES = {
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
 
-def order_entries(order: Order, *, sees: Sees) -> list[Entry]:
-    """The order's timeline, as far as the reader may see it. `order` is read with its client
+@dataclass
+class Purchase:
+    """An order, and what is known of the request that bought it, read once for a page."""
+
+    order: Order
+
+    @cached_property
+    def naming(self) -> list[RequestRecord]:
+        """The requests that named the order."""
+        records = RequestRecord.objects.select_related("client")
+        return list(find_requests(records, order_reference=self.order.reference)[:MOST_REQUESTS])
+
+    @cached_property
+    def record(self) -> IdempotencyRecord | None:
+        """The record whose key bought the order; None if it is gone, as it is after seven days."""
+        order = self.order
+        records = IdempotencyRecord.objects.defer("response", "fingerprint")
+        mine = records.filter(client=order.client_id, order_reference=order.reference)
+        usual = mine.filter(
+            created_at__gt=order.created_at - BEFORE_PURCHASE, created_at__lte=order.created_at
+        )
+        return usual.first() or mine.filter(key__in=self._named_keys()).first()
+
+    @property
+    def key(self) -> str | None:
+        """The key that bought the order, as long as a record of it is kept."""
+        return self.record.key if self.record else next(iter(self._named_keys()), None)
+
+    def _named_keys(self) -> list[str]:
+        requests = [one for one in self.naming if one.client_id == self.order.client_id]
+        return [one.idempotency_key for one in requests if one.idempotency_key]
+
+
+def order_entries(purchase: Purchase, *, sees: Sees) -> list[Entry]:
+    """The order's timeline, as far as the reader may see it. The order is read with its client
     and what was sold."""
+    order = purchase.order
     money = list(_money(order)) if sees(LedgerEntry) else []
     later = [
         *money[1:],
         *_moves(order),
         *_announcements(order),
         *_entries(order, sees),
-        *(_requests(order) if sees(RequestRecord) else ()),
+        *(_requests(purchase) if sees(RequestRecord) else ()),
     ]
     # The first entry is the debit. It has nearly the same time as the order and its codes.
     return [_order(order), *money[:1], *_codes(order), *sorted(later, key=lambda entry: entry.at)]
-
-
-def find_idempotency_record(order: Order) -> IdempotencyRecord | None:
-    """The record whose key bought the order; None if it is gone, as it is after seven days."""
-    records = IdempotencyRecord.objects.defer("response", "fingerprint")
-    mine = records.filter(client=order.client_id, order_reference=order.reference)
-    usual = mine.filter(
-        created_at__gt=order.created_at - BEFORE_PURCHASE, created_at__lte=order.created_at
-    )
-    if record := usual.first():
-        return record
-    keys = [
-        request.idempotency_key
-        for request in _naming(order)
-        if request.client_id == order.client_id
-    ]
-    return mine.filter(key__in=keys).first() if keys else None
-
-
-def _naming(order: Order) -> QuerySet[RequestRecord]:
-    """The requests that named the order."""
-    records = RequestRecord.objects.all()
-    return find_requests(records, order_reference=order.reference)[:MOST_REQUESTS]
 
 
 def _order(order: Order) -> Entry:
@@ -213,18 +226,14 @@ def _money(order: Order) -> Iterator[Entry]:
         )
 
 
-def _requests(order: Order) -> Iterator[Entry]:
+def _requests(purchase: Purchase) -> Iterator[Entry]:
     """The requests that named the order, and earlier attempts with its key, which were refused."""
-    records = RequestRecord.objects.select_related("client")
-    bought = find_idempotency_record(order)
-    if bought is None:  # older than seven days: a request record may still have the key
-        mine = [one.idempotency_key for one in _naming(order) if one.client_id == order.client_id]
-        key = next(filter(None, mine), None)
-    else:
-        key = bought.key
-    found = find_requests(records, order_reference=order.reference, idempotency_key=key)
-    about = Q(order_reference=order.reference) | Q(client=order.client_id)
-    for record in found.filter(about).order_by("at")[:MOST_REQUESTS]:
+    order = purchase.order
+    records = RequestRecord.objects.select_related("client").filter(
+        Q(order_reference=order.reference) | Q(client=order.client_id)
+    )
+    found = find_requests(records, order_reference=order.reference, idempotency_key=purchase.key)
+    for record in found.order_by("at")[:MOST_REQUESTS]:
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
         what, colour = _outcome(record)

@@ -23,6 +23,7 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
+from idempotency.models import IdempotencyRecord
 from operators.frame.base import list_url, may_view, staff_of, url_of
 from operators.history.audit_trail import (
     EntryQuery,
@@ -33,7 +34,7 @@ from operators.history.audit_trail import (
     with_parts,
 )
 from operators.history.entries import Row, rows
-from operators.history.order_timeline import find_idempotency_record, order_entries
+from operators.history.order_timeline import Purchase, order_entries
 from orders.models import Order
 from wallets.models import LedgerEntry
 
@@ -118,19 +119,21 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
 
 def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline:
     """The timeline of an order on the page of `on`: the order itself, or its fulfilment."""
-    entries = order_entries(order, sees=lambda model: may_view(request, model))
+    purchase = Purchase(order)
+    entries = order_entries(purchase, sees=lambda model: may_view(request, model))
     own = [(row._meta.label_lower, str(row.pk)) for row in (order, order.fulfilment) if row]
     return Timeline(
         rows=rows(request, entries, own=own),
         order="Oldest first.",
         note_form=NoteForm(),
         note_url=note_url(on),
-        links=list(_links(request, order, on)),
+        links=list(_links(request, purchase, on)),
     )
 
 
-def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str, str, str]]:
+def _links(request: HttpRequest, purchase: Purchase, on: Model) -> Iterator[tuple[str, str, str]]:
     """Links to the objects around the order that the reader may see."""
+    order = purchase.order
     product = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
     related: list[tuple[str, Model | None]] = [
         ("Order", order),
@@ -142,8 +145,8 @@ def _links(request: HttpRequest, order: Order, on: Model) -> Iterator[tuple[str,
     for kind, obj in related:
         if obj is not None and obj != on and may_view(request, type(obj)):
             yield kind, str(obj), url_of(obj)
-    record = find_idempotency_record(order)
-    if record is not None and may_view(request, type(record)):
+    record = purchase.record if may_view(request, IdempotencyRecord) else None
+    if record is not None:
         yield "Idempotency key", record.key, url_of(record)
     for model, name in ((RequestRecord, "Requests"), (LedgerEntry, "Ledger entries")):
         if may_view(request, model):

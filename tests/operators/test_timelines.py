@@ -4,8 +4,10 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.db.models import Model
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
@@ -14,7 +16,7 @@ from idempotency.models import IdempotencyRecord
 from merchants.models import Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.people.invitations import invite_person
-from operators.history.order_timeline import find_idempotency_record
+from operators.history.order_timeline import Purchase
 from operators.history.timeline import Timeline
 from orders.credits import credit_order
 from orders.models import Order
@@ -122,6 +124,25 @@ def test_an_order_shows_why_earlier_attempts_with_its_key_were_refused(
     assert refused[:2] == ("Request refused", "warning")
     assert f"409 order_refused insufficient_balance, idempotency key {key}" in refused[2]
     assert answered[:2] == ("Request answered", "info")
+
+
+@pytest.mark.parametrize(("days", "reads"), [(0, 1), (8, 2)], ids=["new", "without its key"])
+def test_the_page_of_an_order_reads_the_request_records_once_for_each_value(
+    browser: Client, merchant: Merchant, days: int, reads: int
+) -> None:
+    order = Order.objects.get(reference=buy_topup(merchant))
+    record = IdempotencyRecord.objects.get(order_reference=order.reference)
+    bought = {"idempotency_key": record.key, "order_reference": order.reference}
+    make_record(merchant.client, status=201, code="", reason="", **bought)
+    if days:
+        record.delete()
+    with CaptureQueriesContext(connection) as queries:
+        lines = timeline(browser, order).rows
+
+    assert record.key in "".join(row.note for row in lines)
+    searches = [one["sql"] for one in queries if "accounts_find_requests" in one["sql"]]
+    assert len(searches) == reads
+    assert sum("accounts_requestrecord" in one["sql"] for one in queries) == reads
 
 
 def test_a_request_that_failed_after_the_purchase_is_not_shown_as_refused(
@@ -344,12 +365,12 @@ def test_the_record_of_a_taken_over_key_is_found(merchant: Merchant) -> None:
     data = merchant.buy("late", product_id=product.pk, quantity=1).json()["data"]
     order = Order.objects.get(reference=data["reference"])
     record = IdempotencyRecord.objects.get(order_reference=order.reference)
-    assert find_idempotency_record(order) == record
+    assert Purchase(order).record == record
 
     execute("UPDATE idempotency_idempotencyrecord SET created_at = created_at - interval '1 hour'")
-    assert find_idempotency_record(order) is None
+    assert Purchase(order).record is None
     make_record(merchant.client, order_reference=order.reference, idempotency_key="late")
-    assert find_idempotency_record(order) == record
+    assert Purchase(order).record == record
 
 
 def test_the_page_of_a_topup_order_shows_its_delivery(browser: Client, merchant: Merchant) -> None:
