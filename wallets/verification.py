@@ -84,7 +84,7 @@ def _verify_chains(found: _Found) -> dict[int, bytes]:
 def _verify_roots(chains: dict[int, bytes], found: _Found) -> dict[int, Root]:
     leaves: dict[int, bytes] = {}  # by wallet
     roots: dict[int, Root] = {}
-    digest = FIRST
+    before = 0, FIRST
     moved = _leaves_by_root()
     for row in SignedRoot.objects.order_by("number"):
         root = stored_root(row)
@@ -93,11 +93,11 @@ def _verify_roots(chains: dict[int, bytes], found: _Found) -> dict[int, Root]:
             leaves[wallet] = Leaf(wallet, last, chains.get(last, b"")).hash()
         if not root.is_signed():
             found.add(f"root {root.number} does not carry our signature")
-        if root.number != len(roots) + 1 or root.previous != digest:
+        if (root.number - 1, root.previous) != before:
             found.add(f"root {root.number} does not follow the root before it")
         if root.root != merkle_root([leaves[wallet] for wallet in sorted(leaves)]):
             found.add(f"root {root.number} does not fit the ledger: an entry before it was changed")
-        roots[root.number], digest = root, root.digest()
+        roots[root.number], before = root, (root.number, root.digest())
     return roots
 
 

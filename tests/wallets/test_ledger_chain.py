@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.utils import timezone
 
 from core.inputs import InputProblem
@@ -32,8 +35,9 @@ from topups.models import Channel
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets import tasks
+from wallets.chain import merkle_root
 from wallets.models import RootLeaf, SignedRoot
-from wallets.roots import sign_if_due, sign_ledger
+from wallets.roots import FIRST, leaves_of, sign_if_due, sign_ledger, stored_root
 from wallets.verification import verify_ledger
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
@@ -41,6 +45,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 OVERDUE = 28 * 3600  # seconds
 NOTE = "Für |Ärger| 5:x „Anna“ €"
 CHAIN = "each entry continues the hash chain of its wallet"
+UNSIGNED = "root {} does not carry our signature"
+UNLINKED = "root {} does not follow the root before it"
+UNFIT = "root {} does not fit the ledger: an entry before it was changed"
 # Each changes one entry, and the balances of the wallet still add up.
 DAMAGE = {
     "another note": "UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'credit'",
@@ -172,9 +179,7 @@ def test_a_forged_history_fits_no_root(busy: Merchant) -> None:
     forge()
 
     assert chain_findings() == []
-    assert verify_ledger()["findings"] == [
-        "root 1 does not fit the ledger: an entry before it was changed"
-    ]
+    assert verify_ledger()["findings"] == [UNFIT.format(1)]
 
 
 def forge() -> None:
@@ -219,7 +224,11 @@ def test_roots_that_left_the_host_betray_what_the_database_hides(
     forged = tmp_path / "forged.log"
     forged.write_text(log.read_text().replace('"wallets": 1', '"wallets": 2'))
     (finding,) = verify_ledger(files=[forged])["findings"]
-    assert finding == f"{forged}:2: root 1 does not carry our signature"
+    assert finding == f"{forged}:2: {UNSIGNED.format(1)}"
+
+    forged.write_text(log.read_text().replace('"wallets": 1', '"wallets": "one"'))
+    with pytest.raises(InputProblem, match=r"forged\.log:2: this line is damaged"):
+        verify_ledger(files=[forged])
 
     (tmp_path / "empty.log").write_text("nothing\n")
     with pytest.raises(InputProblem, match="no line of a root"):
@@ -253,10 +262,98 @@ def test_a_root_follows_the_one_before_and_has_leaves_of_wallets_that_moved(
     assert gap in {one["check"] for one in reconcile()["findings"]}
 
 
+# What somebody does who can write to every table, and what the verifier then says. None of it
+# changes an entry.
+CHANGED_ROOTS = {
+    "left out": ("DELETE FROM wallets_signedroot WHERE number = 2", [UNLINKED.format(3)]),
+    "the first left out": (
+        "DELETE FROM wallets_signedroot WHERE number = 1",
+        [UNLINKED.format(2), UNFIT.format(2), UNFIT.format(3)],
+    ),
+    "left out, and the next has its number": (
+        "DELETE FROM wallets_signedroot WHERE number = 2;"
+        " UPDATE wallets_signedroot SET number = 2 WHERE number = 3",
+        [UNSIGNED.format(2), UNLINKED.format(2)],
+    ),
+    "put in another order": (
+        "UPDATE wallets_signedroot SET number = -number WHERE number > 1;"
+        " UPDATE wallets_signedroot SET number = 5 + number WHERE number < 0",
+        [UNSIGNED.format(2), UNLINKED.format(2), UNSIGNED.format(3), UNLINKED.format(3)],
+    ),
+    "dated back": (
+        "UPDATE wallets_signedroot SET signed_at = signed_at - interval '1 day' WHERE number = 3",
+        [UNSIGNED.format(3)],
+    ),
+    "linked to nothing": (
+        "UPDATE wallets_signedroot SET previous = '' WHERE number = 3",
+        [UNSIGNED.format(3), UNLINKED.format(3)],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_ROOTS)
+def test_a_changed_root_is_found(busy: Merchant, change: str) -> None:
+    for _ in range(3):
+        sign_ledger()
+    statements, findings = CHANGED_ROOTS[change]
+    damage(*statements.split(";"))
+
+    assert verify_ledger()["findings"] == findings
+
+
+def test_a_root_of_ours_in_the_place_of_another_is_found(busy: Merchant) -> None:
+    """The database was set back, and root 2 signed again. Both roots 2 carry our signature."""
+    sign_ledger()
+    sign_ledger()
+    execute("CREATE TABLE kept.root AS TABLE wallets_signedroot")
+    try:
+        damage("DELETE FROM wallets_signedroot WHERE number = 2")
+        sign_ledger()
+        sign_ledger()
+        assert verify_ledger()["ok"]
+        damage(
+            "DELETE FROM wallets_signedroot WHERE number = 2",
+            "INSERT INTO wallets_signedroot SELECT * FROM kept.root WHERE number = 2",
+        )
+        assert verify_ledger()["findings"] == [UNLINKED.format(3)]
+    finally:
+        execute("DROP TABLE kept.root")
+
+
+@pytest.mark.parametrize("signer", ["nobody", "another key"])
+def test_roots_that_fit_a_forged_history_do_not_carry_our_signature(
+    busy: Merchant, signer: str
+) -> None:
+    """Each root is computed again for the forged ledger, and linked to the one before."""
+    for _ in range(2):
+        sign_ledger()
+    forge()
+    key = Ed25519PrivateKey.generate()
+    previous = FIRST
+    for row in SignedRoot.objects.order_by("number"):
+        root = replace(
+            stored_root(row),
+            previous=previous,
+            root=merkle_root([leaf.hash() for leaf in leaves_of(row.number)]),
+        )
+        if signer == "another key":
+            public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+            root = replace(root, public_key=public, signature=key.sign(root.statement()))
+        damage(
+            f"UPDATE wallets_signedroot SET previous = '\\x{root.previous.hex()}',"
+            f" root = '\\x{root.root.hex()}', public_key = '\\x{root.public_key.hex()}',"
+            f" signature = '\\x{root.signature.hex()}' WHERE number = {root.number}"
+        )
+        previous = root.digest()
+
+    assert verify_ledger()["findings"] == [UNSIGNED.format(1), UNSIGNED.format(2)]
+
+
 def test_one_root_a_day_also_of_two_workers_at_once(busy: Merchant) -> None:
     now = timezone.now()
     race([lambda: sign_if_due(now)] * 3)
     assert SignedRoot.objects.count() == 1
+    assert sign_ledger(due_at=now) is None, "another worker signed after this one asked"
     assert sign_if_due(now + timedelta(hours=22)) is None
     assert sign_if_due(now + timedelta(hours=24)) is not None
 
