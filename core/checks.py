@@ -101,12 +101,18 @@ def check_transactions(
 
 @register(TAG)
 def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E008: Django refuses every request while ALLOWED_HOSTS is empty."""
+    """voucher.E008: Django refuses every request while ALLOWED_HOSTS has no host name."""
     if not settings.ALLOWED_HOSTS:
         yield Error(
             "DJANGO_ALLOWED_HOSTS is not set: list the host names of the service.",
             id="voucher.E008",
         )
+    for host in settings.ALLOWED_HOSTS:
+        if "/" in host:
+            yield Error(
+                f"DJANGO_ALLOWED_HOSTS: {host!r} is an address. Leave out https:// and the path.",
+                id="voucher.E008",
+            )
 
 
 @register(TAG)

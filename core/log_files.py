@@ -8,6 +8,7 @@ import base64
 import fileinput
 import hmac
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from core.database.key_ring import key_ring
 from core.inputs import InputProblem
 
 MAC_BYTES = 16
+EVENT_OF_PIECE = re.compile(r'(?<!\\)"event":\s*"(\w*)')
 
 
 class LogLine(NamedTuple):
@@ -46,9 +48,9 @@ def is_authentic(line: Mapping[str, Any], names: Sequence[str]) -> bool:
 def read_events(files: Sequence[Path], event: str) -> Iterator[LogLine]:
     """The lines of this event, in the order of the files.
 
-    `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
-    puts around a line: text in front, or a JSON object with the line in one of its strings. Raises
-    InputProblem for a file that cannot be read.
+    `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, pieces of other
+    lines, and what a log collector puts around a line: text in front, or a JSON object with the
+    line in one of its strings. Raises InputProblem for a file that cannot be read.
     """
     try:
         with fileinput.input(
@@ -61,13 +63,26 @@ def read_events(files: Sequence[Path], event: str) -> Iterator[LogLine]:
                 place = f"{name}:{lines.filelineno()}"
                 try:
                     values = _find(line, event)
-                except (ValueError, RecursionError):
-                    yield LogLine(name, place, None)
+                except _Unreadable as part:
+                    if part.event == event:
+                        yield LogLine(name, place, None)
                     values = _find_at_end(line, event)
                 if values is not None:
                     yield LogLine(name, place, values)
     except OSError as error:
         raise InputProblem(f"Cannot read {error.filename}: {error.strerror}.") from None
+
+
+class _Unreadable(ValueError):
+    """A piece of a line. `event` is the event with which it begins; empty if it has none.
+
+    In the rest of a long line that a container runtime has cut, what a stranger asked for is still
+    inside a string, so its quotes are escaped.
+    """
+
+    def __init__(self, text: str) -> None:
+        found = EVENT_OF_PIECE.search(text)
+        self.event = found[1] if found else ""
 
 
 def _open(name: Any, mode: str, **options: Any) -> Any:
@@ -80,7 +95,10 @@ def _find(text: str, event: str) -> dict[str, Any] | None:
     collector made, but not of another line of ours: that has an event, and quotes strangers."""
     if "{" not in text:
         return None
-    values = json.loads(text[text.index("{") :])
+    try:
+        values = json.loads(text[text.index("{") :])
+    except (ValueError, RecursionError) as error:
+        raise _Unreadable(text) from error
     if not isinstance(values, dict):
         return None
     if isinstance(name := values.get("event"), str):
@@ -97,5 +115,5 @@ def _find_at_end(line: str, event: str) -> dict[str, Any] | None:
     start = line.rfind('{"', 0, line.rfind(event))
     try:
         return _find(line[max(start, 0) :], event)
-    except (ValueError, RecursionError):
+    except _Unreadable:
         return None

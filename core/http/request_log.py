@@ -16,6 +16,8 @@ from core.telemetry.logs import DirectLogger
 
 logger = structlog.get_logger(__name__)
 
+LONGEST_PATH = 300  # characters
+
 
 class RequestLogMiddleware:
     """Logs one line per request and sets X-Request-Id of the response to the line's request id."""
@@ -55,8 +57,11 @@ def log_failure(*, request: HttpRequest, **signal: object) -> None:
 
 
 def _method_and_path(request: HttpRequest) -> str:
-    """The method and the path without the query string, because people paste keys into URLs."""
-    return f"{request.method} {request.path}"
+    """The method and the path without the query string, because people paste keys into URLs.
+
+    Container runtimes cut long lines, so the path is cut.
+    """
+    return f"{request.method} {request.path[:LONGEST_PATH]}"
 
 
 def _user_id(request: HttpRequest) -> Any:

@@ -86,6 +86,9 @@ def logging_config(
             "authlib": {"level": "WARNING"},
             # RequestLogMiddleware logs each request, with its id and without the query string.
             "django.request": {"level": "CRITICAL"},
+            # A wrong Host or too many parameters, which strangers send: RequestLogMiddleware logs
+            # the refused request.
+            "django.security": {"level": "CRITICAL"},
             "django.server": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},

@@ -78,6 +78,28 @@ def test_an_unhandled_exception_is_logged_with_the_request_id(
     assert failure.msg["request_id"] == line["request_id"] == answer["X-Request-Id"]
 
 
+def test_a_long_path_is_cut(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    """Container runtimes cut a long line, and the rest looks like a line of its own."""
+    client.get("/api/v1/" + "x" * 1000)
+    assert lines(capsys)[0]["request"] == f"GET {'/api/v1/'.ljust(300, 'x')}"
+
+
+@pytest.mark.parametrize(
+    ("path", "host"), [("/healthz", "evil.example"), ("/merchant/sign-in/", "localhost")]
+)
+def test_a_stranger_causes_no_traceback_and_no_error(
+    path: str, host: str, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither with a wrong Host nor with more parameters than Django reads."""
+    parameters = {f"p{number}": "" for number in range(1001)}
+    answer = client.post(path, parameters, headers={"Host": host})
+
+    assert answer.status_code == 400
+    assert not [
+        record for record in caplog.records if record.exc_info or record.levelname == "ERROR"
+    ]
+
+
 def test_the_request_id_is_cleared_after_the_request() -> None:
     Client().get("/healthz")
     assert get_contextvars() == {}

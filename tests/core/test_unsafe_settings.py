@@ -51,6 +51,7 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "every IPv4 proxy": ({"TRUSTED_PROXIES": "0.0.0.0/0"}, "voucher.E006"),
     "every IPv6 proxy": ({"TRUSTED_PROXIES": "::/0"}, "voucher.E006"),
     "no hosts": ({"DJANGO_ALLOWED_HOSTS": None}, "voucher.E008"),
+    "a host with a scheme": ({"DJANGO_ALLOWED_HOSTS": "https://api.example"}, "voucher.E008"),
     "MySQL database": ({"DATABASE_URL": "mysql://127.0.0.1/voucher"}, "voucher.E009"),
     "HTTPS with a typo": ({"DJANGO_HTTPS": "ture"}, "voucher.E009"),
     "minutes that are not a number": ({"DESK_LATE_MINUTES": "5m"}, "voucher.E009"),

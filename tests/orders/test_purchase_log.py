@@ -375,6 +375,24 @@ def test_nobody_writes_a_line_by_asking_for_a_path(
     assert (answer["codes_held"], answer["purchases"]) == (0, [])
 
 
+@pytest.mark.parametrize("collector", [str, lambda line: json.dumps({"log": line})])
+def test_a_long_line_that_was_cut_is_no_damaged_purchase(
+    log: Any, merchant: Merchant, collector: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Container runtimes cut lines at 16 kB. Earlier versions logged paths of any length."""
+    bought = buy_topup(merchant)
+    asked = "x" * 500 + json.dumps({"event": "order_created", **FORGED}) + "x" * 500
+    long = json.dumps({"event": "request_finished", "request": f"GET /{asked}", "code": 404})
+    (purchase,) = (line for line in log().read_text().splitlines() if "order_created" in line)
+    pieces = [long[:900], long[900:], long[:300], long[300:], purchase]
+    file = tmp_path / "cut.log"
+    file.write_text("".join(f"{collector(piece)}\n" for piece in pieces))
+
+    read = read_purchases([file], since=EARLY)
+
+    assert [each.reference for each in read] == [bought]
+
+
 def test_a_line_that_another_service_wrote_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "web.log"
     file.write_text(json.dumps({"event": "order_created", **FORGED}))
