@@ -9,6 +9,7 @@ the version of each order that the page showed (topups/versions.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -18,6 +19,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -51,6 +53,7 @@ NAMES = {
 }
 FAILING = {Move.REJECT, Move.REJECT_UNREFUNDED}
 MAX_SELECTED = 100
+TO_READ = timedelta(seconds=2)  # the button in templates/admin/desk_moves.html waits as long
 
 
 class MoveForm(forms.Form):
@@ -120,12 +123,16 @@ class DeskMoves(RecordAdmin):
     def deliver_next(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Marks an order delivered and claims the oldest waiting one.
 
-        A repeated click claims nothing more: it leads to the order that the first one claimed.
+        A repeated click claims nothing more: it leads to the order that the first one claimed. Nor
+        does it end that order, which nobody has read.
         """
         fulfilment = self.get_object(request, str(pk))
         if not isinstance(fulfilment, Fulfilment):
             raise Http404
         if request.method != "POST":
+            return HttpResponseRedirect(url_of(fulfilment))
+        if _was_just_claimed(fulfilment):
+            messages.warning(request, "Not delivered yet. Read the order, then press again.")
             return HttpResponseRedirect(url_of(fulfilment))
         operator = _operator(request)
         try:
@@ -322,6 +329,12 @@ def _claim_next(request: HttpRequest) -> HttpResponse:
         messages.info(request, "Nothing is waiting.")
         return HttpResponseRedirect(queue_url())
     return HttpResponseRedirect(url_of(order))
+
+
+def _was_just_claimed(fulfilment: Fulfilment) -> bool:
+    """Whether it is too early to have read the order, as after a second click."""
+    since = fulfilment.claimed_at if fulfilment.status == FulfilmentStatus.PROCESSING else None
+    return since is not None and timezone.now() - since < TO_READ
 
 
 def _offered_in_one_click(

@@ -109,6 +109,31 @@ def test_one_order_is_delivered_and_another_refunded(
     assert merchant.get("/balance").json()["data"]["balance"] == 95.01
 
 
+def test_a_second_click_ends_no_order(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    """Not at the place of the first click, and not on the same button within two seconds."""
+    first, second = (buy_topup(merchant, product, fields={"1": "eu"}) for _ in range(2))
+    page.goto(QUEUE)
+    claim = page.get_by_role("button", name="Claim next").bounding_box()
+    assert claim
+    page.mouse.click(claim["x"] + 5, claim["y"] + 5)
+    deliver = page.get_by_role("button", name="Delivered, claim next")
+    expect(deliver).to_be_visible()
+    box = deliver.bounding_box()
+    assert box
+    assert box["x"] > claim["x"] + claim["width"]
+    page.wait_for_timeout(2200)
+    deliver.click()
+    expect(page.locator("body")).to_contain_text(second)
+    for _ in range(3):
+        deliver.click()
+        page.wait_for_timeout(400)
+
+    states = {each.order_reference: each.status for each in Fulfilment.objects.all()}
+    assert states == {first: "completed", second: "processing"}
+
+
 def test_one_of_two_concurrent_claims_wins(
     server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, chromium: Browser
 ) -> None:

@@ -1,6 +1,7 @@
 """The operators' desk: what it shows, what it offers, and the rules of every move."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.commands.migrate import Command as Migrate
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
 from operators.admin.roles import permissions_of
@@ -183,7 +185,7 @@ def test_an_order_that_nobody_claimed_offers_the_claim_first(merchant: Merchant)
     move_now(reference=fulfilment.order_reference, move=Move.CLAIM, operator=operator)
 
     assert before == ["Claim"]
-    assert coloured(operator.user, fulfilment) == ["Delivered, claim next", "Mark delivered…"]
+    assert coloured(operator.user, fulfilment) == ["Mark delivered…", "Delivered, claim next"]
 
 
 def coloured(user: User, fulfilment: Fulfilment) -> list[str]:
@@ -230,7 +232,12 @@ def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> No
     assert "Nothing is waiting." in said(answer)
 
 
-def deliver_next(browser: Client, fulfilment: Fulfilment, version: int) -> Any:
+def deliver_next(
+    browser: Client, fulfilment: Fulfilment, version: int, *, seconds: float = 2
+) -> Any:
+    """Presses the button so many seconds after the claim."""
+    claimed = timezone.now() - timedelta(seconds=seconds)
+    Fulfilment.objects.filter(pk=fulfilment.pk, status="processing").update(claimed_at=claimed)
     url = reverse("admin:topups_fulfilment_deliver_next", args=[fulfilment.pk])
     return browser.post(url, {"version": version})
 
@@ -255,6 +262,23 @@ def test_one_click_delivers_an_order_and_claims_the_next(merchant: Merchant) -> 
     }
     assert "You have already done this" in said(browser.get(again["Location"]))
     Fulfilment.objects.filter(claimed_by=user).get()
+
+
+def test_a_second_click_does_not_end_an_order_that_nobody_has_read(merchant: Merchant) -> None:
+    first, second = bought(merchant), bought(merchant)
+    _, browser = operator_browser()
+    press(browser, first, Move.CLAIM)
+    deliver_next(browser, first, version_of(first))
+
+    answer = deliver_next(browser, second, version_of(second), seconds=1.5)
+
+    assert answer["Location"] == f"{QUEUE}{second.pk}/change/"
+    assert "Not delivered yet" in said(browser.get(answer["Location"]))
+    second.refresh_from_db()
+    assert second.status == "processing"
+    deliver_next(browser, second, version_of(second))
+    second.refresh_from_db()
+    assert second.status == "completed"
 
 
 def test_one_click_delivers_only_what_the_page_showed(merchant: Merchant) -> None:

@@ -6,6 +6,7 @@ The tables below are complete: a new page or action fails until it has a row.
 import html
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Account, ApiClient
 from catalogue.models import Category, VoucherCode
@@ -342,6 +344,7 @@ def deliver_on_the_page(browser: Client) -> None:
     row = open_topup()
     claimed = reverse("admin:topups_fulfilment_move", args=[row.pk, "claim"])
     browser.post(claimed, hidden(browser.get(url(row))))
+    Fulfilment.objects.filter(pk=row.pk).update(claimed_at=timezone.now() - timedelta(seconds=2))
     delivered = reverse("admin:topups_fulfilment_deliver_next", args=[row.pk])
     browser.post(delivered, hidden(browser.get(url(row))))
 
