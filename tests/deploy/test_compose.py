@@ -47,7 +47,7 @@ def test_a_health_check_notices_a_process_that_does_not_work(stack: Stack) -> No
     """A container that never wrote a heartbeat, or whose server does not listen."""
     for service, process in (("metrics", "worker"), ("worker", "api")):
         changed = f"import probe; probe.PROCESS.write_text('{process}')"
-        folder = "/app/deploy/container"
+        folder = "/app/deploy"
         stack.inside(service, "sh", "-c", f'cd {folder} && python3 -c "{changed}"')
         assert not stack.healthy(service)
         stack.inside(service, "sh", "-c", f"echo {service} >/tmp/process")

@@ -41,6 +41,13 @@ def test_a_service_is_confined(name: str) -> None:
     assert service.get("cap_add", []) == (["NET_BIND_SERVICE"] if name == "proxy" else [])
 
 
+def test_the_image_contains_the_health_check() -> None:
+    program = Path(OURS["api"]["healthcheck"]["test"][-1]).relative_to("/app")
+    lines = (PROJECT / ".dockerignore").read_text().splitlines()
+    copied = {line[1:] for line in lines if line.startswith("!")}
+    assert copied & {str(program), *map(str, program.parents)}
+
+
 def test_only_the_proxy_is_open_to_other_hosts() -> None:
     published = {name: one["ports"] for name, one in SERVICES.items() if "ports" in one}
     assert published.keys() == {"proxy", "metrics"}
