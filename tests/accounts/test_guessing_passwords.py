@@ -128,6 +128,15 @@ def test_known_and_unknown_names_get_the_same_responses(page: str, name: str) ->
     assert responses(name, "198.51.100") == responses(f"un{name}", "192.0.2")
 
 
+@on_each_site
+def test_a_lockout_leaves_one_entry_however_long_the_guesses_go_on(page: str, name: str) -> None:
+    guess_from_many_addresses(page, name, times=LIMIT * 3)
+    guess_many_names(page)
+
+    entries = AuditEntry.objects.filter(action=AuditAction.SIGN_IN_REFUSED)
+    assert list(entries.values_list("reference", flat=True)) == [name]
+
+
 def test_refused_guesses_do_not_prolong_the_lockout() -> None:
     guess_from_many_addresses("/admin/login/", STAFF)
     before = list(AccessAttempt.objects.order_by("pk").values())
@@ -155,6 +164,19 @@ def test_a_stranger_cannot_keep_somebody_out_of_an_address_they_use(page: str, n
     assert sign_in(page, name, PASSWORD, address=HOME).status_code == 302
     # Even there, guesses are limited.
     assert [sign_in(page, name, address=HOME).status_code for _ in range(2)] == [200, 429]
+
+
+@on_each_site
+def test_an_address_is_known_for_those_who_signed_in_there_only(page: str, name: str) -> None:
+    make_member(email="other@merchant.example")
+    User.objects.create(
+        username="other", password=User.objects.get(username=STAFF).password, is_staff=True
+    )
+    other = "other@merchant.example" if name == MEMBER else "other"
+    guess_from_many_addresses(page, name)
+
+    assert sign_in(page, other, PASSWORD, address=HOME).status_code == 302
+    assert sign_in(page, name, PASSWORD, address=HOME).status_code == 429
 
 
 def test_an_address_is_forgotten_after_a_while() -> None:

@@ -187,6 +187,15 @@ def test_a_flood_of_refusals_is_cut_and_purchases_are_not() -> None:
     assert records[-1].status == 201
 
 
+def test_a_process_keeps_no_more_than_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_records, "MAX_WAITING", 2)
+    merchant = make_merchant()
+    for _ in range(3):
+        merchant.get("/orders/UNKNOWN")
+
+    assert len(written(merchant.client)) == 2
+
+
 def test_odd_values_are_stored() -> None:
     merchant = make_merchant()
     merchant.get("/orders/" + "x" * 3000)

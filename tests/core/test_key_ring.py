@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from core.checks import refuse_wrong_keys
 from core.database import key_ring as module
+from core.database import sealing
 from core.database.key_ring import WrongKeys, check_keys, key_ring, root_problem
 from core.models import EncryptionKey, RootFingerprint
 from tests.concurrency.racing import without_triggers
@@ -62,6 +63,16 @@ def test_a_wrong_second_key_is_refused_before_anybody_seals_with_it(settings: Se
 
     settings.CODE_ENCRYPTION_KEYS = [old, new_encryption_key(2)]
     with pytest.raises(WrongKeys, match="key 2 differs"):
+        check_keys()
+
+
+def test_keys_that_wrap_different_secrets_are_refused(settings: Settings) -> None:
+    settings.CODE_ENCRYPTION_KEYS = [*settings.CODE_ENCRYPTION_KEYS, new_encryption_key(2)]
+    check_keys()
+    another = sealing.wrap(b"another secret, of 32 bytes too.", 2)
+    without_triggers("UPDATE core_encryptionkey SET wrapped = %s WHERE key_id = 2", another)
+
+    with pytest.raises(WrongKeys):
         check_keys()
 
 

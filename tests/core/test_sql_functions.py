@@ -18,7 +18,7 @@ from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from core.database import libpq
-from core.database.functions import REFUSED, call, query, refusal_word
+from core.database.functions import REFUSED, call, query, refusal_word, refusals
 from tests.concurrency.racing import execute, rows, scalar
 from tests.live import owner_url
 
@@ -67,6 +67,11 @@ def test_a_refusal_has_its_word_and_leaves_the_connection_usable() -> None:
     assert refusal_word(caught.value) == "insufficient_stock"
     assert caught.value.__cause__.sqlstate == REFUSED  # type: ignore[union-attr]  # psycopg's
     assert query("pg_backend_pid")
+
+
+def test_no_other_error_is_a_refusal() -> None:
+    with pytest.raises(DataError), refusals(AssertionError):
+        query("pg_size_bytes", "much")
 
 
 def test_an_invalid_argument_raises_djangos_data_error() -> None:

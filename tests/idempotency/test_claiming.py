@@ -9,7 +9,18 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import ApiClient
+from core.api.errors import ApiError, ErrorCode
+from core.database.sealing import CannotOpen
 from idempotency.models import IdempotencyRecord
+from idempotency.services import Claim as ClaimedKey
+from idempotency.services import (
+    block_key,
+    claim_key,
+    open_response,
+    release_on_refusal,
+    response_row,
+    store_response,
+)
 from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import make_client
 
@@ -135,3 +146,47 @@ def test_a_response_is_stored_in_its_own_record_and_only_by_its_attempt() -> Non
     for record in (bought, other):
         record.refresh_from_db()
     assert (bytes(bought.response or b""), other.response) == (b"new", None)
+
+
+def claimed(client: ApiClient) -> ClaimedKey:
+    claim = claim_key(client=client, key="one", fingerprint=FINGERPRINT)
+    assert isinstance(claim, ClaimedKey)
+    return claim
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("code", "stays"), [(ErrorCode.SERVER_ERROR, True), (ErrorCode.ORDER_REFUSED, False)]
+)
+def test_only_a_refusal_releases_the_key(code: ErrorCode, stays: bool) -> None:
+    client = make_client()
+    with pytest.raises(ApiError), release_on_refusal(claimed(client)):
+        raise ApiError(code)
+
+    assert IdempotencyRecord.objects.filter(client=client).exists() == stays
+
+
+@pytest.mark.django_db
+def test_a_blocked_key_changes_no_purchase() -> None:
+    client = make_client()
+    mine = claimed(client)
+    stamp(mine.record_id, mine.attempt, "A" * 26)
+    before = IdempotencyRecord.objects.filter(client=client).values()[0]
+
+    block_key(client_id=client.pk, key="one", fingerprint=b"another", reference="B" * 26)
+
+    assert IdempotencyRecord.objects.filter(client=client).values()[0] == before
+
+
+@pytest.mark.django_db
+def test_a_stored_response_opens_for_its_client_alone() -> None:
+    client, other = make_client(), make_client()
+    mine = claimed(client)
+    stamp(mine.record_id, mine.attempt, "A" * 26)
+    store_response(claim=mine, body=b"the codes")
+    sealed = IdempotencyRecord.objects.get(client=client).response
+    assert sealed is not None
+
+    assert open_response(sealed, response_row(client.pk, "one")) == b"the codes"
+    with pytest.raises(CannotOpen):
+        open_response(sealed, response_row(other.pk, "one"))

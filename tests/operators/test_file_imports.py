@@ -307,6 +307,21 @@ def test_a_catalogue_shows_what_would_change(staff: User) -> None:
     assert AuditEntry.objects.get(action=AuditAction.PRODUCTS_IMPORTED).actor == staff
 
 
+def test_prices_that_moved_after_the_confirmation_are_confirmed_again(staff: User) -> None:
+    product = make_product(price="10")
+    row = confirmed(staff, catalogue(id=product.pk, name=product.name, price="5"), None)
+    Shelf.objects.filter(product=product).update(price="8")
+
+    asked = now(row, run=True)
+
+    assert asked.state == ImportState.READY
+    assert asked.result["prices"][0]["before"] == "8.0000"
+    assert own_shelf(product).price == 8
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.IMPORTED
+    assert own_shelf(product).price == 5
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -405,6 +420,16 @@ def test_the_shelf_of_the_page_is_chosen(staff: User) -> None:
     page = browser.get(url(shelf).replace("change/", "import-codes/"), follow=True)
 
     assert f'<option value="{shelf.pk}" selected>{shelf}' in page.content.decode()
+
+
+def test_progress_and_steps_are_for_those_who_see_imports(staff: User, shelf: Shelf) -> None:
+    row = upload(staff, b"code\nA-1\n", shelf)
+    other = signed_in(make_staff())
+
+    for page in ("progress", "step/discard"):
+        address = url(row).replace("change/", f"{page}/")
+        assert other.get(address).status_code == other.post(address).status_code == 403
+    assert now(row).state == ImportState.READY
 
 
 @pytest.mark.parametrize("kind", ImportKind.values)

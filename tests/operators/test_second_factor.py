@@ -13,6 +13,7 @@ from django_otp.oath import totp
 
 from accounts.models import SecondFactor
 from tests.browsing import PASSWORD
+from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
 
@@ -155,6 +156,14 @@ def test_an_administrator_can_remove_a_lost_second_factor(anna: User) -> None:
     call_command("forget_second_factors", "anna")
 
     assert sees_the_back_office(log_in())
+
+
+def test_only_a_superuser_removes_the_second_factor_of_another_person(anna: User) -> None:
+    enrol(log_in())
+    colleague = signed_in(make_staff("auth.view_user", "auth.change_user"))
+
+    assert colleague.post(url(anna, "remove_second_factor")).status_code == 403
+    assert SecondFactor.objects.filter(user=anna).exists()
 
 
 def test_anonymous_visitors_are_sent_to_the_log_in() -> None:

@@ -51,6 +51,12 @@ class Visitor:
         return row.expire_date - timezone.now()
 
 
+def test_staff_and_members_have_limits_of_their_own(settings: Settings) -> None:
+    settings.STAFF_SESSION_IDLE_MINUTES = 10
+
+    assert Visitor("staff").ends <= timedelta(minutes=10) < Visitor("member").ends
+
+
 @SITES
 def test_a_session_ends_when_it_is_not_used(site: str) -> None:
     visitor = Visitor(site)
