@@ -16,7 +16,8 @@ SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/e2e/test_back_office_in_
 	tests/embedded tests/metrics/test_prometheus.py tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
-FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets)
+FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \
+	labs/mutants/test_mutants.py
 
 CLEAN_TREE = test -z "$$(git status --porcelain)" || { echo "Commit or remove the changes first." >&2; exit 1; }
 WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml

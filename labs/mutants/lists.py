@@ -31,3 +31,9 @@ def listed_mutants() -> list[Mutant]:
 def equivalents() -> dict[str, str]:
     """The written reason for each mutant that survives, by the name of the mutant."""
     return tomllib.loads((FOLDER / "equivalent.toml").read_text())
+
+
+def unguarded() -> list[str]:
+    """The files that have no mutant, with *; unguarded.toml has the reasons."""
+    reasons = tomllib.loads((FOLDER / "unguarded.toml").read_text())
+    return [path for paths in reasons.values() for path in paths]

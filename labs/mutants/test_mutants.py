@@ -5,13 +5,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
-from labs.mutants.lists import equivalents, listed_mutants
+from labs.mutants.constraints import PACKAGES
+from labs.mutants.lists import equivalents, listed_mutants, unguarded
 from labs.mutants.mutant import PROJECT, Mutant, Stale
 from labs.mutants.python_code import apply_python, tell_processes
 from labs.mutants.selection import Selection
@@ -51,6 +53,20 @@ def test_every_mutant_has_tests() -> None:
         assert selection.names(mutant)
     missing = [test for test in selection.tests if not (PROJECT / test).exists()]
     assert not missing
+
+
+def test_every_file_has_a_mutant_or_a_reason() -> None:
+    files = {
+        str(path.relative_to(PROJECT))
+        for package in (*PACKAGES.split(), "config")
+        for path in (PROJECT / package).rglob("*")
+        if path.suffix in (".py", ".sql") and path.parent.name != "migrations"
+    }
+    left = files - {mutant.file for mutant in [*sql_mutants(), *listed_mutants()]}
+    named = {path: set(filter_names(left, path)) for path in unguarded()}
+
+    assert left - set().union(*named.values()) == set(), "these need a mutant or a reason"
+    assert [path for path, matches in named.items() if not matches] == [], "these have a mutant"
 
 
 SQL = """
