@@ -19,6 +19,7 @@ from operators.upkeep.reconcile import (
     WARNINGS,
     reconcile,
 )
+from operators.upkeep.reconcile import _run as run_check
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
@@ -300,6 +301,15 @@ def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) 
         ((plan,),) = cursor.fetchone()
         transaction.set_rollback(True)
     assert plan["Plan"]["Total Cost"] < ROWS**1.5
+
+
+def test_of_many_findings_the_first_are_fetched_and_the_others_counted() -> None:
+    check = Check("all is well", "SELECT 'fault ' || n FROM generate_series(1, 100000) AS n")
+    with connection.cursor() as cursor:
+        findings = [one["finding"] for one in run_check(cursor, check)]
+        assert cursor.rowcount == 100
+
+    assert findings == [*(f"fault {n}" for n in range(1, 101)), "and 99900 more"]
 
 
 def test_every_trigger_is_watched(busy: Merchant) -> None:
