@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from idempotency.cleanup import cleanup_records
 from idempotency.services import claim_key
-from idempotency.tasks import cleanup_idempotency
 from labs.proof.pauses import IDEMPOTENCY, MONEY, PURCHASES, STOCK
 from labs.proof.scheduler import Bounds
 from labs.proof.world import FIVE_MINUTES, ONE_DAY, SEVEN_DAYS, Request, World, grow_older
@@ -67,7 +67,7 @@ def passes(seconds: int) -> Task:
 
 
 def cleanup(world: World) -> str:
-    return f"deleted {cleanup_idempotency()}"
+    return f"deleted {cleanup_records()}"
 
 
 def refund(world: World) -> str:

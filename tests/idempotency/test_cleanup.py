@@ -9,7 +9,9 @@ from pytest_django import Settings
 from accounts.models import ApiClient
 from idempotency import cleanup
 from idempotency.models import IdempotencyRecord
+from idempotency.tasks import cleanup_idempotency
 from tests.commands import run
+from tests.concurrency.racing import execute, scalar
 from tests.factories import make_client
 from tests.neighbour import ours
 
@@ -100,3 +102,38 @@ def test_the_retention_times_are_settings(shop: ApiClient, settings: Settings) -
     make_record(shop, "success", age=timedelta(seconds=1), success=True)
 
     assert run("cleanup_idempotency") == {"deleted": 1}
+
+
+def test_a_process_that_cleans_again_reads_what_has_expired_since(
+    shop: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleanup, "_looked_at", cleanup.BEGINNING)
+    execute(
+        "INSERT INTO idempotency_idempotencyrecord (client_id, key, fingerprint, attempt,"
+        " created_at, started_at, order_reference, bought_at, response)"
+        " SELECT %s, n, '', 1, at, at, n, at, 's'"
+        " FROM (SELECT n, now() - interval '6 days' + n * interval '10 s' AS at"
+        "         FROM generate_series(1, 40000) AS n) AS records",
+        shop.pk,
+    )
+    execute("ANALYZE idempotency_idempotencyrecord")
+    make_record(shop, "old unfinished", age=timedelta(days=2))
+
+    assert cleanup_idempotency() == 1
+    make_record(shop, "unfinished since", age=timedelta(days=1, seconds=5))
+    before = rows_read()
+    assert cleanup_idempotency() == 1
+    assert rows_read() - before < 200  # ten minutes of records are 60
+    make_record(shop, "looked for by the command", age=timedelta(days=2))
+    assert cleanup_idempotency() == 0
+    assert run("cleanup_idempotency") == {"deleted": 1}
+
+
+def rows_read() -> int:
+    """How many records this transaction has read."""
+    return int(
+        scalar(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
+            " WHERE relname = 'idempotency_idempotencyrecord'"
+        )
+    )
