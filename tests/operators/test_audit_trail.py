@@ -368,6 +368,7 @@ def test_the_page_is_one_read_of_one_table_by_ranges_of_indexes(browser: Client)
         plan = json.dumps(rows(f"EXPLAIN (FORMAT JSON) {read[0]}"))
         assert index in plan, plan
         assert "Seq Scan" not in plan, plan
+        assert index.endswith("by_time") or "by_time" not in plan, plan
 
 
 def test_more_entries_need_no_more_queries(browser: Client) -> None:
@@ -386,13 +387,15 @@ def test_more_entries_need_no_more_queries(browser: Client) -> None:
 
 
 def make_long_table() -> None:
-    """20,000 audit entries."""
+    """20,000 audit entries. Half are about one row, and an account has the id of that row: so the
+    planner expects thousands about this account."""
     execute("SET LOCAL session_replication_role = replica")
     execute(
         "INSERT INTO audit_auditentry (action, object_type, object_id, actor_id, actor_name,"
         " reference, request_id, changes, created_at)"
         " SELECT CASE n %% 900 WHEN 1 THEN 'key_issued' ELSE 'changed' END,"
-        " CASE n %% 2 WHEN 1 THEN 'accounts.account' ELSE 'x.x' END, n,"
+        " CASE n %% 2 WHEN 1 THEN 'accounts.account' ELSE 'x.x' END,"
+        " CASE n %% 2 WHEN 1 THEN n ELSE 1 END,"
         " CASE n %% 3 WHEN 1 THEN %s END, CASE n %% 3 WHEN 2 THEN 'shell:' || n %% 900 ELSE '' END,"
         " 'r' || n, 'q' || n, '{}', now() - n * interval '1 min' FROM generate_series(1, 20000) n",
         make_staff().pk,
