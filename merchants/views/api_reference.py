@@ -199,7 +199,9 @@ def _type(schema: dict[str, Any]) -> SafeString:
 
 def limit(low: int | None, high: int | None, unit: str) -> str:
     """The allowed values in words, or the allowed number of units: `1 to 128 characters`."""
-    if low is None:
+    if low == high:
+        words = f"always {low}"
+    elif low is None:
         words = f"at most {high}"
     elif high is None:
         words = f"at least {low}"

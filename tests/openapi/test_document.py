@@ -366,6 +366,8 @@ def test_the_docs_page_reads_as_text() -> None:
         (1, None, "", "at least 1"),
         (None, 100, "", "at most 100"),
         (1, 100, "", "1 to 100"),
+        (0, 0, "", "always 0"),
+        (1, 1, "", "always 1"),
         (1, None, "character", "at least 1 character"),
         (None, 64, "character", "at most 64 characters"),
         (1, 128, "character", "1 to 128 characters"),
