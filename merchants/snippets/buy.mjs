@@ -50,12 +50,12 @@ async function buy(body, key) {
     for (let attempt = 0; attempt < attempts; attempt++) {
         const { status, answer } = await call("POST", "/orders", body, key);
         if (status === 201 && answer.success) return answer.data;
-        let pause = pauseSeconds;
+        // Only the service's own JSON settles a purchase. After every other
+        // response the outcome is unknown.
         let error = { code: "unclear" };
-        if (status >= 400 && status < 500) {
-            // A response from elsewhere, such as a proxy, has no error.
-            error = answer.error ?? { code: `http_${status}` };
-        }
+        if (status >= 400 && status < 500) error = answer.error ?? error;
+        // A 429 of a proxy does not say how long to wait.
+        let pause = status === 429 ? 10 * pauseSeconds : pauseSeconds;
         if (error.code === "request_abandoned") {
             unknown = true;
             // Bought already: read the order, do not buy again.
@@ -64,7 +64,7 @@ async function buy(body, key) {
                 return read.answer.data;
             }
         } else if (error.code === "rate_limited") {
-            pause = error.retry_after_seconds;
+            pause = error.retry_after_seconds ?? pause;
         } else if (["unclear", "request_in_progress"].includes(error.code)) {
             unknown = true;
         } else if (unknown && error.code !== "order_refused") {
@@ -73,14 +73,16 @@ async function buy(body, key) {
         } else {
             throw new Refused(error);
         }
+        console.error(`HTTP status ${status || "unknown"}: trying again`);
         await sleep(pause);
     }
     throw new OutcomeUnknown();
 }
 
 /**
- * Returns the status and the response. Status 0 means that no response
- * came, or that it cannot be read.
+ * Returns the status and the service's own JSON. Status 0 means that no
+ * response came. The JSON is empty if the response is incomplete, or is
+ * from elsewhere, such as a proxy.
  */
 async function call(method, path, body, key) {
     const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
@@ -98,11 +100,17 @@ async function call(method, path, body, key) {
         });
         status = response.status;
         const answer = await response.json();
-        if (answer && typeof answer === "object") return { status, answer };
+        if (isFromService(answer)) return { status, answer };
     } catch {
         // No response, an incomplete response, or no JSON.
     }
-    return { status: status >= 400 && status < 500 ? status : 0, answer: {} };
+    return { status, answer: {} };
+}
+
+/** Whether it is {success: true, data} or {success: false, error: {code}}. */
+function isFromService(answer) {
+    if (answer?.success === true) return answer.data instanceof Object;
+    return answer?.success === false && typeof answer.error?.code === "string";
 }
 
 try {

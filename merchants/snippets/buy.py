@@ -55,11 +55,14 @@ def buy(body, key):
         status, answer = call("POST", "/orders", body, key)
         if status == 201 and answer.get("success"):
             return answer["data"]
-        pause, error = PAUSE, {"code": "unclear"}
+        # Only the service's own JSON settles a purchase. After every other
+        # response the outcome is unknown.
+        error = {"code": "unclear"}
         if 400 <= status < 500:
-            # A response from elsewhere, such as a proxy, has no error.
-            error = answer.get("error", {"code": f"http_{status}"})
+            error = answer.get("error", error)
         code = error["code"]
+        # A 429 of a proxy does not say how long to wait.
+        pause = 10 * PAUSE if status == 429 else PAUSE
         if code in ("unclear", "request_in_progress", "request_abandoned"):
             unknown = True
             if code == "request_abandoned":
@@ -68,20 +71,22 @@ def buy(body, key):
                 if status == 200 and answer.get("success"):
                     return answer["data"]
         elif code == "rate_limited":
-            pause = error["retry_after_seconds"]
+            pause = error.get("retry_after_seconds", pause)
         elif unknown and code != "order_refused":
             # Only order_refused says that the earlier attempts bought nothing.
             raise OutcomeUnknown(error)
         else:
             raise Refused(error)
+        print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
         time.sleep(pause)
     raise OutcomeUnknown
 
 
 def call(method, path, body=None, key=None):
-    """Returns the status and the response.
+    """Returns the status and the service's own JSON.
 
-    Status 0 means that no response came, or that it cannot be read.
+    Status 0 means that no complete response came. The JSON is empty if
+    the response is from elsewhere, such as a proxy.
     """
     headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
     if body is not None:
@@ -101,9 +106,18 @@ def call(method, path, body=None, key=None):
         answer = json.loads(text, parse_float=Decimal)
     except ValueError:
         answer = None
+    return status, answer if is_from_service(answer) else {}
+
+
+def is_from_service(answer):
+    """Whether it is {success: true, data} or {success: false, error: {code}}."""
     if not isinstance(answer, dict):
-        return (status, {}) if 400 <= status < 500 else (0, {})
-    return status, answer
+        return False
+    if answer.get("success") is True:
+        return isinstance(answer.get("data"), dict)
+    error = answer.get("error")
+    is_error = isinstance(error, dict) and isinstance(error.get("code"), str)
+    return answer.get("success") is False and is_error
 
 
 if __name__ == "__main__":

@@ -36,29 +36,43 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1
     }
 
+    # The code of the service's own {success: false, error: {code}}.
+    error_code() {
+        sed -n 's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p' "$answer"
+    }
+
+    is_success() {
+        [ "$status" = "$1" ] && grep -q '^{"success": *true, *"data": *{' "$answer"
+    }
+
     unknown= # "yes" once an attempt may have made the purchase
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
             --header "Content-Type: application/json" --header "Idempotency-Key: $key"
-        if [ "$status" = 201 ]; then
+        if is_success 201; then
             cat "$answer"
             exit 0
         fi
-        # code=unclear means that the outcome is unknown.
-        case $status in 4??) code=$(field code) ;; *) code=unclear ;; esac
+        # Only the service's own JSON settles a purchase. After every other
+        # response the outcome is unknown: code=unclear.
+        code=
+        delay=$pause
+        case $status in 4??) code=$(error_code) ;; esac
+        code=${code:-unclear}
         case $code in
             unclear | request_in_progress | request_abandoned) unknown=yes ;;
         esac
         case $code in
-            unclear | request_in_progress) sleep "$pause" ;;
-            rate_limited) sleep "$(field retry_after_seconds)" ;;
+            # A 429 of a proxy does not say how long to wait.
+            unclear) [ "$status" != 429 ] || delay=$(awk "BEGIN { print 10 * $pause }") ;;
+            request_in_progress) ;;
+            rate_limited) delay=$(field retry_after_seconds) ;;
             request_abandoned)
                 call "$VOUCHER_BASE_URL/orders/$(field reference)"
-                if [ "$status" = 200 ]; then
+                if is_success 200; then
                     cat "$answer"
                     exit 0
                 fi
-                sleep "$pause"
                 ;;
             *) # refused: error.code and error.reason say what to fix
                 cat "$answer"
@@ -67,6 +81,8 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                 exit 1
                 ;;
         esac
+        echo "HTTP status $status: trying again" >&2
+        sleep "${delay:-$pause}"
     done
     echo "The outcome is unknown. Start again with the same idempotency key." >&2
     exit 2

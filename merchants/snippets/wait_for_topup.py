@@ -10,6 +10,7 @@ Exit codes:
        says why
 """
 
+import http.client
 import json
 import os
 import sys
@@ -34,6 +35,8 @@ def wait(reference):
     failed_at = None
     while True:
         order = read(reference)
+        if not order:
+            print("The order cannot be read now: trying again", file=sys.stderr)
         if order and order["status"] == "completed":
             return order
         if order and order["status"] == "failed":
@@ -45,18 +48,30 @@ def wait(reference):
 
 
 def read(reference):
-    """Returns the current order, or None if it cannot be read now."""
+    """Returns the current order, or None if it cannot be read now.
+
+    Ends the program if the service says that waiting does not help, such
+    as for an unknown reference. An answer of a proxy does not say that.
+    """
     request = urllib.request.Request(f"{BASE_URL}/orders/{reference}")
     request.add_header("Authorization", f"Bearer {API_KEY}")
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.load(response)["data"]
-    except urllib.error.HTTPError as error:
-        if error.code < 500 and error.code != 429:
-            # Waiting does not help, such as for an unknown reference.
-            raise
-    except (OSError, ValueError):
-        pass
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                status, answer = response.status, json.load(response)
+        except urllib.error.HTTPError as response:
+            status, answer = response.code, json.load(response)
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    # The service's own JSON is {success: true, data} or
+    # {success: false, error: {code}}.
+    if isinstance(answer, dict) and answer.get("success") is True:
+        return answer.get("data")
+    if isinstance(answer, dict) and answer.get("success") is False:
+        error = answer.get("error")
+        code = error.get("code") if isinstance(error, dict) else None
+        if isinstance(code, str) and 400 <= status < 500 and status != 429:
+            sys.exit(f"The order cannot be read: {code}")
     return None
 
 

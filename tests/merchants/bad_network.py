@@ -1,9 +1,9 @@
 """A bad network between a merchant's program and the service, which loses answers by a plan.
 
 It forwards each request to the service. The next word of `plan` then decides about the answer:
-`lose` closes the connection without one, `half` sends half of it, and `gateway` replaces it with a
-502 in HTML. `limit` and `disable` answer rate_limited and client_disabled without forwarding. After
-the plan, and for `pass`, the answer is passed on.
+`lose` closes the connection without one, `half` sends half of it, and a word of FOREIGN replaces it
+with an answer of the proxy. `limit` and `disable` answer rate_limited and client_disabled without
+forwarding. After the plan, and for `pass`, the answer is passed on.
 """
 
 import http.client
@@ -17,6 +17,18 @@ from typing import Any
 UNFORWARDED: dict[str, tuple[int, dict[str, Any]]] = {
     "limit": (429, {"code": "rate_limited", "message": "Wait.", "retry_after_seconds": 1}),
     "disable": (403, {"code": "client_disabled", "message": "It is disabled."}),
+}
+# What a proxy between answers in the place of the service.
+FOREIGN: dict[str, tuple[int, str]] = {
+    "gateway": (502, "<html>Bad gateway</html>"),
+    "timeout": (408, "<html>Request timeout</html>"),
+    "crowd": (429, "<html>Too many requests</html>"),
+    "portal": (201, "<html>Sign in to this network</html>"),
+    "message": (403, '{"message": "Forbidden"}'),
+    "text": (400, '{"success": false, "error": "bad request"}'),
+    "number": (403, '{"success": false, "error": {"code": 403, "message": "No"}}'),
+    "stranger": (403, '{"error": {"code": "forbidden", "message": "No"}}'),
+    "list": (400, "[]"),
 }
 
 
@@ -57,8 +69,9 @@ class BadNetwork:
         content = response.read()
         service.close()
         self.seen.append((handler.command, handler.path, response.status))
-        if word == "gateway":
-            self._answer(handler, 502, b"<html>Bad gateway</html>", "text/html")
+        if word in FOREIGN:
+            status, text = FOREIGN[word]
+            self._answer(handler, status, text.encode())
         elif word == "half":
             self._answer(handler, response.status, content, send=len(content) // 2)
         elif word == "pass":
@@ -70,11 +83,11 @@ class BadNetwork:
         handler: BaseHTTPRequestHandler,
         status: int,
         content: bytes,
-        content_type: str = "application/json",
         send: int | None = None,
     ) -> None:
         handler.send_response(status)
-        handler.send_header("Content-Type", content_type)
+        is_html = content.startswith(b"<")
+        handler.send_header("Content-Type", "text/html" if is_html else "application/json")
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content[:send])

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.test import Client
 from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
-from merchants.views.docs_content import CODES, REASONS, SNIPPET_NAMES, SNIPPETS
+from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, SNIPPETS
 from tests.factories import make_account, make_merchant, make_product, make_variation
 from tests.merchants.people import browser_of, make_member
 
@@ -56,6 +57,17 @@ def test_no_advice_suggests_a_new_key_for_an_unknown_outcome() -> None:
         if code.status.value >= 500 or code is ErrorCode.REQUEST_IN_PROGRESS:
             assert CODES[code].charged == "unknown"
             assert "same request with the same idempotency key" in CODES[code].act
+
+
+def test_pages_and_programs_say_what_settles_a_purchase(browser: Client) -> None:
+    sentences = (
+        "Only the service's own JSON settles a purchase. After every other response the outcome is"
+        " unknown"
+    )
+    programs = [(SNIPPETS / name).read_text() for name in RETRY_SNIPPETS]
+    for words in (*programs, text(browser, DOCS), text(browser, f"{DOCS}retries/")):
+        assert sentences in re.sub(r"\s+(# |// )?", " ", words)
+    assert "After a 429, wait at least 30 seconds" in text(browser, f"{DOCS}retries/")
 
 
 def test_the_pages_show_the_address_of_this_service(browser: Client, settings: Any) -> None:

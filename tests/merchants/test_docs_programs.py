@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from tests.factories import (
     move_now,
 )
 from tests.live import LiveServer
-from tests.merchants.bad_network import BadNetwork, bad_network
+from tests.merchants.bad_network import FOREIGN, BadNetwork, bad_network
 from tests.neighbour import ours
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
@@ -37,6 +38,7 @@ from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+PAUSE_SECONDS = 0.2
 ANY_LANGUAGE = pytest.mark.parametrize(
     "program",
     [
@@ -70,7 +72,7 @@ def run(
         "PATH": os.environ["PATH"],
         "VOUCHER_BASE_URL": base_url,
         "VOUCHER_API_KEY": key,
-        "VOUCHER_PAUSE_SECONDS": "0.2",
+        "VOUCHER_PAUSE_SECONDS": str(PAUSE_SECONDS),
     }
     done = subprocess.run(
         [*program, *arguments],
@@ -114,6 +116,53 @@ def test_a_program_buys_once_and_gets_the_codes_whatever_is_lost(
     assert [order["reference"]] == debits()
     assert len(order["codes"]) == 2
     assert again.printed == order
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("word", FOREIGN)
+def test_only_the_services_own_json_settles_a_purchase(
+    live: LiveServer, program: list[str], word: str
+) -> None:
+    """The purchase was made, and a proxy between answers instead of the service."""
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, word) as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert done.code == 0, done
+    assert debits() == [done.printed["reference"]]
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("word", ["timeout", "message"])
+def test_a_program_says_that_the_outcome_is_unknown_if_only_a_proxy_answers(
+    live: LiveServer, program: list[str], word: str
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, *[word] * 10) as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "same idempotency key" in done.err
+    assert len(debits()) == 1
+
+
+@ANY_LANGUAGE
+def test_a_program_waits_ten_pauses_after_429_of_a_proxy(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, "crowd") as network:
+        started = time.monotonic()
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert done.code == 0, done
+    assert time.monotonic() - started >= 10 * PAUSE_SECONDS
 
 
 @ANY_LANGUAGE
@@ -226,7 +275,10 @@ def test_a_refusal_says_nothing_about_an_earlier_attempt_unless_its_key_was_look
 
 
 @ANY_LANGUAGE
-def test_a_program_stops_if_it_did_not_reach_the_api(live: LiveServer, program: list[str]) -> None:
+def test_a_program_says_the_status_if_it_did_not_reach_the_api(
+    live: LiveServer, program: list[str]
+) -> None:
+    """A proxy answers in the same shape, so the outcome is unknown."""
     done = run(
         program,
         json.dumps({"product_id": 1, "quantity": 1}),
@@ -235,7 +287,8 @@ def test_a_program_stops_if_it_did_not_reach_the_api(live: LiveServer, program: 
         key="vk_nothing_of_value",
     )
 
-    assert done.code == 1, done
+    assert (done.code, done.out) == (2, ""), done
+    assert "404" in done.err
 
 
 @ANY_LANGUAGE
@@ -343,6 +396,35 @@ def test_the_waiting_program_waits_until_the_top_up_is_delivered(live: LiveServe
 
     assert program.returncode == 0
     assert json.loads(out)["status"] == "completed"
+
+
+@pytest.mark.parametrize("words", [[*FOREIGN], ["lose", "half", "limit"]])
+def test_the_waiting_program_waits_for_the_services_own_json(
+    live: LiveServer, words: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+
+    with (
+        bad_network(live.port, *words) as network,
+        waiting_for(reference, live, merchant, VOUCHER_BASE_URL=network.base_url) as program,
+    ):
+        assert_still_waits(program)
+        operator = make_operator()
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+        out, _ = program.communicate(timeout=30)
+
+    assert program.returncode == 0
+    assert json.loads(out)["status"] == "completed"
+
+
+def test_the_waiting_program_stops_at_an_unknown_reference(live: LiveServer) -> None:
+    with waiting_for("unknown", live, make_merchant()) as program:
+        _, err = program.communicate(timeout=30)
+
+    assert program.returncode == 1
+    assert err.splitlines()[-1].endswith("order_not_found")
 
 
 def test_the_waiting_program_waits_until_a_failed_top_up_is_refunded(live: LiveServer) -> None:
