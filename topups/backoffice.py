@@ -17,7 +17,7 @@ from core.backoffice.declarations import (
     full_access,
 )
 from core.backoffice.staff_roles import StaffRole
-from topups.models import Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.search import FINDERS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
@@ -191,14 +191,14 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     warnings=WARNINGS,
     expiring=[
-        # The order stays, with `(deleted)` as its player id (docs/decisions/0045-retention.md).
+        # The order stays, without its player id (docs/decisions/0045-retention.md).
         Expiring(
             kind="player_ids",
             table="topups_fulfilment",
             old="closed_at < %(before)s AND (refund_due_at IS NULL OR refunded_at IS NOT NULL)"
-            " AND (player_id <> '(deleted)' OR fields <> '[]')",
+            f" AND (player_id <> '{DELETED_PLAYER_ID}' OR fields <> '[]')",
             days="player_ids",
-            emptied="player_id = '(deleted)', fields = '[]'",
+            emptied=f"player_id = '{DELETED_PLAYER_ID}', fields = '[]'",
         ),
     ],
     triggers=[

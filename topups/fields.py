@@ -73,7 +73,8 @@ def _problem(field: dict[str, Any], value: str | None, player_id: str) -> str | 
     if field["type"] == FieldType.DROPDOWN:
         known = [option["value"] for option in field["options"]]
         return None if value in known else f"{label} must be {_one_of(known)}."
-    if value.strip() == player_id:
+    before, found, after = value.partition(player_id)
+    if found and is_blank(before + after):
         return f"Send the player id only as `player_id`, not as {label}."
     if field["type"] == FieldType.NUMBER and not _NUMBER.fullmatch(value):
         return f"{label} must be a number, sent as a string such as `12` or `0.5`."

@@ -29,6 +29,7 @@ from core.inputs import validate_not_blank
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64
+DELETED_PLAYER_ID = "(deleted)"  # what retention leaves; no player id has parentheses
 MAX_FIELDS = 30
 MAX_FIELD_VALUE_LENGTH = 255
 

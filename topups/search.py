@@ -7,16 +7,14 @@ from django.db.models import Q, QuerySet
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.search import MAX_HITS, by_name, newest_first
-from topups.models import Fulfilment, TopUpProduct
+from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")
-
-DELETED = "deleted"  # what retention leaves of a player id
 
 
 def with_player(rows: QuerySet[Fulfilment, Row], player_id: str) -> QuerySet[Fulfilment, Row]:
     """The top-ups for this player id, as it is written."""
-    return rows.none() if player_id == DELETED else rows.filter(player_id=player_id)
+    return rows.none() if player_id == DELETED_PLAYER_ID else rows.filter(player_id=player_id)
 
 
 def _at_the_desk(text: str) -> list[Fulfilment]:

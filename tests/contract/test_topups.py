@@ -258,7 +258,7 @@ def test_a_client_without_a_wallet_is_told_so_before_the_stock_is_checked() -> N
     assert refusal(answer) == (409, "order_refused", "client_without_wallet")
 
 
-@pytest.mark.parametrize("value", ["0012345", " 0012345", "0012345\u00a0"])
+@pytest.mark.parametrize("value", ["0012345", " 0012345", "0012345\u00a0", "\u200b0012345\ufeff"])
 def test_the_player_id_is_not_sent_as_a_field(value: str) -> None:
     merchant, product = make_merchant(), make_topup_product()
     field = make_field(product, "text")

@@ -178,6 +178,9 @@ def test_an_order_without_its_player_id_still_answers(alone: None, merchant: Mer
     run("delete_old_data", "--apply", "--only", "player_ids")
     after = merchant.get(f"/orders/{before['reference']}").json()["data"]
     assert after == before | {"player_id": "(deleted)"}
+    without_triggers("UPDATE topups_fulfilment SET player_id = 'deleted'")  # of earlier versions
+    run("delete_old_data", "--apply", "--only", "player_ids")
+    assert merchant.get(f"/orders/{before['reference']}").json()["data"] == after
     assert Fulfilment.objects.get().fields == []
     assert reconcile(decrypt=True)["findings"] == []
 
