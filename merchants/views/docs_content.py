@@ -54,7 +54,8 @@ CODES: dict[ErrorCode, Advice] = {
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
         NOT_BY_THIS,
-        "Fix the program: send an Idempotency-Key with each purchase, such as a new UUID.",
+        "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters"
+        " without a comma, such as a new UUID.",
     ),
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(
         NOT_BY_THIS, "Fix the program: an idempotency key has at most 128 bytes."

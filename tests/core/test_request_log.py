@@ -87,14 +87,19 @@ def test_a_long_path_is_cut(client: Client, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("path", "host"), [("/healthz", "evil.example"), ("/merchant/sign-in/", "localhost")]
 )
-def test_a_stranger_causes_no_traceback_and_no_error(
-    path: str, host: str, client: Client, caplog: pytest.LogCaptureFixture
+def test_a_stranger_causes_one_line_without_a_traceback(
+    path: str,
+    host: str,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Neither with a wrong Host nor with more parameters than Django reads."""
     parameters = {f"p{number}": "" for number in range(1001)}
     answer = client.post(path, parameters, headers={"Host": host})
 
     assert answer.status_code == 400
+    assert [line["code"] for line in lines(capsys)] == [400]
     assert not [
         record for record in caplog.records if record.exc_info or record.levelname == "ERROR"
     ]
