@@ -23,9 +23,9 @@ def record_lockout(sender: object, request: HttpRequest, username: str, **kwargs
     """Adds an entry if the name exists, and if the last one is old enough.
 
     Otherwise a stranger could fill the audit trail, with invented names or with more guesses. Axes
-    also reports a sign-in that was refused because the process was busy, which is no lockout.
+    also reports a sign-in whose password was not checked (`PasswordBackend`), which is no lockout.
     """
-    if getattr(request, "sign_in_is_busy", False):
+    if hasattr(request, "sign_in_wait"):
         return
     user = User.objects.filter(username=username).first()
     if user is None:

@@ -3,7 +3,8 @@
 Checking one password takes a third of a second of processor time, on purpose. The limits are
 therefore tested before it, and one process checks one password at a time: the other threads sell.
 
-django-axes keeps the counts in the database. All pages that ask for a password go through
+django-axes keeps the counts of wrong passwords in the database. All attempts of a minute, with
+right passwords too, are counted in the cache. All pages that ask for a password go through
 `authenticate`, and so through these limits.
 """
 
@@ -24,7 +25,11 @@ from django.db.models import Q, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts.addresses import counted_address
+from accounts.rates import seconds_to_wait
+
 MAX_NAME_LENGTH = 255  # of axes' tables
+SECONDS_IN_LINE = 1.0  # for which a sign-in waits while the process checks another password
 KNOWN_ADDRESS_DAYS = 90
 
 
@@ -75,11 +80,24 @@ def attempted_name(request: HttpRequest, credentials: dict[str, Any] | None) -> 
     return None if name is None else str(name)[:MAX_NAME_LENGTH]
 
 
+def _count_attempt(request: HttpRequest, name: str) -> int:
+    """The seconds to wait; 0 while neither the address nor the name has tried too often."""
+    return seconds_to_wait(
+        group="sign_in_address",
+        key=counted_address(request),
+        limit=settings.LOGIN_ATTEMPTS_PER_ADDRESS,
+    ) or seconds_to_wait(
+        group="sign_in_name",
+        key=name,
+        limit=settings.LOGIN_ATTEMPTS_PER_NAME,
+    )
+
+
 class PasswordBackend(ModelBackend):
     """Checks passwords, one at a time in each process.
 
-    While one is being checked, others are refused with a 503 page and not counted as guesses. If
-    they waited, a few sign-ins at once would take all the threads from purchases.
+    Others wait for a second, and are then refused with a 503 page: if they waited longer, a few
+    sign-ins at once would take all the threads. What is refused is not counted as a guess.
     """
 
     _checking = threading.Lock()
@@ -91,9 +109,12 @@ class PasswordBackend(ModelBackend):
         password: str | None = None,
         **kwargs: Any,
     ) -> User | None:
-        if not self._checking.acquire(blocking=False):
+        assert request is not None  # noqa: S101  axes, which is asked first, needs one, too
+        wait = _count_attempt(request, str(username))
+        if wait or not self._checking.acquire(timeout=SECONDS_IN_LINE):
             # Axes does not count what is refused as locked out, and shows its page instead.
-            request.axes_locked_out = request.sign_in_is_busy = True  # type: ignore[union-attr]
+            request.axes_locked_out = True  # type: ignore[attr-defined]
+            request.sign_in_wait = wait  # type: ignore[attr-defined]
             raise PermissionDenied
         try:
             user = super().authenticate(request, username, password, **kwargs)

@@ -88,13 +88,8 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     503 if the password was not checked because the process was checking another one.
     """
     site = _site_of(request) or BACK_OFFICE
-    if getattr(request, "sign_in_is_busy", False):
-        text = (
-            "Your password was not checked, because another person was signing in. Try again in a"
-            " moment."
-        )
-        status, title = HTTPStatus.SERVICE_UNAVAILABLE, "Too many sign-ins at once"
-        return _page(site, status, title, text, home=("Sign in", request.path))
+    if hasattr(request, "sign_in_wait"):
+        return _unchecked(site, request.path, request.sign_in_wait)
     minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
     text = (
         f"Too many wrong passwords were typed for this {site.signs_in_with} or from your network."
@@ -111,6 +106,20 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
         )
         home = site.home
     return _page(site, status, title, text, more, home=home)
+
+
+def _unchecked(site: Site, path: str, wait: int) -> HttpResponse:
+    """The page for a password that was not checked. `wait` is 0, or the seconds of a limit."""
+    text = "Your password was not checked, because another person was signing in."
+    when, status = "Try again in a moment.", HTTPStatus.SERVICE_UNAVAILABLE
+    if wait:
+        text = (
+            "Your password was not checked, because there were too many sign-ins with this"
+            f" {site.signs_in_with} or from your network."
+        )
+        seconds = "1 second" if wait == 1 else f"{wait} seconds"
+        when, status = f"Wait {seconds}, then try again.", HTTPStatus.TOO_MANY_REQUESTS
+    return _page(site, status, "Too many sign-ins at once", text, when, home=("Sign in", path))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -309,6 +309,9 @@ if COMPANY_SIGN_IN:
 AXES_FAILURE_LIMIT = 10
 LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
 LOGIN_FAILURE_LIMIT_PER_NAME = 50
+# Sign-ins in a minute, with right passwords too.
+LOGIN_ATTEMPTS_PER_ADDRESS = 60
+LOGIN_ATTEMPTS_PER_NAME = 20
 AXES_HANDLER = "accounts.sign_in.SignInLimits"
 AXES_USERNAME_CALLABLE = "accounts.sign_in.attempted_name"
 AXES_COOLOFF_TIME = timedelta(minutes=15)

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -270,6 +271,45 @@ def test_staff_change_their_password() -> None:
     assert browser.get("/admin/password_change/done/").status_code == 200
     assert other.get("/admin/password_change/").status_code == 302  # signed out
     assert sign_in("/admin/login/", STAFF, new).status_code == 302
+
+
+@on_each_site
+def test_right_passwords_in_a_loop_are_limited(
+    page: str, name: str, hashes: list[str], settings: Settings
+) -> None:
+    """Otherwise one person could keep everybody else from signing in."""
+    settings.LOGIN_ATTEMPTS_PER_NAME = LIMIT
+    settings.LOGIN_ATTEMPTS_PER_ADDRESS = LIMIT + 1
+
+    statuses = [sign_in(page, name, PASSWORD).status_code for _ in range(LIMIT)]
+    refused = sign_in(page, name, PASSWORD, address=ELSEWHERE)
+
+    assert (statuses, refused.status_code, len(hashes)) == ([302] * LIMIT, 429, LIMIT)
+    assert re.search(r"Wait \d+ seconds?, then try again", refused.content.decode())
+    assert sign_in(page, "another@merchant.example").status_code == 200  # the address may
+    assert sign_in(page, "and-another@merchant.example").status_code == 429
+    assert not AuditEntry.objects.filter(action=AuditAction.SIGN_IN_REFUSED).exists()
+    assert sum(AccessAttempt.objects.values_list("failures_since_start", flat=True)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@on_each_site
+def test_a_sign_in_waits_for_the_one_before(
+    page: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = PBKDF2PasswordHasher.encode
+
+    def slow(self: Any, password: str, *more: Any) -> str:
+        time.sleep(0.2)
+        return encode(self, password, *more)
+
+    monkeypatch.setattr(PBKDF2PasswordHasher, "encode", slow)
+    with ThreadPoolExecutor(3) as threads:
+        sent = [
+            threads.submit(in_own_connection, lambda: sign_in(page, name, PASSWORD))
+            for _ in range(3)
+        ]
+        assert [one.result().status_code for one in sent] == [302] * 3
 
 
 @pytest.mark.django_db(transaction=True)

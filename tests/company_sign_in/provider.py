@@ -5,12 +5,14 @@
 It signs in with a form, insists on PKCE, on the exact callback and on the client's secret, and
 signs tokens with RS256. Everybody has the password PASSWORD. FOLDER/people.json holds the claims of
 each person; `company_provider` in conftest.py writes it. A claim there replaces even those that the
-provider makes, such as `nonce`, so tests can have it issue the tokens of a faulty provider.
+provider makes, such as `nonce`, so tests can have it issue the tokens of a faulty provider. The
+claim `seconds` is how long the provider takes for the token.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from types import ModuleType
@@ -62,7 +64,9 @@ def main(folder: Path, port: int, callback: str) -> None:
 
         def get_id_token_dictionary(self, *args: Any) -> Any:
             claims, ends = super().get_id_token_dictionary(*args)
-            return {**claims, **people()[args[-1].user.username]}, ends
+            own = people()[args[-1].user.username]
+            time.sleep(own.get("seconds", 0))
+            return {**claims, **own}, ends
 
     sys.modules[__name__].Validator = Validator  # type: ignore[attr-defined]
     call_command("migrate", verbosity=0, run_syncdb=True)

@@ -1,5 +1,6 @@
 """Staff sign in with their company account, at a real provider."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -51,6 +52,18 @@ def test_the_first_sign_in_creates_an_account_with_the_role(
     again = CompanyIdentity.objects.get()
     assert (again.user, again.email) == (user, "new@company.example")
     assert [group.name for group in user.groups.all()] == ["Finance"]
+
+
+def test_two_sign_in_at_once(company: Company, visitor: Visitor) -> None:
+    names, visitors = ("anna", "ben"), (visitor, Visitor(company.server))
+    for name in names:
+        company.describe(name, groups=["desk"], amr=["mfa"], seconds=0.4)
+    urls = [each.come_back(name) for each, name in zip(visitors, names, strict=True)]
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(Visitor.follow, visitors, urls))
+
+    assert [each.is_inside() for each in visitors] == [True, True]
 
 
 def test_ours_is_asked_unless_the_provider_asked_for_a_second_factor(

@@ -171,6 +171,21 @@ def test_the_ingress_leads_to_services() -> None:
                 assert backend["name"] == ("voucher-api" if api else "voucher-pages")
 
 
+def test_sign_ins_are_limited() -> None:
+    """On the same paths as nginx limits them (deploy/nginx/voucher.conf)."""
+    limited = {
+        path["path"]
+        for ingress in of_kind("Ingress").values()
+        if "nginx.ingress.kubernetes.io/limit-rpm" in ingress["metadata"]["annotations"]
+        for path in ingress["spec"]["rules"][0]["http"]["paths"]
+    }
+    nginx = (PROJECT / "deploy/nginx/voucher.conf").read_text()
+    locations = re.findall(r"location ~ (\S+) \{\s+limit_req ", nginx)
+
+    assert len(limited) == 5
+    assert all(any(re.search(one, path) for one in locations) for path in limited)
+
+
 def test_disruption_budgets_leave_room_to_drain_a_node() -> None:
     budgets = of_kind("PodDisruptionBudget")
     for name, one in of_kind("Deployment").items():

@@ -17,6 +17,7 @@ from django.urls import reverse
 from joserfc.errors import JoseError
 from requests.exceptions import RequestException
 
+from accounts.sign_in import SECONDS_IN_LINE
 from operators.sign_in.company.settings import CompanySignIn
 
 TIMEOUT = 5  # seconds, for each of at most three calls of the provider
@@ -27,7 +28,7 @@ ALGORITHMS = frozenset(
 )
 
 # One answer of the provider is read at a time in each process, so that a slow provider cannot take
-# all threads.
+# all threads. Others wait for a second.
 _reading = threading.Lock()
 
 
@@ -90,7 +91,7 @@ def read_answer(request: HttpRequest) -> Mapping[str, Any]:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    if not _reading.acquire(blocking=False):
+    if not _reading.acquire(timeout=SECONDS_IN_LINE):
         raise ProviderBusy
     try:
         yield
