@@ -26,9 +26,10 @@ P = ParamSpec("P")
 MemberView = Callable[Concatenate[HttpRequest, "Member", P], HttpResponseBase]
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
-# Requests a minute of all members of one account. Pages and purchases share the web processes.
-PAGES_PER_MINUTE = 300
-HEAVY_PAGES_PER_MINUTE = 12  # each may take a second or more: exports, imports, sums
+# Requests a minute of one member, and of all members of one account. Pages and purchases may share
+# the web processes. A heavy page may take a second or more: exports, imports, sums.
+PAGES_PER_MINUTE, ACCOUNT_PAGES_PER_MINUTE = 300, 600
+HEAVY_PAGES_PER_MINUTE, ACCOUNT_HEAVY_PAGES_PER_MINUTE = 12, 24
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,15 @@ def find_member(request: HttpRequest) -> Member | None:
 
 
 def member_page(
-    least: Role = Role.VIEWER, *, heavy: bool = False
+    least: Role = Role.VIEWER, *, heavy: bool = False, protects: bool = False
 ) -> Callable[[MemberView[P]], View[P]]:
     """Restricts a view to members with at least this role, and passes it the member.
 
     The member is the view's second argument. Anonymous visitors are redirected to the sign-in
-    page. Signed-in users without the role raise PermissionDenied (403). An account that opens too
-    many pages, or too many `heavy` ones, gets a 429 page.
+    page. Signed-in users without the role raise PermissionDenied (403). A member or an account that
+    opens too many pages, or too many `heavy` ones, gets a 429 page. A page that `protects` the
+    account, or leads to one that does, has a counter of its own for each member: nobody else can
+    keep a member from it.
     """
 
     def decorate(view: MemberView[P]) -> View[P]:
@@ -84,7 +87,7 @@ def member_page(
                 raise PermissionDenied("You are not a member of a merchant's account.")
             if not member.may(least):
                 raise PermissionDenied(_why_not(member))
-            wait = _seconds_to_wait(member.account, heavy=heavy)
+            wait = _seconds_to_wait(member, heavy=heavy, protects=protects)
             if wait:
                 return _too_many_requests(wait)
             note_session_use(request=request, user=member.user)
@@ -95,13 +98,21 @@ def member_page(
     return decorate
 
 
-def _seconds_to_wait(account: Account, *, heavy: bool) -> int:
-    wait = seconds_to_wait(group="merchant_pages", key=account.pk, limit=PAGES_PER_MINUTE)
-    if heavy and not wait:
-        wait = seconds_to_wait(
-            group="merchant_heavy_pages", key=account.pk, limit=HEAVY_PAGES_PER_MINUTE
-        )
-    return wait
+def _seconds_to_wait(member: Member, *, heavy: bool, protects: bool) -> int:
+    user, account = member.user.pk, member.account.pk
+    if protects:
+        return seconds_to_wait(group="merchant_protection", key=user, limit=PAGES_PER_MINUTE)
+    counters = [
+        ("merchant_pages", user, PAGES_PER_MINUTE),
+        ("merchant_account_pages", account, ACCOUNT_PAGES_PER_MINUTE),
+        ("merchant_heavy_pages", user, HEAVY_PAGES_PER_MINUTE),
+        ("merchant_account_heavy_pages", account, ACCOUNT_HEAVY_PAGES_PER_MINUTE),
+    ]
+    waits = (
+        seconds_to_wait(group=group, key=key, limit=limit)
+        for group, key, limit in counters[: 4 if heavy else 2]
+    )
+    return next(filter(None, waits), 0)
 
 
 def _too_many_requests(wait: int) -> HttpResponse:
@@ -110,9 +121,10 @@ def _too_many_requests(wait: int) -> HttpResponse:
         "merchants/error.html",
         HTTPStatus.TOO_MANY_REQUESTS,
         "Too many requests",
-        "Your account has opened too many pages or files in the last minute. Nothing was changed."
-        f" Wait {seconds} and try again.",
-        home=("Go to the overview", reverse("merchants:overview")),
+        "You or your colleagues have opened too many pages or files in the last minute. Nothing was"
+        f" changed. Wait {seconds} and try again. You can still revoke keys, switch clients off,"
+        " remove people and end sessions.",
+        home=("Go to the clients", reverse("merchants:clients")),
     )
 
 

@@ -23,7 +23,7 @@ HUGE_NETWORKS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")
 
 
 @require_safe
-@member_page()
+@member_page(protects=True)
 def client_list(request: HttpRequest, member: Member) -> HttpResponse:
     """All clients of the account."""
     rows = [
@@ -34,7 +34,7 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page()
+@member_page(protects=True)
 def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """One client: its limits, its live keys, and the newest of the keys that ended."""
     client = _client(member, client_id)
@@ -110,7 +110,7 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.DEVELOPER)
+@member_page(Role.DEVELOPER, protects=True)
 def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """Switches the client off or on."""
     client = _client(member, client_id)
@@ -189,7 +189,7 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.DEVELOPER)
+@member_page(Role.DEVELOPER, protects=True)
 def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) -> HttpResponse:
     """Ends a key at once."""
     client = _client(member, client_id)

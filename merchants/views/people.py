@@ -19,7 +19,7 @@ from merchants.views.pages import confirm, show
 
 
 @require_safe
-@member_page()
+@member_page(protects=True)
 def people(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the members and the open invitations."""
     return show(
@@ -63,7 +63,7 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.OWNER)
+@member_page(Role.OWNER, protects=True)
 def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpResponse:
     """Withdraws an open invitation."""
     invitation = get_object_or_404(live_invitations(member.account), pk=invitation_id)
@@ -84,7 +84,7 @@ def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpRe
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.OWNER)
+@member_page(Role.OWNER, protects=True)
 def role(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
     """Changes a member's role."""
     person = get_object_or_404(members_of(member.account), pk=membership_id)
@@ -109,7 +109,7 @@ def role(request: HttpRequest, member: Member, membership_id: int) -> HttpRespon
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page(Role.OWNER)
+@member_page(Role.OWNER, protects=True)
 def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResponse:
     """Removes a member from the account."""
     person = get_object_or_404(members_of(member.account), pk=membership_id)

@@ -31,7 +31,7 @@ from merchants.views.pages import confirm, show
 
 
 @require_safe
-@member_page()
+@member_page(protects=True)
 def profile(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows the member's role, how they sign in, and their sessions."""
     return show(
@@ -49,7 +49,7 @@ def profile(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
-@member_page()
+@member_page(protects=True)
 def password(request: HttpRequest, member: Member) -> HttpResponse:
     """Changes the member's password and ends their other sessions."""
     form = LimitedPasswordChangeForm(request, member.user, posted(request))
@@ -71,7 +71,7 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page()
+@member_page(protects=True)
 def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
     """Asks for the second factor, once per session."""
     address = next_page(request, "merchants:overview")
@@ -148,7 +148,7 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@member_page()
+@member_page(protects=True)
 def end_session(request: HttpRequest, member: Member, session_id: int) -> HttpResponse:
     """Ends another session of this member. Signing out ends the current one."""
     others = sessions_of(member.user).exclude(session_id=request.session.session_key)
@@ -159,7 +159,7 @@ def end_session(request: HttpRequest, member: Member, session_id: int) -> HttpRe
 
 
 @require_POST
-@member_page()
+@member_page(protects=True)
 def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
     """Ends all sessions of this member except the current one."""
     ended = end_member_sessions(
