@@ -1,9 +1,10 @@
-"""The bot's entries in the shared cache: its heartbeat, and the presses that it has handled.
+"""The bot's entries in the shared cache: its heartbeat, the presses that it has handled, and the
+chats in which it has answered a stranger.
 
 Telegram delivers a press again if the network lost our response. A press that is handled again
 moves nothing, but its answer would be sent again, and if Telegram no longer accepts answers, a
 message would appear in the chat. The ids of handled presses are therefore stored for a while.
-Without the cache, every press counts as new.
+Without the cache, every press counts as new, and every stranger is answered.
 
 This module does not load python-telegram-bot: `manage.py` loads it for every command.
 """
@@ -19,6 +20,7 @@ from operators.frame.limits import ALIVE_SECONDS
 logger = structlog.get_logger(__name__)
 
 PRESS_SECONDS = 10 * 60  # longer than Telegram accepts an answer to a press
+STRANGER_SECONDS = 60  # between two answers to strangers in one chat
 
 
 def key() -> str:
@@ -46,13 +48,21 @@ def was_handled(query_id: str) -> bool:
         return False
 
 
-def note_handled(query_id: str) -> bool:
+def note_handled(query_id: str, seconds: int = PRESS_SECONDS) -> bool:
     """Stores the id; returns False if another process or thread has stored it already."""
     try:
-        return bool(cache.add(_press_key(query_id), 1, PRESS_SECONDS))
+        return bool(cache.add(_press_key(query_id), 1, seconds))
     except Exception as error:
         _log_lost_cache(error)
         return True
+
+
+def may_answer_stranger(chat_id: int) -> bool:
+    """Whether no stranger was answered in this chat in the last minute; the caller answers one now.
+
+    Telegram limits what a bot sends to a group, and the announcements need that limit.
+    """
+    return note_handled(f"stranger-{chat_id}", STRANGER_SECONDS)
 
 
 def _press_key(query_id: str) -> str:

@@ -20,7 +20,7 @@ from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from operators.frame.desk_summary import age_in_words
-from operators.telegram.bot_cache import note_handled, was_handled
+from operators.telegram.bot_cache import may_answer_stranger, note_handled, was_handled
 from operators.telegram.chats import platform_settings, read_platform
 from operators.telegram.message import render
 from operators.telegram.models import Announcement, AnnouncementRoute, PlatformSettings
@@ -89,7 +89,8 @@ class Reply:
 
 
 def answer_command(command: Command) -> str | None:
-    """The answer, in HTML; None for groups that are not the operators': the bot ignores those."""
+    """The answer, in HTML; None for a group that is not the operators', and for a stranger in a
+    chat where one was answered lately: the bot ignores those."""
     if not command.private and command.name in ("start", "link"):
         void_code(command.words)  # other members of the group have seen it
     if not command.private and command.chat_id not in _our_chats():
@@ -100,15 +101,15 @@ def answer_command(command: Command) -> str | None:
         operator = operator_of(command.telegram_user_id)
     except NotAnOperator as refused:
         _refuse(command, f"typed /{command.name}")
-        return escape(str(refused))
+        return _to_stranger(command.chat_id, str(refused))
     return ANSWERS[command.name](operator, command.words)
 
 
 def add_note(reply: Reply) -> str | None:
     """Adds the text as a note of the order, and returns the answer.
 
-    None for a reply to a message of no order, and for a reply that was handled before: the bot
-    answers neither.
+    None for a reply to a message of no order, for a reply that was handled before, and for a
+    stranger in a chat where one was answered lately: the bot answers none of these.
     """
     named = Q(message_id=reply.to) | Q(former_message_id=reply.to)
     row = Announcement.objects.filter(named, chat_id=reply.chat_id).first()
@@ -125,7 +126,7 @@ def add_note(reply: Reply) -> str | None:
             reference=fulfilment.order_reference,
             note="replied to an order's message",
         )
-        return escape(str(refused))
+        return _to_stranger(reply.chat_id, str(refused))
     note = reply.text.replace("\x00", "").strip()
     if len(note) > NOTE_LENGTH:
         return f"The note was not kept: it has more than {NOTE_LENGTH} characters."
@@ -141,10 +142,14 @@ def _our_chats() -> set[int]:
     return routes if default is None else routes | {default}
 
 
-def _link(command: Command) -> str:
+def _to_stranger(chat_id: int, words: str) -> str | None:
+    return escape(words) if may_answer_stranger(chat_id) else None
+
+
+def _link(command: Command) -> str | None:
     """Links the sender of a valid code. Sending or delivering a code twice is not an error."""
     if not command.private:
-        return IN_PRIVATE
+        return _to_stranger(command.chat_id, IN_PRIVATE)
     try:
         if command.words:
             consume_code(code=command.words, telegram_user_id=command.telegram_user_id)

@@ -77,10 +77,31 @@ def test_strangers_are_refused(desk: Desk) -> None:
     desk.order()
 
     for chat in (desk.group, desk.api.private(eve)):
-        for text in ("/queue", "/mine", "/order X", "/help", "/queue"):
-            assert desk.ask(eve, chat, text).text.startswith("You cannot use this bot")
+        assert desk.ask(eve, chat, "/queue").text.startswith("You cannot use this bot")
+        for text in ("/mine", "/order X", "/help", "/queue"):
+            desk.api.type(eve, chat, text)
+    desk.api.settle()
 
     assert AuditEntry.objects.filter(action=AuditAction.TELEGRAM_REFUSED).count() == 4
+
+
+def test_a_group_hears_one_answer_a_minute_to_strangers(desk: Desk) -> None:
+    """Otherwise they would use up what Telegram lets the bot send to the group."""
+    anna, _ = desk.staff("anna")
+    eve, mallory = desk.api.add_user("Eve"), desk.api.add_user("Mallory")
+    fulfilment, message = desk.order()
+    desk.ask(eve, desk.group, "/queue")
+    before = len(desk.api.bot_messages(desk.group))
+
+    for stranger in (eve, mallory):
+        for text in ("/queue", "/help", "/start", "/link 123"):
+            desk.api.type(stranger, desk.group, text)
+        desk.api.type(stranger, desk.group, "hello", reply_to=message)
+    desk.api.settle()
+
+    assert len(desk.api.bot_messages(desk.group)) == before
+    assert "cannot use this bot" in desk.ask(eve, desk.api.private(eve), "/queue").text
+    assert fulfilment.order_reference in desk.ask(anna, desk.group, "/queue").text
 
 
 def test_bot_ignores_other_groups(desk: Desk) -> None:
