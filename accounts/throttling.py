@@ -40,7 +40,8 @@ def _count_client(client: ApiClient) -> int:
 
 def _count_account(client: ApiClient) -> int:
     """Many clients of one account together have a limit, too. It never is below that of a client,
-    which `GET /ping` promises."""
+    which `GET /ping` promises: django-ratelimit has a counter for each limit, so a client with more
+    uses up nothing of the others."""
     limit = ACCOUNT_TIMES * settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE
     return seconds_to_wait(
         group="api of an account",

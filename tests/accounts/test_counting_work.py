@@ -44,3 +44,17 @@ def test_an_account_has_the_limit_of_its_largest_client(settings: Settings) -> N
     statuses = [merchant.get("/ping").status_code for _ in range(ACCOUNT_TIMES + 3)]
 
     assert statuses == [200] * (ACCOUNT_TIMES + 2) + [429]
+
+
+def test_a_large_client_leaves_the_small_ones_of_its_account_their_limit(
+    settings: Settings,
+) -> None:
+    settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE = 1
+    account = make_account()
+    large = Merchant(make_client(account, rate_limit_per_minute=2 * ACCOUNT_TIMES))
+    small = Merchant(make_client(account, rate_limit_per_minute=2))
+
+    statuses = [large.get("/ping").status_code for _ in range(2 * ACCOUNT_TIMES)]
+
+    assert statuses == [200] * 2 * ACCOUNT_TIMES
+    assert [small.get("/ping").status_code for _ in range(3)] == [200, 200, 429]
