@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -104,6 +105,27 @@ def test_a_failed_purchase_is_sent_once_and_answered_in_json(
     answer = proxy.ask("GET", "/merchant/?secret=canary")
     assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (502, "text/plain")
     assert b"does not respond" in answer.body
+
+
+def test_caddy_sends_few_sign_ins_at_once(upstreams: list[Upstream], tmp_path: Path) -> None:
+    ports = [upstream.port for upstream in upstreams]
+    for upstream in upstreams:
+        upstream.silent = True
+    with (
+        running_proxy("caddy", api=[free_port()], pages=ports, folder=tmp_path) as proxy,
+        ThreadPoolExecutor(13) as threads,
+    ):
+        sent = []
+        for _ in range(12):
+            sent.append(threads.submit(proxy.ask, "POST", "/merchant/sign-in/", ORDER, b"{}"))
+            time.sleep(0.02)  # two at the same moment may both count as the fourth
+        another = threads.submit(proxy.ask, "POST", "/merchant/people/invite/", ORDER, b"{}")
+        answers = sorted((each.result().status, each.result().body) for each in sent)
+
+        assert [status for status, _ in answers] == [503] * 4 + [504] * 8
+        assert answers[0][1].startswith(b"Too many people are signing in.")
+        assert another.result().status == 504  # other pages are not limited
+        assert sum(upstream.requests for upstream in upstreams) == 8 + 1
 
 
 @pytest.mark.parametrize("proxy", ["caddy"], indirect=True)
