@@ -195,14 +195,16 @@ def follow_links(running: Running, email: str) -> None:
     Browser(running.server).post("/merchant/password/forgotten/", {"email": email})
     for name, page in (("invitation link", "/merchant/join/"), ("reset link", "/password/new/")):
         path = wait_for_link(running, page)
-        canaries.add(name, path.partition("token=")[2])
+        place, _, token = path.partition("#")
+        canaries.add(name, token)
         browser, password = Browser(running.server), canaries.make("password")
-        browser.get(path)
-        browser.post(urlsplit(path).path, {"new_password1": password, "new_password2": password})
+        browser.get(place)
+        browser.post(place, {"token": token})
+        browser.post(place, {"token": token, "new_password1": password, "new_password2": password})
 
 
 def wait_for_link(running: Running, page: str) -> str:
-    """The path of the link to this page in an email that has arrived."""
+    """The path and token of the link to this page in an email that has arrived."""
 
     def find() -> list[str]:
         bodies = [message.get_payload(decode=True) for message in running.mail.messages]
@@ -211,7 +213,7 @@ def wait_for_link(running: Running, page: str) -> str:
 
     wait_until(find, f"an email with a link to {page}", LATER)
     place = urlsplit(find()[0])
-    return f"{place.path}?{place.query}"
+    return f"{place.path}#{place.fragment}"
 
 
 def use_back_office(running: Running) -> None:

@@ -1,4 +1,5 @@
-"""Tokens of the secret links in emails: made when an email is sent, and stored nowhere."""
+"""Tokens of the secret links in emails: made when an email is sent, and stored nowhere, not even in
+a session."""
 
 from datetime import timedelta
 

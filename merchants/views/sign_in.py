@@ -1,8 +1,9 @@
 """Signing in and out, accepting an invitation, and resetting a forgotten password.
 
-A link from an email carries its token in the query string, which our logs omit. The first request
-moves the token into the session and redirects, so the browser's address bar and Referer lose it
-too. Opening a link does not use it up, because mail programs open links as well.
+A link from an email carries its token behind a `#`, which browsers send to nobody: no proxy logs
+it. A script (merchants/static/merchants/page.js) sends the token in a form, and the form of the new
+password carries it on, so it stands in no session and no backup. Opening a link does not use it up,
+because mail programs open links as well.
 """
 
 from http import HTTPStatus
@@ -33,7 +34,6 @@ from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "accounts.sign_in.PasswordBackend"
 RESETS_PER_MINUTE = 10  # from one address, for all names together
-JOIN, RESET = "merchants.join", "merchants.reset"  # session keys of the tokens
 
 
 @method_decorator(sensitive_post_parameters("password"), name="dispatch")
@@ -62,10 +62,10 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 def join(request: HttpRequest) -> HttpResponse:
     """Accepts an invitation: the person chooses a password and is signed in."""
-    moved = _move_token(request, JOIN)
-    if moved is not None:
-        return moved
-    invitation = find_invitation(request.session.get(JOIN, ""))
+    token = _posted_token(request)
+    if not token:
+        return _ask_for_link(request, "Open your invitation")
+    invitation = find_invitation(token)
     if invitation is None:
         return _dead_link(
             request,
@@ -91,6 +91,7 @@ def join(request: HttpRequest) -> HttpResponse:
             "intro": f"Your role will be {invitation.get_role_display().lower()}. You will sign in"
             f" as {invitation.email}. Choose a password.",
             "form": form,
+            "token": token,
             "button": "Join",
         },
     )
@@ -134,10 +135,10 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 def reset(request: HttpRequest) -> HttpResponse:
     """Sets a new password after a reset link, and ends the member's other sessions."""
-    moved = _move_token(request, RESET)
-    if moved is not None:
-        return moved
-    user = find_reset(request.session.get(RESET, ""))
+    token = _posted_token(request)
+    if not token:
+        return _ask_for_link(request, "Open your link")
+    user = find_reset(token)
     if user is None:
         return _dead_link(
             request,
@@ -155,26 +156,29 @@ def reset(request: HttpRequest) -> HttpResponse:
             "title": "New password",
             "intro": f"Choose a new password for {user.email}.",
             "form": form,
+            "token": token,
             "button": "Change password",
         },
     )
 
 
-def _move_token(request: HttpRequest, place: str) -> HttpResponse | None:
-    if "token" not in request.GET:
-        return None
-    request.session[place] = request.GET["token"][:200]
-    return HttpResponseRedirect(request.path)
+def _posted_token(request: HttpRequest) -> str:
+    """The token that a form sends, also from a whole link that a person pastes."""
+    return request.POST.get("token", "").strip().rpartition("#")[2]
+
+
+def _ask_for_link(request: HttpRequest, title: str) -> HttpResponse:
+    """The page that a link from an email opens. Links of older emails have `?token=`."""
+    context = {"title": title, "token": request.GET.get("token", "")}
+    return TemplateResponse(request, "merchants/open_link.html", context)
 
 
 def _password_form(user: User, request: HttpRequest) -> "SetPasswordForm[User]":
-    return SetPasswordForm(user, posted(request))
+    return SetPasswordForm(user, request.POST if "new_password1" in request.POST else None)
 
 
 def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
     """Signs the user in. A second factor is still asked for, by the next page they open."""
-    for place in (JOIN, RESET):
-        request.session.pop(place, None)
     login(request, user, backend=BACKEND)
     messages.success(request, words)
     return HttpResponseRedirect(reverse("merchants:overview"))

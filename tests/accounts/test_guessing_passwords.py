@@ -22,7 +22,7 @@ from merchants.email.sending import sweep_emails
 from merchants.tasks import clear_sessions
 from tests.answers import without_request_id
 from tests.browsing import PASSWORD
-from tests.merchants.people import make_member
+from tests.merchants.people import follow_link, make_member
 from tests.operators.back_office import show_factor
 
 pytestmark = pytest.mark.django_db
@@ -207,9 +207,8 @@ def test_a_member_who_is_kept_out_resets_the_password() -> None:
     browser.post("/merchant/password/forgotten/", {"email": MEMBER})
     sweep_emails()
     (link,) = re.findall(r"/merchant/password/new/\S+", str(mail.outbox[0].body))
-    browser.get(link)
     new = "another horse, another staple"
-    browser.post("/merchant/password/new/", {"new_password1": new, "new_password2": new})
+    follow_link(browser, link, password=new)
 
     assert browser.get("/merchant/").status_code == 200
     assert sign_in("/merchant/sign-in/", MEMBER, new, address=HOME).status_code == 302

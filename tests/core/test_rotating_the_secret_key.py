@@ -16,7 +16,7 @@ from merchants.email.sending import sweep_emails
 from merchants.models import MemberSession, Role
 from merchants.people.invitations import invite_person
 from operators.telegram.buttons import Action, Forged, Press, decode, encode
-from tests.merchants.people import PASSWORD, end_of, make_member
+from tests.merchants.people import PASSWORD, end_of, follow_link, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in
 
@@ -71,7 +71,7 @@ def reset_link() -> Works:
 def link_works(page: str) -> Works:
     sweep_emails()
     (link,) = re.findall(rf"{page}\S+", "".join(str(message.body) for message in mail.outbox))
-    return lambda: Client().get(link, follow=True).status_code == 200
+    return lambda: follow_link(Client(), link).status_code == 200
 
 
 def button() -> Works:

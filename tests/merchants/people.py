@@ -3,6 +3,7 @@
 import itertools
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
@@ -49,3 +50,11 @@ def viewer_of(account: Account) -> Client:
 def end_of(browser: Client) -> datetime:
     """The fixed end of the browser's session. It ends sooner if nobody uses it."""
     return SessionStore(browser.session.session_key).end
+
+
+def follow_link(browser: Client, link: str, *, password: str = "") -> Any:
+    """Opens a link of an email, as its page's script does; then sends the password, if there is
+    one."""
+    page, _, token = link.partition("#")
+    chosen = {"new_password1": password, "new_password2": password} if password else {}
+    return browser.post(page, {"token": token, **chosen})

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
+from merchants.email.secret_links import sign_invitation
+from merchants.models import Role
+from merchants.people.invitations import invite_person
 from tests.axe import Inspector
 from tests.browsing import take_session
 from tests.live import LiveServer
-from tests.merchants.people import browser_of, make_member
+from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -105,6 +108,19 @@ def test_pages_before_sign_in_are_accessible(page: Page) -> None:
     if found := problems(page):
         wrong["a wrong password"] = found
     assert wrong == {}, json.dumps(wrong, indent=1)
+
+
+def test_a_secret_link_opens_by_itself(page: Page, world: World) -> None:
+    owner = make_member(world.account).user
+    invitation = invite_person(
+        account=world.account, email="new@b.example", role=Role.VIEWER, invited_by=owner
+    )
+    page.goto(f"/merchant/join/#{sign_invitation(invitation.pk)}")
+    page.fill("[name=new_password1]", PASSWORD)
+    assert (problems(page), page.evaluate("location.hash")) == ([], "")
+    page.fill("[name=new_password2]", PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url("/merchant/")
 
 
 def test_public_pages_are_accessible(page: Page) -> None:

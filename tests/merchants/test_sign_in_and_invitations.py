@@ -2,10 +2,11 @@
 
 import re
 from datetime import timedelta
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
@@ -15,7 +16,7 @@ from merchants.email.sending import sweep_emails
 from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import invite_person, withdraw_invitation
 from tests.factories import make_account
-from tests.merchants.people import PASSWORD, browser_of, make_member
+from tests.merchants.people import PASSWORD, browser_of, follow_link, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff
 
@@ -31,10 +32,9 @@ def emails() -> list[mail.EmailMessage]:
 
 
 def link_in(message: mail.EmailMessage) -> str:
-    """The path and query of the link in an email."""
+    """The link in an email, without the host."""
     (found,) = re.findall(r"https?://\S+", str(message.body))
-    parts = urlsplit(found)
-    return f"{parts.path}?{parts.query}"
+    return urlunsplit(urlsplit(str(found))._replace(scheme="", netloc=""))
 
 
 def sign_in(browser: Client, email: str, password: str = PASSWORD) -> int:
@@ -101,11 +101,9 @@ def test_an_invited_person_joins_with_the_link_in_the_email() -> None:
     assert message.subject == f"Invitation to {owner.account}"
 
     browser = Client()
-    shown = browser.get(link_in(message), follow=True)
-    assert shown.redirect_chain == [("/merchant/join/", 302)]  # the token is out of the address
-    joined = browser.post(
-        "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
-    )
+    shown = follow_link(browser, link_in(message))
+    assert "as new@merchant.example" in shown.content.decode()
+    joined = follow_link(browser, link_in(message), password=NEW_PASSWORD)
     assert joined.status_code == 302
     assert browser.get("/merchant/").status_code == 200
     member = Membership.objects.get(user__email="new@merchant.example")
@@ -113,7 +111,7 @@ def test_an_invited_person_joins_with_the_link_in_the_email() -> None:
     assert sign_in(Client(), "new@merchant.example", NEW_PASSWORD) == 302
     assert AuditEntry.objects.filter(action=AuditAction.MEMBER_JOINED).count() == 1
 
-    assert Client().get(link_in(message), follow=True).status_code == 410  # a link is used once
+    assert follow_link(Client(), link_in(message)).status_code == 410  # a link is used once
 
 
 def test_a_weak_password_is_refused() -> None:
@@ -121,9 +119,7 @@ def test_a_weak_password_is_refused() -> None:
     invite_person(
         account=owner.account, email="a@b.example", role=Role.VIEWER, invited_by=owner.user
     )
-    browser = Client()
-    browser.get(link_in(emails()[-2]))
-    answer = browser.post("/merchant/join/", {"new_password1": "short", "new_password2": "short"})
+    answer = follow_link(Client(), link_in(emails()[-2]), password="short")
     assert "too short" in answer.content.decode()
     assert not User.objects.filter(username="a@b.example").exists()
 
@@ -148,9 +144,9 @@ def test_ended_invitations_answer_410() -> None:
     invite_person(
         account=owner.account, email="three@b.example", role=Role.OWNER, invited_by=owner.user
     )
-    for link in (first, second, replaced, "/merchant/join/", "/merchant/join/?token=x%00y"):
-        assert Client().get(link, follow=True).status_code == 410, link
-    assert Client().get(open_one, follow=True).status_code == 200
+    for link in (first, second, replaced, "/merchant/join/#x", "/merchant/join/#x\x00y"):
+        assert follow_link(Client(), link).status_code == 410, link
+    assert follow_link(Client(), open_one).status_code == 200
 
 
 def test_only_the_holder_learns_that_an_address_is_in_use() -> None:
@@ -160,11 +156,7 @@ def test_only_the_holder_learns_that_an_address_is_in_use() -> None:
     )
     assert "The invitation is being sent" in answer.content.decode()
     (message,) = (one for one in emails() if one.to == [other.user.email])
-    browser = Client()
-    browser.get(link_in(message))
-    said = browser.post(
-        "/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
-    )
+    said = follow_link(Client(), link_in(message), password=NEW_PASSWORD)
     assert "already signs in here" in said.content.decode()
     other.refresh_from_db()
     assert other.account != owner.account
@@ -186,8 +178,7 @@ def test_a_removed_member_returns_by_a_new_invitation() -> None:
         one for one in emails() if one.to == [gone.user.email] and "Invitation to" in one.subject
     )
     back = Client()
-    back.get(link_in(message))
-    back.post("/merchant/join/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD})
+    follow_link(back, link_in(message), password=NEW_PASSWORD)
     assert back.get("/merchant/").status_code == 200
     gone.refresh_from_db()
     assert gone.role == Role.VIEWER
@@ -202,15 +193,13 @@ def test_a_reset_link_works_once() -> None:
     link = link_in(message)
 
     browser = Client()
-    assert browser.get(link, follow=True).redirect_chain == [("/merchant/password/new/", 302)]
-    done = browser.post(
-        "/merchant/password/new/", {"new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
-    )
+    assert member.user.email in follow_link(browser, link).content.decode()
+    done = follow_link(browser, link, password=NEW_PASSWORD)
     assert done.status_code == 302
     assert browser.get("/merchant/").status_code == 200
     assert signed_in_elsewhere.get("/merchant/").status_code == 302
     assert sign_in(Client(), member.user.email, NEW_PASSWORD) == 302
-    assert Client().get(link, follow=True).status_code == 410
+    assert follow_link(Client(), link).status_code == 410
 
 
 def test_asking_for_a_reset_reveals_nothing_and_is_limited() -> None:
@@ -244,7 +233,32 @@ def test_a_reset_link_is_not_stored_and_expires(settings: pytest.FixtureRequest)
     row = ours(Email).get()
     assert (row.facts, row.about) == ({}, member.user.pk)
     settings.PASSWORD_RESET_TIMEOUT = -1  # type: ignore[attr-defined]
-    assert Client().get(link_in(message), follow=True).status_code == 410
+    assert follow_link(Client(), link_in(message)).status_code == 410
+
+
+@pytest.mark.parametrize("page", ["join", "password/new"])
+def test_a_secret_link_is_in_no_request_line_and_no_session(page: str) -> None:
+    """The session table would be in every backup, and the token in the logs of proxies."""
+    owner = make_member()
+    invite_person(
+        account=owner.account, email="a@b.example", role=Role.OWNER, invited_by=owner.user
+    )
+    Client().post("/merchant/password/forgotten/", {"email": owner.user.email})
+    (link,) = (one for one in map(link_in, emails()) if one.startswith(f"/merchant/{page}/"))
+    sessions = Session.objects.count()
+
+    assert urlsplit(link).query == ""
+    for browser, path in ((Client(), f"/merchant/{page}/?token=x"), (Client(), link)):
+        shown = browser.get(path)
+        assert (shown.status_code, 'name="token"' in shown.content.decode()) == (200, True)
+        follow_link(browser, path)
+    assert follow_link(Client(), link).status_code == 200
+    assert Session.objects.count() == sessions
+
+
+def test_a_link_of_an_older_email_still_opens() -> None:
+    page = Client().get("/merchant/join/?token=of-an-older-email").content.decode()
+    assert 'value="of-an-older-email"' in page
 
 
 def test_ten_wrong_passwords_lock_the_sign_in() -> None:
@@ -281,7 +295,7 @@ def test_removing_a_member_withdraws_their_invitations() -> None:
     invite_person(account=owner.account, email="a@b.example", role=Role.OWNER, invited_by=gone.user)
     (message,) = (one for one in emails() if one.to == ["a@b.example"])
     browser_of(owner).post(f"/merchant/people/{gone.pk}/remove/")
-    assert Client().get(link_in(message), follow=True).status_code == 410
+    assert follow_link(Client(), link_in(message)).status_code == 410
 
 
 def test_a_large_body_is_refused_before_sign_in() -> None:

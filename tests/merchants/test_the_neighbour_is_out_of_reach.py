@@ -23,7 +23,7 @@ from tests.factories import (
     make_product,
     own_shelf,
 )
-from tests.merchants.people import browser_of, make_member
+from tests.merchants.people import browser_of, follow_link, make_member
 from topups.models import Fulfilment
 
 pytestmark = pytest.mark.django_db
@@ -197,11 +197,9 @@ def test_a_former_member_of_the_neighbour_joins_only_there(owner: Membership) ->
     invitation = invite_person(
         account=owner.account, email=former.user.email, role=Role.OWNER, invited_by=owner.user
     )
-    browser = Client()
-    browser.get("/merchant/join/", {"token": sign_invitation(invitation.pk)})
-    password = "a long and unusual password"
+    link = f"/merchant/join/#{sign_invitation(invitation.pk)}"
 
-    answer = browser.post("/merchant/join/", {"new_password1": password, "new_password2": password})
+    answer = follow_link(Client(), link, password="a long and unusual password")
 
     assert "already signs in here" in answer.content.decode()
     former.refresh_from_db()

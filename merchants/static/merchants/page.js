@@ -1,5 +1,6 @@
 // Shows the "Copy" buttons, which do not work without a script, and makes them work. Sends each form
-// once: the response to the first click may show a key, and a second click would replace it.
+// once: the response to the first click may show a key, and a second click would replace it. Sends
+// the token of a secret link, which stands behind the # of the address.
 
 for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
@@ -20,6 +21,14 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     });
     // The page came back from the browser's history.
     addEventListener("pageshow", () => { sent = false; });
+}
+
+const opened = document.querySelector("form[data-secret-link]");
+if (opened) {
+    const field = opened.elements.token;
+    field.value = location.hash.slice(1) || field.value;
+    history.replaceState(null, "", location.pathname); // the address bar forgets the token
+    if (field.value) opened.requestSubmit();
 }
 
 // On a phone a row of a table is a block, and each value stands behind its heading (style.css).
