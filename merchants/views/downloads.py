@@ -3,10 +3,12 @@
 A web process has few threads, and a thread that streams a file serves nobody else until the reader
 has it all. A file of up to 4 MB is therefore built in memory and handed over whole: the server then
 sends it without a thread. Only larger files are streamed, one at a time to each account and to each
-member of staff, so the members of one account occupy at most one thread.
+member of staff, so the members of one account occupy at most one thread. Proxies end the response
+to a reader who takes nothing (docs/operate/proxies.md).
 """
 
 from collections.abc import Callable, Generator, Iterator
+from time import monotonic
 
 import structlog
 from django.core.cache import cache
@@ -17,8 +19,13 @@ from structlog.contextvars import get_contextvars
 logger = structlog.get_logger(__name__)
 
 WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
-# If a process dies while it streams, the account is blocked from another large file this long.
-LONGEST_SECONDS = 600
+LONGEST_SECONDS = 600  # of one stream; as `write` in deploy/caddy/Caddyfile
+# The mark outlives every stream. If a process dies while it streams, the account is blocked from
+# another large file this long.
+MARK_SECONDS = LONGEST_SECONDS + 60
+
+# Without it, a file that ends early looks complete: granian ends the response in order.
+INCOMPLETE = b"\nThis file is incomplete. Download it again.\n"
 
 
 def send_file(
@@ -57,19 +64,29 @@ class _Rest:
         self._beginning = beginning
         self._parts = parts
         self._release = release
+        self._end = monotonic() + LONGEST_SECONDS
         # Keeps the request's id and user for a failure after the request has ended.
         self._log = logger.bind(**get_contextvars())
 
     def __iter__(self) -> Iterator[bytes]:
-        while self._beginning:
-            yield self._beginning.pop(0)
         try:
-            yield from self._parts
+            for part in self._pieces():
+                if monotonic() > self._end:
+                    self._log.warning("download_too_slow")
+                    yield INCOMPLETE
+                    return
+                yield part
         except (
             Exception
         ):  # the request is logged as a 200 already; only this line reports a failure
             self._log.exception("download_failed")
+            yield INCOMPLETE
             raise
+
+    def _pieces(self) -> Iterator[bytes]:
+        while self._beginning:
+            yield self._beginning.pop(0)
+        yield from self._parts
 
     def close(self) -> None:
         self._parts.close()
@@ -90,7 +107,7 @@ def _begin(to: Model) -> Callable[[], None] | None:
             logger.warning("download_not_noted", cause=type(error).__name__)
 
     try:
-        return release if cache.add(key, 1, LONGEST_SECONDS) else None
+        return release if cache.add(key, 1, MARK_SECONDS) else None
     except Exception as error:
         logger.warning("download_not_noted", cause=type(error).__name__)
         return release

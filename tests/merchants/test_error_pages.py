@@ -1,6 +1,7 @@
 """Errors on the merchant site are pages of the site that reveal no details."""
 
 from collections.abc import Generator
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -122,10 +123,33 @@ def test_a_broken_download_is_logged(
     with bound_contextvars(request_id="the request's"):
         answer = downloads.send_file(parts(), to=account, content_type="text/csv", name="x")
     assert isinstance(answer, StreamingHttpResponse)
+    pieces = iter(answer)
+    assert [next(pieces), next(pieces)] == [b"a line", downloads.INCOMPLETE]
     with pytest.raises(RuntimeError):
-        b"".join(answer)
+        next(pieces)
     answer.close()
     (record,) = [record for record in caplog.records if record.name == "merchants.views.downloads"]
     assert isinstance(record.msg, dict)
     assert record.msg["event"] == "download_failed"
     assert record.msg["request_id"] == "the request's"
+
+
+def test_a_slow_download_ends_before_its_mark(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A slow reader would hold one more thread each time the mark of the account expires."""
+    times = iter(range(0, 10 * downloads.MARK_SECONDS, 10))
+    monkeypatch.setattr(downloads, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(downloads, "monotonic", lambda: float(next(times)))
+    account = make_member().account
+    answer = downloads.send_file(
+        (b"a line" for _ in count()), to=account, content_type="text/csv", name="x"
+    )
+    assert isinstance(answer, StreamingHttpResponse)
+
+    parts = list(islice(answer, downloads.MARK_SECONDS))
+
+    assert b"This file is incomplete." in parts[-1]
+    assert next(times) < downloads.MARK_SECONDS
+    (record,) = [record for record in caplog.records if record.name == "merchants.views.downloads"]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)

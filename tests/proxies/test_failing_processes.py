@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from embedded.processes import free_port
 from tests.live import HOST
-from tests.proxies.running import PROXIES, Proxy, running_proxy
+from tests.proxies.running import NAME, PROXIES, Proxy, running_proxy
 
 pytestmark = pytest.mark.nginx
 
@@ -27,13 +27,15 @@ class Upstream:
     """A process that reads requests, and closes the connection or never answers.
 
     With `refuses`, it responds with 401 to the head of a request. `unasked` is what it was sent of
-    the body all the same.
+    the body all the same. With `file_bytes`, it responds with a file of this size, and sets
+    `is_free` when it is rid of the file.
     """
 
     def __init__(self) -> None:
         self.silent = self.refuses = False
-        self.requests = 0
+        self.requests = self.file_bytes = 0
         self.unasked = b""
+        self.is_free = threading.Event()
         self._listener = socket.create_server((HOST, 0))
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -55,6 +57,9 @@ class Upstream:
                 while b"\r\n\r\n" not in received and (part := connection.recv(65536)):
                     received += part
                 self.requests += 1
+                if self.file_bytes:
+                    self._send_file(connection)
+                    continue
                 if self.refuses:
                     time.sleep(0.3)
                     with suppress(BlockingIOError):
@@ -69,6 +74,12 @@ class Upstream:
                     self._open.append(connection)
                 else:
                     connection.close()
+
+    def _send_file(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % self.file_bytes)
+            connection.sendall(bytes(self.file_bytes))
+        self.is_free.set()
 
 
 @pytest.fixture
@@ -141,3 +152,36 @@ def test_caddy_sends_a_body_when_a_process_asks_for_it(
 
     assert (answer.status, answer.body) == (401, b"{}")
     assert [upstream.unasked for upstream in upstreams] == [b"", b""]
+
+
+STATEMENT, ORDERS = "/merchant/wallet/statement.csv", "/api/v1/orders"
+
+
+@contextmanager
+def stopped_reader(name: str, upstream: Upstream, folder: Path, path: str) -> Iterator[Proxy]:
+    """A proxy in front of one process, and a reader who asked for a large file and reads none."""
+    upstream.file_bytes, ports = 50_000_000, [upstream.port]
+    with (
+        running_proxy(name, api=ports, pages=ports, folder=folder) as proxy,
+        proxy.wire() as reader,
+    ):
+        reader.sendall(f"GET {path} HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+        yield proxy
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_a_reader_who_stops_reading_a_file_holds_no_process(
+    name: str, upstreams: list[Upstream], tmp_path: Path
+) -> None:
+    """nginx takes the whole file from the process; Caddy ends the response after a time."""
+    with stopped_reader(name, upstreams[0], tmp_path, STATEMENT):
+        assert upstreams[0].is_free.wait(20)
+
+
+@pytest.mark.parametrize(("path", "on_disk"), [(STATEMENT, True), (ORDERS, False)])
+def test_nginx_writes_no_codes_to_its_disk(
+    path: str, on_disk: bool, upstreams: list[Upstream], tmp_path: Path
+) -> None:
+    with stopped_reader("nginx", upstreams[0], tmp_path, path) as proxy:
+        upstreams[0].is_free.wait(1)
+        assert ("buffered to a temporary file" in proxy.log) == on_disk
