@@ -186,6 +186,35 @@ def test_sign_ins_are_limited() -> None:
     assert all(any(re.search(one, path) for one in locations) for path in limited)
 
 
+def test_the_ingress_keeps_bodies_in_memory() -> None:
+    """ingress-nginx writes what its buffer cannot hold to its disk: voucher codes, for example."""
+    for name, ingress in of_kind("Ingress").items():
+        annotations = {
+            key.partition("/")[2]: value
+            for key, value in ingress["metadata"]["annotations"].items()
+        }
+        assert annotations.get("client-body-buffer-size") == annotations["proxy-body-size"], name
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/imports/fileimport/upload/codes/",
+        "/admin/trail/file/",
+        "/merchant/references/export/",
+        "/merchant/references/import/",
+        "/merchant/wallet/statement-proof.json",
+        "/merchant/wallet/statement.csv",
+    ],
+)
+def test_proxies_know_the_paths_of_files(path: str) -> None:
+    (rule,) = of_kind("Ingress")["voucher-files"]["spec"]["rules"]
+    assert any(path.startswith(one["path"]) for one in rule["http"]["paths"])
+    nginx = (PROJECT / "deploy" / "nginx" / "voucher.conf").read_text()
+    locations = re.findall(r"location ~ (\S+) {\s+(?:client_max_body|proxy_max_temp)", nginx)
+    assert any(re.search(one, path) for one in locations)
+
+
 def test_disruption_budgets_leave_room_to_drain_a_node() -> None:
     budgets = of_kind("PodDisruptionBudget")
     for name, one in of_kind("Deployment").items():
