@@ -35,6 +35,8 @@ class Stack:
         self.variables = {
             "COMPOSE_PROJECT_NAME": NAME,
             "FRONT_SUBNET": "172.30.239.0/24",
+            "FRONT_SUBNET_IPV6": "fd8a:4c1e:6b02:239::/64",
+            "PROXY_ADDRESS": "172.30.239.250",
             "PUBLIC_URL": self.url,
             "API_WORKERS": "1",
             **{name: str(port) for name, port in self.ports.items()},

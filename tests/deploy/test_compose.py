@@ -76,6 +76,24 @@ def test_metrics_are_collected_from_all_containers_and_are_not_public(
     assert stack.get("/metrics")[0] == 404
 
 
+def test_callers_over_ipv6_are_told_apart(stack: Stack) -> None:
+    """The service believes the proxy alone, and the proxy sees who calls: here this machine, from
+    the gateways of the network."""
+    token, page = "a" * 32, f"{stack.url}/merchant/sign-in/"
+    form = f"csrfmiddlewaretoken={token}&username=nobody@b.example&password=wrong"
+    headers = ("--header", f"Cookie: csrftoken={token}", "--header", f"Origin: {stack.url}")
+    for address in ("127.0.0.1", "[fd8a:4c1e:6b02:239::1]"):
+        place = f"localhost:{stack.ports['HTTPS_PORT']}:{address}"
+        sent = ("--insecure", "--resolve", place, *headers, "--data", form)
+        engine.run("curl", "--silent", "--fail", *sent, page)
+
+    rows = "AccessAttempt.objects.values_list('ip_address', flat=True)"
+    program = f"from axes.models import AccessAttempt; print(*{rows})"
+    shell = ("python3", "/app/manage.py", "shell", "--verbosity=0", f"--command={program}")
+    counted = set(stack.inside("api", *shell).split())
+    assert counted == {"172.30.239.1", "fd8a:4c1e:6b02:239::"}
+
+
 def test_a_container_can_change_nothing(stack: Stack) -> None:
     assert stack.inside("api", "id", "-u") == "10001"
     lines = stack.inside("api", "cat", "/proc/1/status").splitlines()
