@@ -42,17 +42,17 @@ class OptionsField(forms.CharField):
         )
 
     def clean(self, value: Any) -> list[tuple[str, str | None]]:
-        options: list[tuple[str, str | None]] = []
+        options: dict[str, str | None] = {}
         for line in super().clean(value).splitlines():
             option, _, label = (part.strip() for part in line.partition("|"))
             if is_blank(option):
                 continue
             if len(option) > MAX_FIELD_VALUE_LENGTH or len(label) > FIELD_LABEL_LENGTH:
                 raise ValidationError(f"The option {option[:20]}… is too long.")
-            if option in [known for known, _ in options]:
+            if option in options:
                 raise ValidationError(f"The option {option} appears twice.")
-            options.append((option, None if is_blank(label) else label))
-        return options
+            options[option] = None if is_blank(label) else label
+        return list(options.items())
 
 
 class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
