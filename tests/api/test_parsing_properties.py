@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import unicodedata
 from decimal import Decimal
 from typing import Any
 
@@ -145,7 +146,8 @@ def test_money_is_rendered_exactly(ten_thousandths: int) -> None:
 
 @given(st.text(max_size=70))
 def test_references_follow_the_contracts_format(text: str) -> None:
-    letters = [letter.isalnum() for letter in text]
+    kinds = [unicodedata.category(letter) for letter in text]
+    letters = [kind.startswith("L") or kind == "Nd" for kind in kinds]
     expected = (
         1 <= len(text) <= 64
         and letters[0]

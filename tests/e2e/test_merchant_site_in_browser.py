@@ -94,13 +94,13 @@ class Program:
 
 
 def invite(account: Account, email: str) -> str:
-    """Invites an owner. Returns the path and query of the link in the email."""
+    """Invites an owner. Returns the path and fragment of the link in the email."""
     invite_person(account=account, email=email, role=Role.OWNER, invited_by=make_staff())
     sweep_emails()
     (sent,) = (each for each in mail.outbox if each.to == [email])
     (link,) = re.findall(r"https?://\S+", str(sent.body))
     parts = urlsplit(link)
-    return f"{parts.path}?{parts.query}"
+    return f"{parts.path}#{parts.fragment}"
 
 
 def shown_key(page: Page) -> str:

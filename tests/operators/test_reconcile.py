@@ -292,7 +292,8 @@ def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) 
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE pg_class SET reltuples = %s, relpages = 1"
-            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            "   AND relname <> 'core_encryptionkey'",  # has a row for each key
             [ROWS],
         )
         cursor.execute(
