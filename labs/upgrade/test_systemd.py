@@ -38,6 +38,7 @@ pytestmark = [
 ]
 
 OLD, NEW = "1.2.0", "1.3.0"
+COMMANDS = "commands"  # the old release, with packages for this computer
 API, PAGES = (8001, 8003), (8002, 8004)
 PAGE = (PROJECT / "docs/operate/install-systemd.md").read_text()
 SERVICE_HOST = "api.example.com"
@@ -98,13 +99,20 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The files of both releases. The old one gets the units of the new one: it had other units."""
+    """The files of both releases, and of the old one to run commands here.
+
+    The old one gets the units of the new one: it had others.
+    """
     folder = tmp_path_factory.mktemp("releases")
-    for version in (OLD, NEW):
-        (folder / version).mkdir()
-    install(folder / OLD)
-    shutil.rmtree(folder / OLD / ".venv")
-    shutil.rmtree(folder / OLD / "deploy")
+    for name in (COMMANDS, OLD, NEW):
+        (folder / name).mkdir()
+    install(folder / COMMANDS)
+    shutil.copytree(
+        folder / COMMANDS,
+        folder / OLD,
+        ignore=shutil.ignore_patterns(".venv", "deploy"),
+        dirs_exist_ok=True,
+    )
     shutil.copytree(PROJECT / "deploy", folder / OLD / "deploy", symlinks=True)
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached"], cwd=PROJECT, capture_output=True, check=True
@@ -113,7 +121,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         f"tar --null --files-from=- --create | tar --extract --directory={folder / NEW}",
         shell=True, input=files, cwd=PROJECT, check=True,
     )  # fmt: skip
-    return {version: folder / version for version in (OLD, NEW)}
+    return {name: folder / name for name in (COMMANDS, OLD, NEW)}
 
 
 @pytest.fixture
@@ -131,7 +139,7 @@ def machine(
     """A machine with the files of both releases, and neither installed."""
     with locked():
         shown = {Path(source): path for source, path in (one.split(":")[:2] for one in wheels())}
-    shown |= {path: f"/src/{version}" for version, path in releases.items()}
+    shown |= {releases[version]: f"/src/{version}" for version in (OLD, NEW)}
     shown |= {folder: f"/{name}" for name, folder in proxy_folders.items()}
     folder = tmp_path / "machine"
     folder.mkdir()
@@ -197,7 +205,11 @@ def versions_that_run(machine: Machine) -> set[str]:
 
 
 def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
-    machine: Machine, proxy_folders: dict[str, Path], tmp_path: Path, worker_id: str
+    machine: Machine,
+    releases: dict[str, Path],
+    proxy_folders: dict[str, Path],
+    tmp_path: Path,
+    worker_id: str,
 ) -> None:
     with ExitStack() as stack:
         url = stack.enter_context(empty_database(f"systemd_{worker_id}"))
@@ -210,17 +222,17 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         ]
         first = json.loads(buy_a_first_code(machine, proxies[0]))["data"]
         assert first["codes"]
-        version = Version("new", PROJECT, environment_of(machine, url, broker.url), tmp_path)
-        keys = stock(version, tmp_path)
-        buyers = {
-            proxy.name: Buyers(keys, [{"product_id": 1, "quantity": 1}], [Shop(proxy)])
-            for proxy in proxies
-        }
+        environment = environment_of(machine, url, broker.url)
+        keys = stock(Version("old", releases[COMMANDS], environment, tmp_path), tmp_path)
+        bodies = [{"product_id": shelf, "quantity": 1} for shelf in (1, 2)]
+        buyers = {proxy.name: Buyers(keys, bodies, [Shop(proxy)]) for proxy in proxies}
 
         with ExitStack() as load:
             for each in buyers.values():
                 load.enter_context(each.running(threads=2))
-            for commands, version_now in ((release("Upgrade", NEW), NEW), (GO_BACK, OLD)):
+            upgrade = release("Upgrade", NEW)
+            again = upgrade.rstrip().rpartition("\n")[2].replace("$VERSION", NEW)
+            for commands, version_now in ((upgrade, NEW), (GO_BACK, OLD), (again, NEW)):
                 machine.shell(commands)
                 assert versions_that_run(machine) == {version_now}
                 kill_a_process(machine)
@@ -234,7 +246,8 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
             assert slowest < LONGEST_PURCHASE
         assert_no_purchase_failed_or_doubled(*buyers.values(), earlier=[first["reference"]])
         assert_books_balance()
-        assert version.ask("reconcile")["findings"] == []
+        new = Version("new", PROJECT, environment, tmp_path)
+        assert new.ask("reconcile")["findings"] == []
 
 
 def kill_a_process(machine: Machine) -> None:

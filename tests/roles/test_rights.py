@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from core.backoffice.registry import declared_rights
 from core.database.rights import ALL_ON_TABLES, grant_rights, parameters
@@ -97,6 +99,21 @@ def test_reconcile_reports_rights_that_differ() -> None:
         f"{SERVICE} may create objects in schema public",
         f"{SERVICE} may create roles",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_earlier_version_leaves_the_rights_of_a_newer_one() -> None:
+    """Processes of the newer version may still run on other hosts."""
+    later, held = ("wallets", "9999_later"), "has_table_privilege(%s, 'django_admin_log', 'DELETE')"
+    execute(f"GRANT DELETE ON django_admin_log TO {SERVICE}")
+    MigrationRecorder(connection).record_applied(*later)
+    try:
+        call_command("migrate", verbosity=0)
+        assert rows(f"SELECT {held}", SERVICE) == [(True,)]
+    finally:
+        MigrationRecorder(connection).record_unapplied(*later)
+        call_command("migrate", verbosity=0)
+    assert rows(f"SELECT {held}", SERVICE) == [(False,)]
 
 
 @pytest.mark.django_db

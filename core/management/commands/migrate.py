@@ -21,6 +21,7 @@ from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
 from core.backoffice.registry import declared_rights
+from core.database.applied_migrations import newer_migrations
 from core.database.connections import database_settings
 from core.database.rights import NoSuchRole, grant_rights
 
@@ -39,7 +40,11 @@ class Command(migrate.Command):
         with _as_owner(self._database):
             while not self._migrate(*args, **options, give_up_at=give_up_at):
                 time.sleep(PAUSE_SECONDS)
-            if not (options["plan"] or options["check_unapplied"]):
+            if options["plan"] or options["check_unapplied"]:
+                return
+            if newer := newer_migrations():  # processes of that version may run on other hosts
+                self.stderr.write(f"A newer version has applied {newer[-1]}. Its rights stay.")
+            else:
                 self._grant()
 
     def _migrate(self, *args: Any, give_up_at: float, **options: Any) -> bool:
