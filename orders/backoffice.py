@@ -26,6 +26,14 @@ VALUES_OF_A_KEY = sealing.VALUES_PER_KEY // 2
 
 CHECKS = [
     Check(
+        "what is sealed has a key that seals",
+        """
+        SELECT 'core_encryptionkey has no key that seals: restore it from a backup'
+         WHERE orders_is_sealed(NULL)
+           AND NOT EXISTS (SELECT FROM core_encryptionkey WHERE sealing_since IS NOT NULL)
+        """,
+    ),
+    Check(
         "each order has its one debit",
         """
         SELECT format('order %s of %s has a debit of %s on wallet %s by %s', sale.reference,
@@ -330,7 +338,7 @@ BACK_OFFICE = BackOffice(
     alerts=ALERTS,
     checks=CHECKS,
     proofs=PROOFS,
-    triggers=["orders_order_is_a_record"],
+    triggers=["orders_key_in_use_stays", "orders_order_is_a_record", "orders_root_is_made_once"],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},
     rights={

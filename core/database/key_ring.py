@@ -3,7 +3,8 @@
 The table of `core.models.EncryptionKey` holds one row per key id: the root secret, sealed with
 that key. The first process of a new service makes the root secret, and stores its fingerprint
 (`core.models.RootFingerprint`). Every later process must open each row whose key it has, and find
-the same fingerprint. An empty table with a fingerprint is no new service: it lost its root secret.
+the same fingerprint. An empty table is no new service if there is a fingerprint, or if a value is
+sealed (`orders/sql/root_secret.sql`): it lost its root secret.
 A process with another key under the same id is noticed before it seals anything. So is a process
 that lacks a key with which others seal.
 
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from core.database import sealing
 from core.database.sealing import CannotOpen, Context
@@ -36,6 +38,7 @@ START_SEALING = (
     "UPDATE core_encryptionkey SET sealing_since = clock_timestamp()"
     " WHERE key_id = %s AND sealing_since IS NULL"
 )
+LOST = "core_encryptionkey is empty, so no stored code opens. Restore it from a backup."
 FORGET = "DELETE FROM core_encryptionkey WHERE NOT key_id = ANY (%s)"
 
 
@@ -94,7 +97,7 @@ def check_keys() -> KeyRing:
             rows, fingerprint = _read()
             root = _open_or_make_root(rows, fingerprint)
             if fingerprint is None:
-                cursor.execute(ADD_FINGERPRINT, [_fingerprint(root)])
+                _add_fingerprint(cursor, root)
             for key_id in sealing.key_ids():
                 if key_id not in rows:
                     cursor.execute(ADD, [key_id, sealing.wrap(root, key_id)])
@@ -142,6 +145,14 @@ def _fingerprint(root: bytes) -> bytes:
     return KeyRing(b"", root).derive(b"fingerprint of the root secret")
 
 
+def _add_fingerprint(cursor: CursorWrapper, root: bytes) -> None:
+    """Raises WrongKeys when the database refuses a second root secret."""
+    try:
+        cursor.execute(ADD_FINGERPRINT, [_fingerprint(root)])
+    except IntegrityError:
+        raise WrongKeys(LOST) from None
+
+
 def _open_or_make_root(rows: Mapping[int, _Row], fingerprint: bytes | None) -> bytes:
     if not rows and fingerprint is None:
         return os.urandom(ROOT_BYTES)
@@ -151,9 +162,7 @@ def _open_or_make_root(rows: Mapping[int, _Row], fingerprint: bytes | None) -> b
 def _open_root(rows: Mapping[int, _Row], fingerprint: bytes | None) -> bytes:
     """The root secret, which has this fingerprint if there is one. Raises WrongKeys."""
     if not rows:
-        raise WrongKeys(
-            "core_encryptionkey is empty, so no stored code opens. Restore it from a backup."
-        )
+        raise WrongKeys(LOST)
     root = _unwrap(rows)
     if fingerprint is not None and not hmac.compare_digest(fingerprint, _fingerprint(root)):
         raise WrongKeys(

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from core.api.envelope import json_response
 from core.api.views import get_only
 from core.database.applied_migrations import missing_migrations
-from core.database.key_ring import check_keys
+from core.database.key_ring import WrongKeys, check_keys
 
 logger = structlog.get_logger(__name__)
 
@@ -50,7 +50,11 @@ def _query_database() -> None:
 def _check_keys() -> None:
     """Opens the root secret with each key: one short query of a table with one row per key, so the
     result is not cached and a wrong key shows at once."""
-    check_keys()
+    try:
+        check_keys()
+    except WrongKeys as error:  # its message names no key
+        logger.error("wrong_keys", reason=str(error))
+        raise
 
 
 def _check_migrations() -> None:

@@ -36,6 +36,7 @@ def retire_keys() -> list[int]:
     in_use = {sealing.sealing_key_id()}
     with transaction.atomic(), connection.cursor() as cursor:
         wait_for_import()
+        remove_statement_timeout()  # these read whole tables, and so does the trigger of the keys
         for sealed in sealed_columns():
             cursor.execute(
                 f"SELECT DISTINCT get_byte({sealed.column}, 0) FROM {sealed.table}"  # noqa: S608  names of ours

@@ -1,19 +1,29 @@
 """Encryption keys are checked before they are used: all processes have the same key per id."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import ProgrammingError, connection
+from django.db import IntegrityError, ProgrammingError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
+from accounts.models import SecondFactor
 from core.checks import refuse_wrong_keys
 from core.database import key_ring as module
 from core.database import sealing
-from core.database.key_ring import WrongKeys, check_keys, key_ring, root_problem
+from core.database.key_ring import LOST, WrongKeys, check_keys, key_ring, root_problem
 from core.models import EncryptionKey, RootFingerprint
 from tests.concurrency.racing import without_triggers
-from tests.factories import Merchant, make_product, make_topup_product, new_encryption_key
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_operator,
+    make_product,
+    make_topup_product,
+    new_encryption_key,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -107,6 +117,38 @@ def test_an_empty_table_is_no_new_service(client: Client) -> None:
     assert not EncryptionKey.objects.exists()
 
 
+SEALED: dict[str, Callable[[Merchant], object]] = {
+    "a code": lambda merchant: make_product(codes=1),
+    "a replay": buy_topup,
+    "a second factor": lambda merchant: SecondFactor.objects.create(user=make_operator().user),
+}
+
+
+@pytest.mark.parametrize("kind", SEALED)
+def test_a_service_that_has_sealed_something_is_no_new_service(
+    client: Client, merchant: Merchant, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    """An earlier version had no fingerprint, or somebody deleted it, too."""
+    SEALED[kind](merchant)
+    without_triggers("DELETE FROM core_encryptionkey; DELETE FROM core_rootfingerprint")
+
+    with pytest.raises(WrongKeys, match="is empty"), transaction.atomic():
+        check_keys()
+    assert client.get("/readyz").json()["keys"] is False
+    assert LOST in caplog.text
+    assert not EncryptionKey.objects.exists()
+
+
+@pytest.mark.parametrize("kind", SEALED)
+def test_a_key_with_which_something_is_sealed_stays(merchant: Merchant, kind: str) -> None:
+    SEALED[kind](merchant)
+    EncryptionKey.objects.create(key_id=255, wrapped=b"", sealing_since=timezone.now())
+
+    with pytest.raises(IntegrityError, match="values are sealed"), transaction.atomic():
+        EncryptionKey.objects.exclude(key_id=255).delete()
+    EncryptionKey.objects.get(key_id=255).delete()
+
+
 def test_another_root_secret_is_refused() -> None:
     check_keys()
     with connection.cursor() as cursor:
@@ -125,6 +167,7 @@ def test_another_root_secret_is_refused() -> None:
 
 def test_a_service_of_an_earlier_version_gets_its_fingerprint() -> None:
     before = check_keys()
+    make_product(codes=1)
     without_triggers("DELETE FROM core_rootfingerprint")
 
     assert check_keys() == before

@@ -158,6 +158,7 @@ DAMAGE = {
     "the root secret of all sealed values is there, and no other one": (
         "UPDATE core_rootfingerprint SET fingerprint = 'another'"
     ),
+    "what is sealed has a key that seals": "UPDATE core_encryptionkey SET sealing_since = NULL",
     "every trigger, constraint and index exists and is active": (
         "ALTER TABLE orders_order DISABLE TRIGGER orders_order_is_a_record"
     ),
@@ -252,6 +253,7 @@ MORE_DAMAGE = {
 }
 REPAIR = """
     DELETE FROM core_rootfingerprint;
+    UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
