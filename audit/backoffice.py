@@ -4,7 +4,7 @@ from audit.models import AuditEntry
 from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section
 
 BACK_OFFICE = BackOffice(
-    triggers=["audit_entry_is_append_only", "audit_entry_is_kept"],
+    triggers=["audit_entry_has_its_time", "audit_entry_is_append_only", "audit_entry_is_kept"],
     expiring=[
         # Revealed codes and sign-ins. The trigger refuses every other entry.
         Expiring(

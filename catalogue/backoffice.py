@@ -92,6 +92,7 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     triggers=[
         "catalogue_code_is_sold_once",
+        "catalogue_code_keeps_its_content",
         "catalogue_codes_are_kept",
         "catalogue_held_code_is_kept",
         "catalogue_price_history_is_append_only",

@@ -199,6 +199,7 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "wallets_balance_moves_by_ledger",
+        "wallets_entry_has_its_time",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",
         "wallets_paid_back_at_most_once",

@@ -21,7 +21,7 @@ HELD = """
      GROUP BY relname, relkind
 """
 # Rights that PostgreSQL may give to everybody. A temporary table would hide a real one of the same
-# name from triggers.
+# name from triggers. Large objects fill the disk. Only a superuser may revoke them.
 OPEN_TO_EVERYBODY = """
     SELECT format('REVOKE CREATE ON SCHEMA public FROM PUBLIC') FROM pg_namespace
      WHERE nspname = 'public' AND pg_has_role(nspowner, 'USAGE')
@@ -30,6 +30,11 @@ OPEN_TO_EVERYBODY = """
     SELECT format('REVOKE TEMPORARY ON DATABASE %%I FROM PUBLIC', datname) FROM pg_database
      WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE')
        AND has_database_privilege(%(role)s, oid, 'TEMPORARY')
+    UNION ALL
+    SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', oid::regprocedure) FROM pg_proc
+     WHERE proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')
+       AND pronamespace = 'pg_catalog'::regnamespace AND pg_has_role(proowner, 'USAGE')
+       AND has_function_privilege(%(role)s, oid, 'EXECUTE')
 """
 # Rights of the connected role that the code needs and that it lacks.
 MISSING = """
@@ -40,7 +45,8 @@ MISSING = """
      WHERE NOT CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, expected.privilege)
                             ELSE has_table_privilege(oid, expected.privilege) END
 """
-# What the connected role can do beyond that. One sentence says all of a superuser or the owner.
+# What the connected role can do beyond that, or did. One sentence says all of a superuser or the
+# owner.
 EXCESSIVE = """
     WITH me AS (SELECT * FROM pg_roles WHERE rolname = current_user),
          owned AS (SELECT count(*) AS tables FROM pg_class
@@ -49,6 +55,13 @@ EXCESSIVE = """
     SELECT format('the service runs as %%s, who %%s: give it a role of its own', current_user,
                   CASE WHEN rolsuper THEN 'is a superuser' ELSE 'owns its tables' END)
       FROM me, owned WHERE rolsuper OR tables > 0
+    UNION ALL
+    SELECT format('the database has %%s large objects, and the service makes none', count(*))
+      FROM pg_largeobject_metadata HAVING count(*) > 0
+    UNION ALL
+    SELECT format('%%s has a setting of its own: %%s', current_user, setting)
+      FROM me JOIN pg_db_role_setting ON setrole = me.oid, unnest(setconfig) AS setting
+     WHERE split_part(setting, '=', 1) <> ALL (%(settings)s)
     UNION ALL
     SELECT format('%%s may %%s', current_user, excess)
       FROM me, owned, LATERAL (
@@ -80,6 +93,8 @@ POWERS = (
     *("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"),
     *("pg_read_all_data", "pg_write_all_data", "pg_maintain", "pg_database_owner"),
 )
+# The settings of the role that docs/operate/scale.md names. A role may change its own.
+SETTINGS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 ON_SEQUENCES = "SELECT, USAGE"  # unless an app declares more
 
 Rights = Mapping[str, str]  # such as {"wallets_ledgerentry": "SELECT, INSERT"}
@@ -129,6 +144,7 @@ def parameters(rights: Rights) -> dict[str, list[str]]:
         "privileges": [privilege for _, privilege in pairs],
         "all": list(ALL_ON_TABLES),
         "powers": list(POWERS),
+        "settings": list(SETTINGS),
     }
 
 

@@ -21,6 +21,7 @@ ENTRY = (
     " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference,"
     " booking_reference)"
 )
+NEW_KEY = "INSERT INTO core_encryptionkey VALUES (255, ''"
 
 
 class World:
@@ -132,6 +133,11 @@ REFUSED = {
     " 'b')": "booking_reference_is_known",
     f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 1, 0, 'x', NULL, 'b'),"
     " (%(poor)s, 'deposit', 'bank', 1, 0, 'x', NULL, 'b')": "once_per_booking",
+    # Nobody chooses the time of an entry.
+    f"{ENTRY[:-1]}, created_at) VALUES (%(account)s, 'deposit', 'bank', 1, 0, 'x', NULL, 'b',"
+    " now() - interval '1 day')": "chooses the time",
+    "INSERT INTO audit_auditentry (action, object_type, object_id, changes, created_at)"
+    " VALUES ('changed', 'x', 'x', '{}', now() - interval '1 day')": "chooses the time",
     # A code that was sold stays with its order.
     "UPDATE catalogue_vouchercode SET order_id = %(other_order)s"
     " WHERE order_id = %(order)s": "already sold",
@@ -142,7 +148,22 @@ REFUSED = {
     " WHERE order_id = %(order)s": "already sold",
     "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "already sold",
     "TRUNCATE catalogue_vouchercode": "sold",
-    "UPDATE catalogue_vouchercode SET digest = 'same'": "unique",
+    # Only another key that seals seals a code again. 254 is no key, and 255 one that may seal.
+    "UPDATE catalogue_vouchercode SET digest = 'same'": "keeps its content",
+    "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1)": (
+        "keeps its content"
+    ),
+    f"{NEW_KEY}, NULL); UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 0, 255)": (
+        "keeps its content"
+    ),
+    f"{NEW_KEY}, now()); UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 0, 254)": (
+        "keeps its content"
+    ),
+    f"{NEW_KEY}, now()); UPDATE catalogue_vouchercode SET sealed = '\\xff'": "keeps its content",
+    f"{NEW_KEY}, now()); UPDATE catalogue_vouchercode SET digest = 'new',"
+    " sealed = set_byte(sealed, 0, 255) WHERE order_id = %(order)s": "keeps its content",
+    "INSERT INTO catalogue_vouchercode (shelf_id, position, sealed, digest)"
+    " SELECT shelf_id, position + 1000, sealed, digest FROM catalogue_vouchercode": "unique",
     "UPDATE catalogue_shelf SET available_stock = -1": "available_stock",
     "UPDATE catalogue_shelf SET product_id = %(other_product)s"
     " WHERE product_id = %(product)s": "never moves",

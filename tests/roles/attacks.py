@@ -69,6 +69,7 @@ FORBIDDEN = {
     "write a file": "COPY orders_order TO '/tmp/mine'",
     "read the server's log of changes": ("SELECT pg_create_physical_replication_slot('mine')"),
     "write a catalogue": "UPDATE pg_trigger SET tgenabled = 'D'",
+    "empty the encryption keys": "TRUNCATE core_encryptionkey",
     "end other sessions": (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{owner}'"
     ),
@@ -87,6 +88,25 @@ REFUSED_BY_TRIGGER = {
     "start with money": "INSERT INTO wallets_wallet SELECT -1, 10",
     "sell a sold code again": (
         "UPDATE catalogue_vouchercode SET order_id = NULL WHERE order_id IS NOT NULL"
+    ),
+    "overwrite a sold code": (
+        "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1)"
+        " WHERE order_id IS NOT NULL"
+    ),
+    "forget the digest of a code": "UPDATE catalogue_vouchercode SET digest = 'another'",
+    "forget the root secret": "DELETE FROM core_encryptionkey",
+    "replace the root secret": (
+        "INSERT INTO core_encryptionkey VALUES (255, 'mine', now());"
+        "DELETE FROM core_encryptionkey WHERE key_id <> 255"
+    ),
+    "book in the past": (
+        "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount, balance_after,"
+        " actor, booking_reference, created_at) SELECT account_id, 'deposit', 'bank', 1, 0, 'anna',"
+        " 'mine', now() - interval '1 day' FROM wallets_wallet LIMIT 1"
+    ),
+    "record in the past": (
+        "INSERT INTO audit_auditentry (action, object_type, object_id, changes, created_at)"
+        " VALUES ('changed', 'x', 'x', '{}', now() - interval '1 day')"
     ),
     "delete an audit entry": "DELETE FROM audit_auditentry",
     "refund twice": (

@@ -117,6 +117,19 @@ def test_an_earlier_version_leaves_the_rights_of_a_newer_one() -> None:
 
 
 @pytest.mark.django_db
+def test_reconcile_reports_what_the_role_did_to_itself() -> None:
+    execute("SELECT lo_creat(-1)")
+    execute(f"SET ROLE {SERVICE}")
+    execute(f"ALTER ROLE {SERVICE} SET statement_timeout = '20s'")
+    execute(f"ALTER ROLE {SERVICE} SET search_path = nowhere")
+
+    assert sorted(findings()) == [
+        "the database has 1 large objects, and the service makes none",
+        f"{SERVICE} has a setting of its own: search_path=nowhere",
+    ]
+
+
+@pytest.mark.django_db
 def test_migrate_corrects_what_was_granted_by_hand() -> None:
     execute(f"GRANT UPDATE, TRUNCATE ON wallets_ledgerentry TO {SERVICE}")
     execute(f"REVOKE INSERT ON orders_order FROM {SERVICE}")
