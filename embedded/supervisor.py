@@ -1,6 +1,8 @@
 """`make run`: starts and stops the whole service in one terminal."""
 
 import http.client
+import json
+import logging
 import os
 import subprocess
 import tempfile
@@ -9,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +29,8 @@ DEFAULT_PORTS = range(8000, 8100)
 WEB_WORKERS = 2
 WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
+LOG_NAME = "service.log"
+LOG_BYTES = 10_000_000  # then the log moves to service.log.1, in place of the one before
 
 screen = Screen()
 
@@ -50,15 +55,17 @@ def run_service(*, var: Path, host: str, port: int | None) -> None:
                 _manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
         with screen.step("Demo data"):
             welcome = _manage("load_demo", f"--base-url={base_url}", environment=environment)
+        log = _open_log(stack, var / LOG_NAME)
         with screen.step("Web server, worker and scheduler"):
             started = [
-                _start(stack, service, environment)
+                _start(stack, service, environment, log)
                 for service in services(host=host, port=port, var=var)
                 if _is_enabled(service, environment)
             ]
             running = [*servers.processes, *started]
             _wait_for_web(host, port, running)
         screen.line(f"Serving {base_url} until Ctrl-C.\n\n{welcome.strip()}\n")
+        screen.line(f"Requests and warnings are printed here; {var / LOG_NAME} has every line.\n")
         _watch(running)
 
 
@@ -138,7 +145,17 @@ def _manage(*arguments: str, environment: Mapping[str, str]) -> str:
     return text
 
 
-def _start(stack: ExitStack, service: Service, environment: Mapping[str, str]) -> Process:
+def _open_log(stack: ExitStack, path: Path) -> logging.Logger:
+    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    stack.callback(handler.close)
+    log = logging.Logger(path.name)
+    log.addHandler(handler)
+    return log
+
+
+def _start(
+    stack: ExitStack, service: Service, environment: Mapping[str, str], log: logging.Logger
+) -> Process:
     child = Process(
         service.name,
         service.command,
@@ -147,18 +164,33 @@ def _start(stack: ExitStack, service: Service, environment: Mapping[str, str]) -
         folder=PROJECT,
         output=subprocess.PIPE,
     )
-    relay = threading.Thread(target=_relay, args=[child], daemon=True)
+    relay = threading.Thread(target=_relay, args=[child, log], daemon=True)
     stack.callback(relay.join, 1)
     stack.callback(child.stop, timeout=STOP_TIMEOUT)
     relay.start()
     return child
 
 
-def _relay(child: Process) -> None:
-    """Prints the output of a child, each line with the child's name in front."""
+def _relay(child: Process, log: logging.Logger) -> None:
+    """Logs the output of a child, each line with the child's name in front, and prints it.
+
+    What the worker and the scheduler say of their daily work is only logged: it would push the
+    passwords off the screen.
+    """
     for line in child.popen.stdout or ():
         if text := line.decode(errors="replace").rstrip():
-            screen.line(f"{child.name:>7} | {text}")
+            named = f"{child.name:>7} | {text}"
+            log.info("%s", named)
+            if child.name == "web" or not _is_information(text):
+                screen.line(named)
+
+
+def _is_information(line: str) -> bool:
+    """Whether a line is one of our log lines without a warning or an error."""
+    try:
+        return json.loads(line)["level"] in ("debug", "info")
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:
