@@ -140,6 +140,45 @@ def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "payout", "amount": "100.01"}, "The balance is 100.00 USD"),
+        ({"kind": "adjustment", "amount": "-100.01"}, "The balance is 100.00 USD"),
+        ({"amount": "4.999"}, "Enter at most 2 decimals."),
+    ],
+)
+def test_the_form_refuses_what_cannot_be_booked(
+    wallet: Wallet, change: dict[str, str], words: str
+) -> None:
+    answer = send(signed_in(make_staff(*MAY)), wallet, asked(**change))
+
+    html = answer.content.decode()
+    assert words in html
+    assert "Book a deposit, a payout" in html  # the form, not the confirmation
+    assert f'value="{change["amount"]}"' in html
+    assert "bank 4711" in html
+
+
+def test_going_back_after_a_payout_of_everything_shows_its_result(wallet: Wallet) -> None:
+    browser, form = signed_in(make_staff(*MAY)), asked(kind="payout", amount="100.00")
+    [(question, _)] = send(browser, wallet, form).redirect_chain
+    send(browser, wallet, {**form, "confirmed": "1"})
+
+    for again in (browser.get(question, follow=True), send(browser, wallet, form)):
+        assert "This booking was already made" in " ".join(map(str, again.context["messages"]))
+    assert balance(wallet) == 0
+
+
+def test_decimals_follow_the_currency_and_the_balance() -> None:
+    browser = signed_in(make_staff(*MAY))
+    dinar = Wallet.objects.get(account=make_account(balance="1.00", currency="KWD"))
+    uneven = Wallet.objects.get(account=make_account(balance="1.0125"))
+    for wallet, value in ((dinar, "0.005"), (uneven, "1.0125")):
+        question = send(browser, wallet, asked(kind="payout", amount=value))
+        assert "Book this payout" in question.content.decode()
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"amount": "0"},

@@ -51,8 +51,15 @@ SERVICES = {
 }
 
 
+THREE_DECIMALS = {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
+
+
 class MoneyForm(forms.Form):
-    """An amount. `form_id` identifies this form, so sending the form twice books once."""
+    """An amount. `form_id` identifies this form, so sending the form twice books once.
+
+    `present` is the sum that can be taken. An amount has the decimals of the currency, or as many
+    as that sum: prices may have four.
+    """
 
     amount = forms.DecimalField(
         max_digits=MONEY_DIGITS,
@@ -61,9 +68,25 @@ class MoneyForm(forms.Form):
     )
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
+    def __init__(self, *arguments: Any, present: Decimal, currency: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.present = present
+        self.decimals = max(3 if currency in THREE_DECIMALS else 2, _decimals(present))
+
+    def clean_amount(self) -> Decimal:
+        value: Decimal = self.cleaned_data["amount"]
+        if _decimals(value) > self.decimals:
+            raise forms.ValidationError(f"Enter at most {self.decimals} decimals.")
+        return value
+
     def booking_reference(self) -> str:
         """The booking reference of a valid form."""
         return f"form:{self.cleaned_data['form_id']}"
+
+    def taken(self) -> Decimal:
+        """What a valid form takes from the present sum."""
+        value: Decimal = self.cleaned_data["amount"]
+        return value
 
 
 class BookingForm(MoneyForm):
@@ -116,6 +139,9 @@ class BookingForm(MoneyForm):
         value: Decimal = self.cleaned_data["amount"]
         return -value if self.cleaned_data["kind"] == EntryKind.PAYOUT else value
 
+    def taken(self) -> Decimal:
+        return -self.change()
+
 
 class CreditForm(MoneyForm):
     """A credit of an order."""
@@ -128,10 +154,14 @@ class CreditForm(MoneyForm):
     field_order = ("amount", "note")
 
     def clean_amount(self) -> Decimal:
-        value: Decimal = self.cleaned_data["amount"]
+        value = super().clean_amount()
         if value <= 0:
             raise forms.ValidationError("Enter more than zero.")
         return value
+
+
+def _decimals(value: Decimal) -> int:
+    return max(0, -int(value.normalize().as_tuple().exponent))
 
 
 def book(
@@ -141,10 +171,11 @@ def book(
 
     Leads back to the page of `about`.
     """
-    form = BookingForm(_form_data(request))
     currency = wallet.account.currency
+    form = BookingForm(_form_data(request), present=wallet.balance, currency=currency)
     balance = amount(wallet.balance, currency)
-    if not form.is_valid():
+    too_much = f"The balance is {balance}, and it cannot become less than zero."
+    if not _can_be_booked(request, form, otherwise=too_much):
         return page(
             admin,
             request,
@@ -197,12 +228,18 @@ def book(
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     """Shows the form, then a confirmation, then credits the order."""
     left = left_to_pay_back(order.reference)
-    form = CreditForm(_form_data(request), initial={"amount": amount(left).replace(",", "")})
+    form = CreditForm(
+        _form_data(request),
+        present=left,
+        currency=order.currency,
+        initial={"amount": amount(left).replace(",", "")},
+    )
+    too_much = f"Only {amount(left, order.currency)} are left to credit."
     facts = [
         f"The order cost {amount(order.total_price, order.currency)}.",
         f"Left to credit: {amount(left, order.currency)}.",
     ]
-    if not form.is_valid():
+    if not _can_be_booked(request, form, otherwise=too_much):
         return page(
             admin,
             request,
@@ -249,6 +286,20 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         currency=order.currency,
     )
     return HttpResponseRedirect(url_of(order))
+
+
+def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> bool:
+    """Whether the form is valid and takes at most what is there; if it takes more, its error is
+    `otherwise`.
+
+    What a booking took is no longer there, so a form that was booked may take more. A confirmed
+    form is for the service to refuse.
+    """
+    if form.is_valid() and "confirmed" not in request.POST and form.taken() > form.present:
+        reference = form.booking_reference()
+        if not LedgerEntry.objects.filter(booking_reference=reference).exists():
+            form.add_error("amount", otherwise)
+    return form.is_valid()
 
 
 def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
