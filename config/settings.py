@@ -98,6 +98,7 @@ MIDDLEWARE = [
     "accounts.middleware.ActorMiddleware",
     "operators.sign_in.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
+    "operators.frame.reader.ReaderMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]

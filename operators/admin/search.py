@@ -14,7 +14,8 @@ from django.views.decorators.http import require_http_methods
 
 from core.search import SHORTEST_NAME, find_for_staff
 from operators.admin.menu import navigation
-from operators.frame.base import may_view, site_page, url_of
+from operators.frame.base import site_page, url_of
+from operators.frame.reader import may_view
 
 FIELD = "text"
 

@@ -24,12 +24,12 @@ from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
     KeptAdmin,
-    may_view,
     page,
     staff_of,
     time_cell,
     url_of,
 )
+from operators.frame.reader import may_view
 from operators.history.audit_trail import EntryQuery, entry_of, read_entries
 from operators.history.audit_trail_page import hidden_bookings
 from operators.history.entries import rows

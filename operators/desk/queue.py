@@ -17,6 +17,7 @@ from unfold.contrib.filters.admin import (
 from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
+from operators.frame.base import linked
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
 from topups.models import Fulfilment
@@ -44,11 +45,12 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     search_fields = ("order_reference", "player_id")
     search_help_text = "Order reference or player ID"
     when_empty = "Nothing is waiting."
+    merchant = linked("account")
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
         (None, {"fields": ("order_reference", "now", "claim", "wait", "goods", "player", "texts")}),
-        ("Merchant", {"fields": ("account", "price", "refund", "failure_reason")}),
+        ("Merchant", {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )
 

@@ -21,7 +21,7 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.views import ChangeList
@@ -30,6 +30,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from core.database.functions import name_actor
 from core.inputs import is_id
 from operators.frame.auditing import AuditedAdmin, read_stored
+from operators.frame.reader import reader_may_view
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
@@ -256,10 +257,21 @@ def label(text: str, colour: str) -> str:
 
 
 def link_to(obj: Model | None, text: str = "") -> str:
-    """A link to the object's own page."""
+    """A link to the object's own page; only the text if the reader may not see that page."""
     if obj is None:
         return EMPTY
-    return format_html('<a href="{}" class="text-link">{}</a>', url_of(obj), text or str(obj))
+    return _link(type(obj), url_of(obj), text or str(obj))
+
+
+def linked(field: str, description: str = "") -> Any:
+    """A column with `link_to` of a foreign key. Django links every foreign key on a page, also to
+    pages that the reader may not see."""
+
+    @admin.display(description=description or field)
+    def column(_page: ModelAdmin, obj: Model) -> str:
+        return link_to(getattr(obj, field))
+
+    return column
 
 
 def url_of(obj: Model) -> str:
@@ -274,8 +286,14 @@ def list_url(model: type[Model], **query: Any) -> str:
 
 
 def link_to_list(model: type[Model], text: str, **query: Any) -> str:
-    """A link to the list of a model, filtered by `query`."""
-    url = list_url(model, **query)
+    """A link to the list of a model, filtered by `query`; only the text if the reader may not see
+    the list."""
+    return _link(model, list_url(model, **query), text)
+
+
+def _link(model: type[Model], url: str, text: str) -> str:
+    if not reader_may_view(model):
+        return escape(text)
     return format_html('<a href="{}" class="text-link">{}</a>', url, text)
 
 
@@ -284,12 +302,6 @@ def staff_of(request: HttpRequest) -> User:
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user
-
-
-def may_view(request: HttpRequest, model: type[Model]) -> bool:
-    """Whether the reader may see the pages of this model."""
-    model_admin = admin.site._registry.get(model)
-    return model_admin is not None and model_admin.has_view_permission(request)
 
 
 def page(

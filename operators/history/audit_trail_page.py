@@ -24,7 +24,8 @@ from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
-from operators.frame.base import EMPTY, RecordAdmin, may_view, site_page, staff_of
+from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
+from operators.frame.reader import may_view
 from operators.history.audit_trail import (
     Entry,
     EntryPosition,

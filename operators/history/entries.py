@@ -18,7 +18,8 @@ from django.urls import reverse
 
 from audit.models import AuditEntry
 from merchants.models import Membership
-from operators.frame.base import EMPTY, amount, may_view
+from operators.frame.base import EMPTY, amount
+from operators.frame.reader import may_view
 from operators.history.audit_trail import Entry
 
 # How people call what the code calls otherwise.

@@ -24,7 +24,8 @@ from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
 from idempotency.models import IdempotencyRecord
-from operators.frame.base import list_url, may_view, staff_of, url_of
+from operators.frame.base import list_url, staff_of, url_of
+from operators.frame.reader import may_view
 from operators.history.audit_trail import (
     EntryQuery,
     entry_of,

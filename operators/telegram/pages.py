@@ -21,7 +21,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from audit.models import AuditAction
-from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, staff_of
+from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, linked, staff_of
 from operators.telegram.announcements import announce_again
 from operators.telegram.models import (
     ONLY_ROW,
@@ -140,7 +140,8 @@ class TelegramLinkAdmin(RecordAdmin):
     list_select_related = ("user",)
     search_fields = ("user__username",)
     search_help_text = "Username"
-    fields = ("user", "telegram_user_id", "linked_at")
+    fields = ("person", "telegram_user_id", "linked_at")
+    person = linked("user")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("telegram.delete_telegramlink")

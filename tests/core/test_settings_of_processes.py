@@ -101,6 +101,7 @@ def test_api_middleware_keeps_its_order() -> None:
         "accounts.middleware.ActorMiddleware",
         "operators.sign_in.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
+        "operators.frame.reader.ReaderMiddleware",
         "django.contrib.messages.middleware.MessageMiddleware",
         "axes.middleware.AxesMiddleware",
     }

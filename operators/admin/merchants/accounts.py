@@ -37,11 +37,11 @@ from operators.frame.base import (
     KeptAdmin,
     amount,
     link_to_list,
-    may_view,
     page,
     staff_of,
     url_of,
 )
+from operators.frame.reader import may_view
 from operators.history.timeline import TimelinePage
 from orders.account_orders import count_open_topups
 from orders.models import Order

@@ -29,6 +29,7 @@ from merchants.people.members import members_of
 from operators.frame.base import (
     BackOfficeAdmin,
     RecordAdmin,
+    linked,
     page,
     staff_of,
     time_cell,
@@ -104,11 +105,13 @@ class InvitationAdmin(BackOfficeAdmin):
     autocomplete_fields = ("account",)
     actions = None
     actions_detail = ("approve", "withdraw")
+    inviter = linked("invited_by", "invited by")
+    approver = linked("approved_by", "approved by")
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
         editable = ("account", "email", "role")
-        approved = ("approved_by",) if obj and obj.approved_by else ()
-        others = ("state", "invited_by", *approved, "created_at", "expires_at")
+        approved = ("approver",) if obj and obj.approved_by else ()
+        others = ("state", "inviter", *approved, "created_at", "expires_at")
         return editable if obj is None else (*editable, *others)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Who reads a back office page: Django calls the methods of columns without the request."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+
+_page_request: ContextVar[HttpRequest | None] = ContextVar("page request", default=None)
+
+
+class ReaderMiddleware:
+    """Keeps the request for `reader_may_view` until its page is rendered."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        token = _page_request.set(request)
+        try:
+            return self.get_response(request)
+        finally:
+            _page_request.reset(token)
+
+
+def may_view(request: HttpRequest, model: type[Model]) -> bool:
+    """Whether the reader may see the pages of this model."""
+    model_admin = admin.site._registry.get(model)
+    return model_admin is not None and model_admin.has_view_permission(request)
+
+
+def reader_may_view(model: type[Model]) -> bool:
+    """Whether the person whose page is being made may see the pages of this model."""
+    request = _page_request.get()
+    return request is not None and may_view(request, model)
