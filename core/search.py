@@ -52,6 +52,14 @@ def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hi
     return list(hits.values())
 
 
+def kinds_out_of_reach(*, sees: Callable[[type[Model]], bool]) -> list[str]:
+    """The kinds of rows that `find_for_staff` does not return to this reader, in lower case."""
+    kinds = {False: set[str](), True: set[str]()}
+    for finder in _finders():
+        kinds[sees(finder.model)].add(finder.kind.lower())
+    return sorted(kinds[False] - kinds[True])
+
+
 def find_for_member(text: str, *, account: Model, limit: int) -> Mapping[type[Model], list[Any]]:
     """At most `limit` rows of this account for each model that members search, newest first."""
     text = _clean(text)

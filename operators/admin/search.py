@@ -6,13 +6,14 @@ cache holds a complete one (docs/decisions/0056-search.md).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
-from core.search import SHORTEST_NAME, find_for_staff
+from core.search import SHORTEST_NAME, find_for_staff, kinds_out_of_reach
 from operators.admin.menu import navigation
 from operators.frame.base import site_page, url_of
 from operators.frame.reader import may_view
@@ -36,12 +37,18 @@ def search(request: HttpRequest) -> HttpResponse:
     The palette (unfold/helpers/command.html) asks with HTMX and gets only the list.
     """
     text = request.POST.get(FIELD, "")
-    hits = find_for_staff(text, sees=lambda model: may_view(request, model))
+    sees = partial(may_view, request)
+    hits = find_for_staff(text, sees=sees)
     results = [
         *_pages(request, text),
         *(Result(hit.kind, hit.name, hit.about, url_of(hit.row)) for hit in hits),
     ]
-    context = {"hits": hits, "results": results, "is_search": bool(text.strip())}
+    context = {
+        "hits": hits,
+        "results": results,
+        "is_search": bool(text.strip()),
+        "out_of_reach": kinds_out_of_reach(sees=sees),
+    }
     if request.headers.get("HX-Request"):
         answer = TemplateResponse(request, "admin/search_results.html", context)
         answer["Cache-Control"] = "no-store"

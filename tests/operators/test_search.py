@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys import prefix_of
 from core.backoffice.staff_roles import StaffRole
-from core.search import find_for_staff
+from core.search import find_for_staff, kinds_out_of_reach
 from orders import search as order_search
 from orders.models import Order
 from tests.concurrency.racing import execute, rows
@@ -25,6 +25,7 @@ from tests.factories import (
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in, url
 from topups.models import Fulfilment
+from topups.transitions import FULFIL
 
 pytestmark = pytest.mark.django_db
 
@@ -198,6 +199,21 @@ def test_a_code_that_one_may_not_see_is_not_passed_on(merchant: Merchant) -> Non
     with CaptureQueriesContext(connection) as queries:
         assert found(browser, code) == set()
     assert code not in " ".join(query["sql"] for query in queries)
+
+
+def test_a_search_says_what_the_role_may_not_see(merchant: Merchant) -> None:
+    operator = make_staff(FULFIL)
+    text = merchant.account.name
+    for browser, words in (
+        (signed_in(operator), "were not searched: account, "),
+        (signed_in(), ""),
+    ):
+        page = browser.post(PATH, {"text": "no such thing"}).content.decode()
+        assert "Nothing was found" in page
+        assert words in page
+        assert ("not searched" in page) == bool(words)
+    assert "account" not in kinds_out_of_reach(sees=lambda model: model is type(merchant.account))
+    assert found(signed_in(operator), text) == set()
 
 
 def test_nobody_else_can_search(merchant: Merchant) -> None:
