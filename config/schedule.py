@@ -56,6 +56,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "release-claims-of-leavers": {
+            "task": "topups.tasks.release_claims_of_leavers",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "sweep-refunds": {
             "task": "topups.tasks.sweep_refunds",
             "schedule": 30,

@@ -20,6 +20,7 @@ from topups.models import (
     FulfilmentStatus,
     TopUpProduct,
 )
+from topups.refunds import ACTOR as SYSTEM
 from topups.refunds import settle
 from topups.signals import fulfilment_moved
 from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
@@ -87,22 +88,9 @@ def move_fulfilment(
     with transaction.atomic():
         before = _find_locked(reference)
         check_move(fulfilment=before, version=version, move=move, operator=operator, note=note)
-        changes = _changes(before, move, operator, reason)
-        Fulfilment.objects.filter(pk=before.pk).update(**changes)
-        FulfilmentEvent.objects.create(
-            fulfilment=before,
-            move=move,
-            from_status=before.status,
-            to_status=RULES[move].target,
-            actor=operator.user.get_username(),
-            channel=operator.channel,
-            note=note,
+        _carry_out(
+            before, move, user=operator.user, channel=operator.channel, reason=reason, note=note
         )
-        if RULES[move].refund:  # nothing was delivered
-            _return_stock(before, reason)
-        elif RULES[move].target == FulfilmentStatus.FAILED:
-            settle(_find(reference), actor=operator.user.get_username(), channel=operator.channel)
-        _act_on_commit(before.pk, refund=RULES[move].refund)
     return _find(reference)
 
 
@@ -124,6 +112,25 @@ def check_move(
             raise AlreadyDone(f"You have already done this: the order is {state}.")
         raise Overtaken(_explain_moves(fulfilment, later))
     _check_state(fulfilment, move, operator)
+
+
+def release_claims_of_leavers() -> int:
+    """Returns to the queue what people hold who may no longer work on orders, for example because
+    they were switched off; returns how many orders. A sweep: nobody needs to remember the claims.
+    """
+    held = Fulfilment.objects.filter(status=PROCESSING).select_related("claimed_by").order_by("pk")
+    return sum(_release(each) for each in held if not _may_work(each.claimed_by))
+
+
+def _release(fulfilment: Fulfilment) -> bool:
+    """Releases the order if the same person still holds it."""
+    with transaction.atomic():
+        before = _find_locked(fulfilment.order_reference)
+        if before.status != PROCESSING or before.claimed_by != fulfilment.claimed_by:
+            return False
+        note = f"{before.claimed_by} may no longer work on orders."
+        _carry_out(before, Move.RELEASE, user=None, channel=Channel.SYSTEM, note=note)
+    return True
 
 
 def claim_next(*, operator: Operator) -> Fulfilment | None:
@@ -196,9 +203,12 @@ def _find(reference: str) -> Fulfilment:
     return fulfilment
 
 
+def _may_work(user: User | None) -> bool:
+    return bool(user and user.is_active and user.is_staff and user.has_perm(FULFIL))
+
+
 def _check_permission(operator: Operator) -> None:
-    user = operator.user
-    if not (user.is_active and user.is_staff and user.has_perm(FULFIL)):
+    if not _may_work(operator.user):
         raise MoveRefused("You may not work on top-up orders.")
 
 
@@ -212,21 +222,50 @@ def _check_state(fulfilment: Fulfilment, move: Move, operator: Operator) -> None
         raise MoveRefused(_explain_state(fulfilment))
 
 
+def _carry_out(
+    before: Fulfilment,
+    move: Move,
+    *,
+    user: User | None,
+    channel: Channel,
+    reason: RejectReason = RejectReason.OTHER,
+    note: str = "",
+) -> None:
+    """Makes a move of a locked order. Without a user, the service itself makes it."""
+    actor = user.get_username() if user else SYSTEM
+    changes = _changes(move, user, channel, reason)
+    Fulfilment.objects.filter(pk=before.pk).update(**changes)
+    FulfilmentEvent.objects.create(
+        fulfilment=before,
+        move=move,
+        from_status=before.status,
+        to_status=RULES[move].target,
+        actor=actor,
+        channel=channel,
+        note=note,
+    )
+    if RULES[move].refund:  # nothing was delivered
+        _return_stock(before, reason)
+    elif RULES[move].target == FulfilmentStatus.FAILED:
+        settle(_find(before.order_reference), actor=actor, channel=channel)
+    _act_on_commit(before.pk, refund=RULES[move].refund)
+
+
 def _changes(
-    fulfilment: Fulfilment, move: Move, operator: Operator, reason: RejectReason
+    move: Move, user: User | None, channel: Channel, reason: RejectReason
 ) -> dict[str, Any]:
     rule = RULES[move]
     now = timezone.now()
     claimed = rule.target == PROCESSING
     changes: dict[str, Any] = {
         "status": rule.target,
-        "claimed_by": operator.user if claimed else None,
+        "claimed_by": user if claimed else None,
         "claimed_at": now if claimed else None,
     }
     if rule.target == FulfilmentStatus.COMPLETED:
         changes |= {"closed_at": now}
     if rule.target == FulfilmentStatus.FAILED:
-        changes |= {"closed_at": now, "failure_reason": failure_reason(reason, operator.channel)}
+        changes |= {"closed_at": now, "failure_reason": failure_reason(reason, channel)}
     if rule.refund:
         changes |= {"refund_due_at": now}
     return changes

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
-from topups import refunds
+from topups import fulfilments, refunds
 
 
 @shared_task(
@@ -22,3 +22,9 @@ def refund_fulfilment(fulfilment_id: int) -> bool:
 def sweep_refunds() -> int:
     """Carries out due refunds whose tasks were lost."""
     return refunds.sweep_refunds()
+
+
+@shared_task
+def release_claims_of_leavers() -> int:
+    """Returns to the queue the orders of operators who were switched off."""
+    return fulfilments.release_claims_of_leavers()
