@@ -1,4 +1,5 @@
-// Gives names and roles to what the theme leaves without, for people who use a screen reader.
+// Gives names and roles to what the theme leaves without, for people who use a screen reader, and
+// lets the keyboard reach what the theme makes for the mouse only.
 
 "use strict";
 
@@ -9,6 +10,84 @@ const role = (selector, value, label) => {
     element?.setAttribute("role", value);
     if (element && label) {
         name(element, label);
+    }
+};
+
+// The theme's switches: the variable that one turns, its name, and what it opens.
+const SWITCHES = [
+    ["openUserLinks", "Your account", "nav"],
+    ["sidebarMobileOpen", "Sections", "#nav-sidebar"],
+    ["sidebarDesktopOpen", "Sidebar", null],
+    ["filterOpen", "Filters", "#changelist-filter"],
+    ["openRelatedWidgetWrapper", "Change or add the chosen row", "nav"],
+];
+const FOCUSABLE = "a[href], button, input:not([type=hidden]), select, [role=button], [role=combobox]";
+
+const focusInto = (element) =>
+    [...(element?.querySelectorAll(FOCUSABLE) ?? [])].find((each) => each.offsetParent)?.focus();
+
+// Makes a button of an element that only listens to clicks: Enter and Space press it.
+const makeButton = (control) => {
+    control.setAttribute("role", "button");
+    if (control.matches(".material-symbols-outlined")) {
+        control.removeAttribute("aria-hidden");
+        control.innerHTML = `<span aria-hidden="true">${control.textContent}</span>`;
+    }
+    control.tabIndex = 0;
+    control.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") {
+            event.preventDefault();
+            control.click();
+        }
+    });
+};
+
+// The keyboard leads into what a switch opens. Escape closes that and leads back.
+const lead = (control, variable, opens) => {
+    const isOpen = () => Boolean(window.Alpine.evaluate(control, variable));
+    const popup = () => control.parentElement.querySelector(opens) ?? document.querySelector(opens);
+    window.Alpine.effect(() => control.setAttribute("aria-expanded", isOpen()));
+    control.addEventListener("keydown", (event) => {
+        if (opens && (event.key === "Enter" || event.key === " ")) {
+            setTimeout(() => isOpen() && focusInto(popup()), 200); // after the transition
+        }
+    });
+    document.addEventListener("keydown", (event) => {
+        const isInside = event.target === control || popup()?.contains(event.target);
+        if (event.key === "Escape" && opens && isOpen() && isInside) {
+            control.click();
+            control.focus();
+        }
+    });
+};
+
+const BACKDROP = "#changelist-filter-close"; // a click beside the filters; Escape does the same
+
+const makeButtons = () => {
+    for (const control of document.querySelectorAll("[x-on\\:click]")) {
+        if (control.matches(`a[href], button, input, [role=button], ${BACKDROP}`)) {
+            continue;
+        }
+        makeButton(control);
+        const action = control.getAttribute("x-on:click");
+        for (const [variable, label, opens] of SWITCHES) {
+            if (action.startsWith(`${variable} = `)) {
+                lead(control, variable, opens);
+                name(control, label);
+            }
+        }
+    }
+};
+
+// The name of an icon is its text, which would be read aloud. It names a button without a text.
+const hideIcons = () => {
+    for (const icon of document.querySelectorAll(".material-symbols-outlined:not([role])")) {
+        const holder = icon.closest("a, button");
+        const text = icon.textContent.trim();
+        if (holder?.textContent.trim() === text && !holder.title && !holder.ariaLabel) {
+            name(holder, text.charAt(0).toUpperCase() + text.slice(1).replaceAll("_", " "));
+        }
+        icon.setAttribute("aria-hidden", "true");
     }
 };
 
@@ -41,6 +120,8 @@ const capitalise = () => {
 
 const nameAll = () => {
     capitalise();
+    makeButtons();
+    hideIcons();
     role("#main", "main");
     role("#nav-sidebar", "navigation", "Sections");
     document.querySelectorAll(".tabular table, .formset-wrapper table").forEach(nameCells);
@@ -64,3 +145,4 @@ const nameAll = () => {
 
 window.addEventListener("load", () => setTimeout(nameAll)); // after the theme's own scripts
 document.addEventListener("formset:added", nameAll);
+document.addEventListener("htmx:load", hideIcons);
