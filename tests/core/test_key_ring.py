@@ -179,6 +179,9 @@ def test_a_service_of_an_earlier_version_gets_its_fingerprint() -> None:
     [
         "DELETE FROM core_encryptionkey",
         "UPDATE core_encryptionkey SET wrapped = 'x'",
+        "UPDATE core_encryptionkey SET key_id = 255",
+        "INSERT INTO core_encryptionkey (key_id, wrapped) VALUES (255, '');"
+        "DELETE FROM core_encryptionkey WHERE key_id <> 255",
         "DELETE FROM core_rootfingerprint",
         "UPDATE core_rootfingerprint SET fingerprint = 'x'",
     ],
