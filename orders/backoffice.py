@@ -330,6 +330,14 @@ ALERTS = [
         'histogram_quantile(0.99, sum by (le) (rate(voucher_request_seconds_bucket{route="api/v1/'
         'orders",method="POST"}[5m]))) > 1',
     ),
+    Alert(
+        "VoucherPurchaseLogIncomplete",
+        Severity.CRITICAL,
+        "0m",
+        "{{ $value }} purchases of the last hour have no line in the purchase log.",
+        "sum(voucher_purchase_lines_lost_total)"
+        " - (sum(voucher_purchase_lines_lost_total offset 1h) or vector(0)) > 0",
+    ),
 ]
 
 BACK_OFFICE = BackOffice(

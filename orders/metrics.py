@@ -13,6 +13,10 @@ PURCHASES = Count(
     " not say), outcome (`created`, `replayed` or the error code) and reason (of `order_refused`).",
     *("kind", "outcome", "reason"),
 )
+LINES_LOST = Count(
+    "voucher_purchase_lines_lost",
+    "Lines of the purchase log that a process could not write, for example to a full disk.",
+)
 
 
 class CountedPurchase:

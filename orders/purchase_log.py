@@ -8,13 +8,19 @@ gives nothing away. The request, by which a retry is recognised, is sealed: the 
 idempotency key, and the log shows nothing that merchants sent. `mac` shows that the line is ours
 (core/log_files.py).
 
+Each process numbers its lines from 1, under a name that it chooses at random. So a reader sees
+which lines are missing between two, and before the first.
+
 The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
 mix their lines.
 """
 
 import base64
+import itertools
+import os
+import secrets
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -31,17 +37,21 @@ from core.database.sealing import Context
 from core.inputs import raise_problems
 from core.log_files import is_authentic, line_mac, read_events
 from core.telemetry.logs import DirectLogger
+from orders.metrics import LINES_LOST
 from orders.selectors import orders_of
 
 EVENT = "order_created"
 CODE_BYTES = 16  # of a digest
-SIGNED = ("reference", "client_id", "request", "price", "currency", "sold_at", "codes")
+SIGNED = (
+    *("reference", "client_id", "request", "price", "currency", "sold_at", "codes"),
+    *("process", "number"),
+)
 
 
 @dataclass(frozen=True)
 class LoggedPurchase:
     """One line of the log. `price` is the total in units of `currency`; `codes` are the first
-    CODE_BYTES of each code's digest."""
+    CODE_BYTES of each code's digest; `number` counts the lines of `process` from 1."""
 
     reference: str
     client_id: int
@@ -49,6 +59,8 @@ class LoggedPurchase:
     currency: str
     sold_at: datetime
     codes: tuple[bytes, ...]
+    process: str
+    number: int
     sealed_request: bytes = field(repr=False)
 
     def request(self) -> tuple[str, bytes]:
@@ -76,6 +88,7 @@ def log_purchase(
     does not fail the purchase."""
     request = orjson.dumps([key, fingerprint.hex()])
     sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
+    process, numbers = _numbering(os.getpid())
     values = {
         "reference": reference,
         "client_id": client_id,
@@ -84,9 +97,13 @@ def log_purchase(
         "currency": currency,
         "sold_at": sold_at.isoformat(),
         "codes": [_text(digest[:CODE_BYTES]) for digest in digests],
+        "process": process,
+        "number": next(numbers),
     }
-    with suppress(OSError, ValueError):  # such as a full disk
+    try:
         _log().info(EVENT, **values, mac=line_mac(EVENT, values))
+    except (OSError, ValueError):  # such as a full disk
+        LINES_LOST.add()
 
 
 def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> None:
@@ -109,23 +126,34 @@ def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference:
 
 
 @cache
+def _numbering(_pid: int) -> tuple[str, Iterator[int]]:
+    """The name of this process in the log, and the numbers of its lines. A fork has its own."""
+    return secrets.token_hex(4), itertools.count(1)
+
+
+@cache
 def _log() -> Any:
     return DirectLogger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
 
 
 def read_purchases(
-    files: Sequence[Path], *, since: datetime, skip_damaged: bool = False
+    files: Sequence[Path],
+    *,
+    since: datetime,
+    skip_damaged: bool = False,
+    skip_missing: bool = False,
 ) -> Iterator[LoggedPurchase]:
     """The purchases of log files since a time, in the order of the lines.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.
 
-    Raises InputProblem for lines that are damaged or that another service wrote, unless they are
-    skipped, for a file without a purchase, which may be the wrong one, and for a file that cannot
+    Raises InputProblem for lines that are damaged, missing, or of another service, unless they are
+    skipped; for a file without a purchase, which may be the wrong one; and for a file that cannot
     be read.
     """
     damaged, has_purchase = [], dict.fromkeys(map(str, files), False)
+    series: dict[str, _Lines] = defaultdict(_Lines)
     for line in read_events(files, EVENT):
         try:
             purchase = _read(line.values)
@@ -133,15 +161,47 @@ def read_purchases(
             damaged.append(f"{line.place}: this line is damaged, or not ours")
             continue
         has_purchase[line.file] = True
+        series[purchase.process].add(purchase, line.file, is_needed=purchase.sold_at >= since)
         if purchase.sold_at >= since:
             yield purchase
     if not skip_damaged:
         raise_problems(damaged)
+    if not skip_missing:
+        raise_problems(gap for process, each in series.items() for gap in each.gaps(process))
     raise_problems(
         f"{name} has no line of a purchase. Is it the log of a web process? If so, leave it out."
         for name, is_one in has_purchase.items()
         if not is_one
     )
+
+
+class _Lines:
+    """The numbers that were read of one process, and the first that may be of a lost purchase."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+        self.first: int | None = None
+        self.file = ""
+
+    def add(self, purchase: LoggedPurchase, file: str, *, is_needed: bool) -> None:
+        self.numbers.add(purchase.number)
+        self.file = file
+        if is_needed:
+            self.first = min(purchase.number, self.first or purchase.number)
+
+    def gaps(self, process: str) -> Iterator[str]:
+        """Names the missing lines. The line before the first needed one shows that none is missing
+        between them; number 1 has none before it."""
+        if self.first is None:
+            return
+        last = self.first - 1 if self.first - 1 in self.numbers else 0
+        for number in sorted(each for each in self.numbers if each >= self.first):
+            if number > last + 1:
+                yield (
+                    f"{self.file}: lines {last + 1} to {number - 1} of process {process} are"
+                    " missing. Give the file that has them, such as the one before a rotation."
+                )
+            last = number
 
 
 def _read(values: dict[str, Any] | None) -> LoggedPurchase:
@@ -157,6 +217,8 @@ def _read(values: dict[str, Any] | None) -> LoggedPurchase:
             price=Decimal(values["price"]),
             currency=values["currency"],
             sold_at=datetime.fromisoformat(values["sold_at"]),
+            process=values["process"],
+            number=int(values["number"]),
             codes=tuple(base64.b64decode(code, validate=True) for code in values["codes"]),
             sealed_request=base64.b64decode(values["request"], validate=True),
         )

@@ -72,6 +72,11 @@ class Count(Metric):
 
     kind = "counter"
 
+    def __init__(self, name: str, meaning: str, *labels: str) -> None:
+        super().__init__(name, meaning, *labels)
+        if not labels:  # Prometheus sees no growth in a number that begins with the first event
+            self.rows[()] = [0.0]
+
     @property
     def samples(self) -> list[tuple[str, dict[str, str]]]:
         return [(f"{self.name}_total", {})]

@@ -118,7 +118,10 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             folder=folder,
             ended={reference: move for desk in desks for reference, move in desk.told.items()},
             logged={
-                each.reference for each in read_purchases(web_logs, since=since, skip_damaged=True)
+                each.reference
+                for each in read_purchases(
+                    web_logs, since=since, skip_damaged=True, skip_missing=True
+                )
             },
             full_disk=[
                 (each.began - 1, each.healed + AFTER_A_FULL_DISK)

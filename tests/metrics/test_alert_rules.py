@@ -86,6 +86,11 @@ def rule_tests() -> list[dict[str, Any]]:
             "The slowest 1 % of the purchases take 2.2s or longer.",
         ),
         rule_test(
+            "VoucherPurchaseLogIncomplete",
+            [series("voucher_purchase_lines_lost_total", "_x60 3x180")],
+            "3 purchases of the last hour have no line in the purchase log.",
+        ),
+        rule_test(
             "VoucherTasksFail",
             [
                 series(

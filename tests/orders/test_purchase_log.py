@@ -26,6 +26,7 @@ from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from orders import purchase_log
 from orders.lost_purchases import hold_lost_purchases
+from orders.metrics import LINES_LOST
 from orders.models import LostPurchase
 from orders.purchase_log import LoggedPurchase, read_purchases
 from tests.commands import refusal, run
@@ -45,12 +46,14 @@ EARLY = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Returns a file with what was logged since the last call."""
+    """Returns a file with what was logged since the last call, as of a process of its own."""
     purchase_log._log.cache_clear()
+    purchase_log._numbering.cache_clear()
 
     def written() -> Path:
         file = tmp_path / "web.log"
         file.write_text(capsys.readouterr().err)
+        purchase_log._numbering.cache_clear()
         return file
 
     yield written
@@ -156,6 +159,80 @@ def test_a_log_that_cannot_be_written_fails_no_purchase(
         purchase_log._log.cache_clear()
         with suppress(OSError):
             full.close()
+
+
+def test_a_line_that_cannot_be_written_is_counted(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = LINES_LOST.copy()[()]
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stderr", full)
+        purchase_log._log.cache_clear()
+        buy_topup(merchant)
+        purchase_log._log.cache_clear()
+        with suppress(OSError):
+            full.close()
+    assert LINES_LOST.copy()[()] == [before + 1]
+
+
+@pytest.mark.parametrize(
+    ("kept", "missing"),
+    [
+        ([0, 1, 2, 3, 4], None),
+        ([0, 2, 3, 4], "lines 2 to 2 of"),
+        ([0, 4], "lines 2 to 4 of"),
+        ([4, 0, 1, 3, 2], None),
+        ([2, 3, 4], "lines 1 to 2 of"),
+        ([4], "lines 1 to 4 of"),
+    ],
+)
+def test_missing_lines_are_named(
+    log: Any, merchant: Merchant, kept: list[int], missing: str | None, tmp_path: Path
+) -> None:
+    for _ in range(5):
+        buy_topup(merchant)
+    whole = [line for line in log().read_text().splitlines() if "order_created" in line]
+    file = tmp_path / "part.log"
+    file.write_text("\n".join(whole[number] for number in kept))
+    arguments = ("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+
+    if missing is None:
+        assert run(*arguments)["purchases"] == []
+        return
+    process = json.loads(whole[0])["process"]
+    assert f"{file}: {missing} process {process} are missing" in refusal(*arguments)
+    assert run(*arguments, "--skip-missing")["purchases"] == []
+
+
+def test_a_log_may_begin_with_a_line_before_the_time(
+    log: Any, merchant: Merchant, tmp_path: Path
+) -> None:
+    """Of what is older, nothing is needed. Without such a line, a purchase may be missing."""
+    for _ in range(4):
+        buy_topup(merchant)
+    whole = [line for line in log().read_text().splitlines() if "order_created" in line]
+    file = tmp_path / "rotated.log"
+    third = json.loads(whole[2])["sold_at"]
+
+    file.write_text("\n".join(whole[1:]))
+    assert run("hold_codes", "--log", file, "--since", third)["purchases"] == []
+    file.write_text("\n".join(whole[2:]))
+    assert "lines 1 to 2 of" in refusal("hold_codes", "--log", file, "--since", third)
+
+
+def test_each_process_numbers_its_own_lines(log: Any, merchant: Merchant, tmp_path: Path) -> None:
+    texts = []
+    for _ in range(2):
+        buy_topup(merchant)
+        texts.append(log().read_text())
+    file = tmp_path / "all.log"
+    file.write_text("".join(texts))
+
+    first, second = read_purchases([file], since=EARLY)
+
+    assert (first.number, second.number) == (1, 1)
+    assert first.process != second.process
+    assert purchase_log._numbering(1)[0] != purchase_log._numbering(2)[0]  # of a fork
 
 
 def test_what_the_database_has_is_left_alone(log: Any, merchant: Merchant) -> None:
@@ -328,7 +405,7 @@ def test_a_purchase_after_a_line_cut_off_by_a_full_disk_is_read(
     whole = [line for line in log().read_text().splitlines() if "order_created" in line]
     file = tmp_path / "full.log"
     file.write_text(collector(f"{whole[0][:cut]}{whole[1]}\n"))
-    read = read_purchases([file], since=EARLY, skip_damaged=True)
+    read = read_purchases([file], since=EARLY, skip_damaged=True, skip_missing=True)
     assert [each.reference for each in read] == [second]
     refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
     assert f"{file}:1: this line is damaged" in refused

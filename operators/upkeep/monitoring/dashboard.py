@@ -34,6 +34,9 @@ BUYING = 'route="api/v1/orders",method="POST"'
 COUNTED: list[Panel] = [
     ("Purchases per minute", "short", _rate(PURCHASES, "kind", "outcome", scale=PER_MINUTE)),
     ("Refusals per minute, by reason", "short", _rate(REFUSED, "reason", scale=PER_MINUTE)),
+    ("Lines of the purchase log that were lost", "short", {
+        "sum(voucher_purchase_lines_lost_total)": "all processes",
+    }),
     ("Time of a purchase", "s", {
         _quantile(part, "voucher_request_seconds", selector=BUYING): f"{part:.0%}"
         for part in (0.5, 0.95, 0.99)

@@ -44,6 +44,11 @@ class Command(JSONCommand):
             action="store_true",
             help="with --log: go on without damaged lines, such as the torn last line of a crash",
         )
+        parser.add_argument(
+            "--skip-missing",
+            action="store_true",
+            help="with --log: go on although lines are missing that cannot be found",
+        )
         parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
 
     def answer(self, **options: Any) -> dict[str, Any]:
@@ -54,7 +59,10 @@ class Command(JSONCommand):
         if options["since"] is None:
             raise InputProblem("--log needs --since.")
         purchases = read_purchases(
-            options["log"], since=options["since"], skip_damaged=options["skip_damaged"]
+            options["log"],
+            since=options["since"],
+            skip_damaged=options["skip_damaged"],
+            skip_missing=options["skip_missing"],
         )
         return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
 
