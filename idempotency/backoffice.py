@@ -15,7 +15,7 @@ from core.backoffice.declarations import (
     Unit,
 )
 from core.database.sealing import Context
-from idempotency.models import IdempotencyRecord
+from idempotency.models import BLOCKED, IdempotencyRecord
 from idempotency.services import open_response, response_row
 
 GAUGES = [
@@ -29,16 +29,17 @@ GAUGES = [
         # looks at the newest records of the last day, which are kept that long.
         """
         SELECT count(*) FILTER (WHERE runs),
-               count(*) FILTER (WHERE NOT runs AND order_reference IS NOT NULL),
+               count(*) FILTER (WHERE NOT runs AND order_reference IS NOT NULL
+                                  AND started_at <> %(blocked)s),
                count(*) FILTER (WHERE NOT runs AND order_reference IS NULL)
           FROM (SELECT started_at > now() - make_interval(secs => %(window)s) AS runs,
-                       order_reference, response IS NULL AS open
+                       started_at, order_reference, response IS NULL AS open
                   FROM idempotency_idempotencyrecord
                  WHERE created_at > now() - interval '1 day'
                  ORDER BY created_at DESC LIMIT 20000) AS newest
          WHERE open
         """,
-        lambda: {"window": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS},
+        lambda: {"window": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS, "blocked": BLOCKED},
         seconds=15,
     )
 ]

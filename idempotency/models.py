@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -10,6 +12,8 @@ from accounts.models import ApiClient
 from core.database.columns import ORDER_REFERENCE_LENGTH
 
 MAX_KEY_BYTES = 128
+# `started_at` of a key that was blocked, because a restore of the database lost its purchase.
+BLOCKED = datetime.fromtimestamp(0, UTC)
 
 
 class IdempotencyRecord(models.Model):

@@ -22,7 +22,7 @@ from core.database import sealing
 from core.database.functions import call
 from core.database.key_ring import key_ring
 from core.database.sealing import Context
-from idempotency.models import MAX_KEY_BYTES
+from idempotency.models import BLOCKED, MAX_KEY_BYTES
 
 logger = structlog.get_logger(__name__)
 
@@ -154,7 +154,7 @@ def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -
     A retry then gets `request_abandoned` with `reference`, and never buys again. Records of
     purchases that the database has stay as they are.
 
-    `started_at` is the epoch, because the attempt is over. `created_at` and `bought_at` are some
+    `started_at` is BLOCKED, because the attempt is over. `created_at` and `bought_at` are some
     days in the future, so cleanup keeps the record as long as a stored success.
     """
     ahead = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS - settings.IDEMPOTENCY_KEEP_UNFINISHED_DAYS
@@ -164,7 +164,8 @@ def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -
             INSERT INTO idempotency_idempotencyrecord AS record
                    (client_id, key, fingerprint, attempt, created_at, started_at, order_reference,
                     bought_at)
-            SELECT %(client)s, %(key)s, %(fingerprint)s, 1, ahead, 'epoch', %(reference)s, ahead
+            SELECT %(client)s, %(key)s, %(fingerprint)s, 1, ahead, %(blocked)s, %(reference)s,
+                   ahead
               FROM (SELECT now() + make_interval(days => %(days)s) AS ahead) AS times
             ON CONFLICT (client_id, key) DO UPDATE
                SET fingerprint = EXCLUDED.fingerprint, created_at = EXCLUDED.created_at,
@@ -177,6 +178,7 @@ def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -
                 "key": key,
                 "fingerprint": fingerprint,
                 "reference": reference,
+                "blocked": BLOCKED,
                 "days": max(ahead, 0),
             },
         )

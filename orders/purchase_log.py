@@ -106,13 +106,15 @@ def log_purchase(
         LINES_LOST.add()
 
 
-def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> None:
+def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference: str) -> bool:
     """Writes the line of the client's order with this reference, before the client receives it.
+    Returns whether the order exists: a restore of the database may have lost it.
 
     The process that bought wrote none if it was killed, or if it lost its connection while the
     database committed.
     """
-    for order in orders_of(client, reference=reference):
+    orders = list(orders_of(client, reference=reference))
+    for order in orders:
         log_purchase(
             client_id=client.pk,
             key=key,
@@ -123,6 +125,7 @@ def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference:
             sold_at=order["created_at"],
             digests=order["digests"] or (),
         )
+    return bool(orders)
 
 
 @cache

@@ -45,6 +45,10 @@ from orders.requests import (
 from orders.schemas import OrderSerializer
 
 ORDERS_PER_PAGE = 25
+LOST_BY_RESTORE = (
+    "A request with this `Idempotency-Key` made a purchase whose record was lost when the database"
+    " was restored. Do not buy again; keep what you received, and contact support."
+)
 # Printable ASCII without a comma; HTTP trims spaces.
 IDEMPOTENCY_KEY_PATTERN = r"^[!-+\-.-~]([ -+\-.-~]*[!-+\-.-~])?$"
 PURCHASE_ERRORS = [
@@ -111,7 +115,10 @@ class OrderViewSet(ApiViewSet):
         except ApiError as error:
             if error.code is ErrorCode.REQUEST_ABANDONED:
                 reference = error.extra["reference"]
-                log_abandoned(client=client, key=key, fingerprint=content, reference=reference)
+                if not log_abandoned(
+                    client=client, key=key, fingerprint=content, reference=reference
+                ):
+                    raise ApiError(error.code, LOST_BY_RESTORE, reference=reference) from None
             raise
         if isinstance(claim, Replay):
             count.replayed = True

@@ -17,7 +17,7 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import display
 
-from idempotency.models import IdempotencyRecord
+from idempotency.models import BLOCKED, IdempotencyRecord
 from operators.frame.base import EMPTY, RecordAdmin, link_to_list, time_cell
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
@@ -29,6 +29,8 @@ IS_LOST = Q(
     order_reference__isnull=False,
     started_at__lt=Now() - timedelta(seconds=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS),
 )
+# `hold_codes` blocked the key: a restore of the database lost the order.
+IS_BLOCKED = Q(started_at=BLOCKED)
 
 
 class OutcomeFilter(DropdownFilter):
@@ -39,6 +41,7 @@ class OutcomeFilter(DropdownFilter):
         return [
             ("stored", "Response stored"),
             ("ordered", "Ordered, response lost"),
+            ("restored", "Order lost by a restore"),
             ("open", "In progress"),
         ]
 
@@ -49,7 +52,9 @@ class OutcomeFilter(DropdownFilter):
             case "stored":
                 return queryset.filter(response__isnull=False)
             case "ordered":
-                return queryset.filter(IS_LOST)
+                return queryset.filter(IS_LOST & ~IS_BLOCKED)
+            case "restored":
+                return queryset.filter(IS_BLOCKED)
             case "open":
                 return queryset.filter(~IS_LOST, response=None)
         return queryset
@@ -109,12 +114,15 @@ class IdempotencyRecordAdmin(RecordAdmin):
         label={
             "response stored": "success",
             "ordered, response lost": "warning",
+            "order lost by a restore": "danger",
             "in progress": "info",
         },
     )
     def outcome(self, record: IdempotencyRecord) -> str:
         if getattr(record, "is_stored", False):
             return "response stored"
+        if record.started_at == BLOCKED:
+            return "order lost by a restore"
         return "ordered, response lost" if getattr(record, "is_lost", False) else "in progress"
 
     @admin.display(description="order")

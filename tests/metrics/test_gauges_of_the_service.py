@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from core.backoffice.declarations import Gauges
 from idempotency.models import IdempotencyRecord
+from idempotency.services import block_key
 from merchants.models import Email, EmailKind
 from operators.telegram import bot_cache
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
@@ -143,11 +144,12 @@ def test_keys_in_progress_abandoned_and_unfinished(merchant: Merchant) -> None:
     product = make_product(codes=4, price="1.00")
     for _ in range(4):
         merchant.buy(product_id=product.pk, quantity=1)
-    stored, runs, _, unfinished = IdempotencyRecord.objects.order_by("pk")
+    block_key(client_id=merchant.client.pk, key="lost", fingerprint=b"", reference="LOST")
+    stored, runs, _, unfinished, blocked = IdempotencyRecord.objects.order_by("pk")
     long_ago = timezone.now() - timedelta(minutes=6)
     open_records = IdempotencyRecord.objects.exclude(pk=stored.pk)
     open_records.update(response=None)
-    open_records.exclude(pk=runs.pk).update(started_at=long_ago)
+    open_records.exclude(pk__in=[runs.pk, blocked.pk]).update(started_at=long_ago)
     open_records.filter(pk=unfinished.pk).update(order_reference=None, bought_at=None)
 
     samples = scrape_service()

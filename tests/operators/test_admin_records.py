@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from catalogue.models import VoucherCode
-from idempotency.models import IdempotencyRecord
+from idempotency.models import BLOCKED, IdempotencyRecord
 from orders.models import Order
 from tests.factories import buy_topup, make_merchant, make_operator, make_product, move_now
 from tests.neighbour import ours
@@ -114,7 +114,7 @@ def test_a_failed_order_says_what_became_of_the_money(browser: Client) -> None:
 def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Client) -> None:
     client = make_merchant().client
     now = timezone.now()
-    fresh, lost = (
+    fresh, lost, blocked = (
         IdempotencyRecord.objects.create(
             client=client,
             key=key,
@@ -123,7 +123,11 @@ def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Cl
             bought_at=at,
             started_at=at,
         )
-        for key, at in (("FRESH", now), ("LOST", now - timedelta(minutes=6)))
+        for key, at in (
+            ("FRESH", now),
+            ("LOST", now - timedelta(minutes=6)),
+            ("BLOCKED", BLOCKED),
+        )
     )
 
     def found(outcome: str) -> list[IdempotencyRecord]:
@@ -133,7 +137,13 @@ def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Cl
         return list(page.context["cl"].result_list)
 
     assert (found("open"), found("ordered")) == ([fresh], [lost])
-    assert "in progress" in browser.get(url(fresh)).content.decode()
+    assert found("restored") == [blocked]
+    for record, outcome in (
+        (fresh, "in progress"),
+        (lost, "ordered, response lost"),
+        (blocked, "order lost by a restore"),
+    ):
+        assert outcome in browser.get(url(record)).content.decode()
 
 
 def test_a_code_is_found_by_its_order(browser: Client) -> None:

@@ -368,6 +368,7 @@ def test_a_blocked_key_is_kept_as_long_as_a_success(log: Any, merchant: Merchant
     cleanup_records()
     retried = merchant.buy("my-key", product_id=product.pk, quantity=1)
     assert retried.json()["error"]["code"] == "request_abandoned"
+    assert "lost when the database was restored" in retried.json()["error"]["message"]
 
 
 def test_the_line_of_the_largest_order_fits_into_one_write(log: Any) -> None:
