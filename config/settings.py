@@ -381,6 +381,9 @@ LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 # Traces and error reports leave the process only where these name a receiver.
 TRACES_URL = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 SENTRY_DSN = env.str("SENTRY_DSN", "")
+# The purchase log is also kept in files of this folder (docs/operate/backup.md).
+_purchase_log = env.str("PURCHASE_LOG_DIR", "")
+PURCHASE_LOG_DIR = BASE_DIR / _purchase_log if _purchase_log else None
 LOGGING = logging_config(
     level=LOG_LEVEL,
     secrets=LOG_SECRETS,

@@ -11,18 +11,22 @@ idempotency key, and the log shows nothing that merchants sent. `mac` shows that
 Each process numbers its lines from 1, under a name that it chooses at random. So a reader sees
 which lines are missing between two, and before the first.
 
-The line of the largest order has less than 4,096 bytes, so that processes that share a pipe never
-mix their lines.
+It goes to stderr, and to a file a day in PURCHASE_LOG_DIR if that is set: what reads stderr may be
+deleted with its container, or keep only the newest lines. The line of the largest order has less
+than 4,096 bytes, so that processes that share a pipe or a file never mix their lines.
 """
 
 import base64
+import errno
 import itertools
 import os
 import secrets
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
@@ -135,8 +139,56 @@ def _numbering(_pid: int) -> tuple[str, Iterator[int]]:
 
 
 @cache
-def _log() -> Any:
-    return DirectLogger("orders.purchases", level="INFO", secrets=settings.LOG_SECRETS)
+def _log() -> DirectLogger:
+    folder = settings.PURCHASE_LOG_DIR
+    if folder:
+        with suppress(OSError):  # then no line can be written, which is counted
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    streams = [sys.stderr, *([_FileOfTheDay(folder)] if folder else [])]
+    return DirectLogger(
+        "orders.purchases", level="INFO", secrets=settings.LOG_SECRETS, stream=_AllOf(streams)
+    )
+
+
+class _FileOfTheDay:
+    """Appends each text with one call of the system, so processes can share the file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, text: str) -> None:
+        path = self.folder / f"purchases-{datetime.now(UTC):%Y-%m-%d}.log"
+        data = text.encode()
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            if os.write(file, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(file)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+class _AllOf:
+    """Writes to each stream, whether or not another one can be written, then raises the error."""
+
+    def __init__(self, streams: Sequence[Any]) -> None:
+        self.streams = streams
+
+    def write(self, text: str) -> None:
+        failed = None
+        for stream in self.streams:
+            try:
+                stream.write(text)
+                stream.flush()
+            except (OSError, ValueError) as error:
+                failed = error
+        if failed:
+            raise failed
+
+    def flush(self) -> None:
+        """Done by `write`."""
 
 
 def read_purchases(

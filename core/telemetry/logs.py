@@ -120,7 +120,8 @@ _ONE_LINE_AT_A_TIME = threading.Lock()
 
 
 class DirectLogger:
-    """Writes one JSON line to stderr for each call, without the standard library and structlog.
+    """Writes one JSON line for each call to stderr, or to `stream`, without the standard library
+    and structlog.
 
     The request log and the purchase log write a line for each request or purchase. A line through
     structlog took a tenth of a purchase's processor time, and through the standard library twice as
@@ -129,11 +130,13 @@ class DirectLogger:
     caller handles both.
     """
 
-    def __init__(self, name: str, *, level: str, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, *, level: str, secrets: Sequence[str] = (), stream: Any = None
+    ) -> None:
         self._name = name
         self._level = logging.getLevelNamesMapping()[level]
         self._render = RedactingRenderer(secrets)
-        self._stream = sys.stderr
+        self._stream = stream or sys.stderr
 
     def info(self, event: str, **values: Any) -> None:
         self._write(logging.INFO, "info", event, values)

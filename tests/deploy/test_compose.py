@@ -38,6 +38,14 @@ def test_a_newcomer_buys_a_code(bought: str) -> None:
     assert response["data"]["total_price"] == 9.99
 
 
+def test_the_purchase_log_is_in_a_volume(stack: Stack, bought: str) -> None:
+    logged = stack.inside("api", "sh", "-c", "cat /var/lib/voucher/purchases/*.log")
+    assert json.loads(logged)["reference"] == json.loads(bought)["data"]["reference"]
+    mounts = engine.podman("inspect", "--format={{json .Mounts}}", stack.container("api"))
+    kinds = {each["Destination"]: each["Type"] for each in json.loads(mounts)}
+    assert kinds["/var/lib/voucher/purchases"] == "volume"
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_process_is_healthy(stack: Stack, service: str) -> None:
     stack.wait(f"{service} is not healthy", lambda: stack.healthy(service))

@@ -16,6 +16,7 @@ import pytest
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from catalogue.code_import import add_codes
 from catalogue.codes import Code, code_digester
@@ -173,6 +174,46 @@ def test_a_line_that_cannot_be_written_is_counted(
         with suppress(OSError):
             full.close()
     assert LINES_LOST.copy()[()] == [before + 1]
+
+
+def test_a_folder_has_the_lines_of_each_day(
+    log: Any, merchant: Merchant, settings: Settings, tmp_path: Path
+) -> None:
+    settings.PURCHASE_LOG_DIR = folder = tmp_path / "a" / "b"
+    for _ in range(2):
+        buy_topup(merchant)
+
+    on_stderr = [line for line in log().read_text().splitlines() if "order_created" in line]
+    (file,) = folder.iterdir()
+    assert file.read_text().splitlines() == on_stderr
+    assert file.name == f"purchases-{datetime.now(UTC):%Y-%m-%d}.log"
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_one_log_that_cannot_be_written_leaves_the_other(
+    log: Any,
+    merchant: Merchant,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (lost,) = LINES_LOST.copy()[()]
+    settings.PURCHASE_LOG_DIR = tmp_path / "web.log"  # a file
+    settings.PURCHASE_LOG_DIR.touch()
+    buy_topup(merchant)
+    assert len(lines(log())) == 1
+    assert LINES_LOST.copy()[()] == [lost + 1]
+
+    settings.PURCHASE_LOG_DIR = tmp_path / "folder"
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stderr", full)
+        purchase_log._log.cache_clear()
+        buy_topup(merchant)
+        with suppress(OSError):
+            full.close()
+    (file,) = settings.PURCHASE_LOG_DIR.iterdir()
+    assert len(lines(file)) == 1
+    assert LINES_LOST.copy()[()] == [lost + 2]
 
 
 @pytest.mark.parametrize(
