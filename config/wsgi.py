@@ -2,6 +2,7 @@
 
 import gc
 import os
+from multiprocessing.util import Finalize
 
 from core.http.stopping import close_while_draining, stop_on_signals
 
@@ -36,11 +37,14 @@ from core.http.body_limits import lazy_chunked_bodies
 from core.http.receivers import drop_idle_receivers
 from core.telemetry.metrics import keep_in_files
 from core.version import log_start
+from orders.purchase_log import LIFE_SECONDS, log_life
 
 drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
 repeat(usage.write_use, seconds=settings.USE_WRITTEN_EVERY_SECONDS, name="usage")
 repeat(request_records.write_records, seconds=request_records.WRITTEN_EVERY_SECONDS, name="records")
+repeat(log_life, seconds=LIFE_SECONDS, name="purchase log")
+Finalize(None, log_life, kwargs={"stops": True}, exitpriority=0)  # when the process stops
 keep_in_files(settings.METRICS_DIR)
 log_start("web")
 _ = get_resolver().url_patterns

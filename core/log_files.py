@@ -45,8 +45,8 @@ def is_authentic(line: Mapping[str, Any], names: Sequence[str]) -> bool:
     return hmac.compare_digest(mac.encode(), str(line["mac"]).encode())
 
 
-def read_events(files: Sequence[Path], event: str) -> Iterator[LogLine]:
-    """The lines of this event, in the order of the files.
+def read_events(files: Sequence[Path], *events: str) -> Iterator[LogLine]:
+    """The lines of these events, in the order of the files.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, pieces of other
     lines, and what a log collector puts around a line: text in front, or a JSON object with the
@@ -57,16 +57,16 @@ def read_events(files: Sequence[Path], event: str) -> Iterator[LogLine]:
             list(dict.fromkeys(map(str, files))), openhook=_open, encoding="utf-8"
         ) as lines:
             for line in lines:
-                if event not in line:
+                if not _names(line, events):
                     continue
                 name = "-" if lines.isstdin() else lines.filename()
                 place = f"{name}:{lines.filelineno()}"
                 try:
-                    values = _find(line, event)
+                    values = _find(line, events)
                 except _Unreadable as part:
-                    if part.event == event:
+                    if part.event in events:
                         yield LogLine(name, place, None)
-                    values = _find_at_end(line, event)
+                    values = _find_at_end(line, events)
                 if values is not None:
                     yield LogLine(name, place, values)
     except OSError as error:
@@ -90,8 +90,8 @@ def _open(name: Any, mode: str, **options: Any) -> Any:
     return fileinput.hook_compressed(name, mode, **{**options, "errors": "replace"})
 
 
-def _find(text: str, event: str) -> dict[str, Any] | None:
-    """The object of the event in the text. It may be inside a string of an object that a log
+def _find(text: str, events: Sequence[str]) -> dict[str, Any] | None:
+    """The object of an event in the text. It may be inside a string of an object that a log
     collector made, but not of another line of ours: that has an event, and quotes strangers."""
     if "{" not in text:
         return None
@@ -102,18 +102,23 @@ def _find(text: str, event: str) -> dict[str, Any] | None:
     if not isinstance(values, dict):
         return None
     if isinstance(name := values.get("event"), str):
-        return values if name == event else None
-    inside = (value for value in values.values() if isinstance(value, str) and event in value)
-    return next(filter(None, (_find(value, event) for value in inside)), None)
+        return values if name in events else None
+    texts = (value for value in values.values() if isinstance(value, str))
+    inside = (text for text in texts if _names(text, events))
+    return next(filter(None, (_find(value, events) for value in inside)), None)
 
 
-def _find_at_end(line: str, event: str) -> dict[str, Any] | None:
-    """The object of the event at the end of a damaged line; None if there is none.
+def _find_at_end(line: str, events: Sequence[str]) -> dict[str, Any] | None:
+    """The object of the last event at the end of a damaged line; None if there is none.
 
     A full disk cuts a line off, and the next one follows it without a line break.
     """
-    start = line.rfind('{"', 0, line.rfind(event))
+    start = line.rfind('{"', 0, max(line.rfind(event) for event in events))
     try:
-        return _find(line[max(start, 0) :], event)
+        return _find(line[max(start, 0) :], events)
     except _Unreadable:
         return None
+
+
+def _names(text: str, events: Sequence[str]) -> bool:
+    return any(event in text for event in events)

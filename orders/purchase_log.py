@@ -8,8 +8,9 @@ gives nothing away. The request, by which a retry is recognised, is sealed: the 
 idempotency key, and the log shows nothing that merchants sent. `mac` shows that the line is ours
 (core/log_files.py).
 
-Each process numbers its lines from 1, under a name that it chooses at random. So a reader sees
-which lines are missing between two, and before the first.
+Each process numbers its purchases from 1, under a name that it chooses at random. Every minute, and
+when it stops, a web process also writes a line with the number of its purchases. So a reader sees
+which lines are missing, also after the last one.
 
 It goes to stderr, and to a file a day in PURCHASE_LOG_DIR if that is set: what reads stderr may be
 deleted with its container, or keep only the newest lines. The line of the largest order has less
@@ -18,7 +19,6 @@ than 4,096 bytes, so that processes that share a pipe or a file never mix their 
 
 import base64
 import errno
-import itertools
 import os
 import secrets
 import sys
@@ -26,10 +26,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import orjson
@@ -44,12 +45,15 @@ from core.telemetry.logs import DirectLogger
 from orders.metrics import LINES_LOST
 from orders.selectors import orders_of
 
-EVENT = "order_created"
+PURCHASE = "order_created"
+LIFE = "orders_logged"
+LIFE_SECONDS = 60.0
 CODE_BYTES = 16  # of a digest
 SIGNED = (
     *("reference", "client_id", "request", "price", "currency", "sold_at", "codes"),
     *("process", "number"),
 )
+SIGNED_LIFE = ("process", "number", "at", "stops")
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class LoggedPurchase:
     number: int
     sealed_request: bytes = field(repr=False)
 
+    @property
+    def at(self) -> datetime:
+        return self.sold_at
+
     def request(self) -> tuple[str, bytes]:
         """The idempotency key and the fingerprint. Raises CannotOpen if this process lacks the
         encryption key of that time."""
@@ -75,6 +83,16 @@ class LoggedPurchase:
         )
         key, fingerprint = orjson.loads(request)
         return key, bytes.fromhex(fingerprint)
+
+
+@dataclass(frozen=True)
+class _Life:
+    """A line with the `number` of purchases that a process had logged. `stops`: it logs no more."""
+
+    process: str
+    number: int
+    at: datetime
+    stops: bool
 
 
 def log_purchase(
@@ -92,7 +110,7 @@ def log_purchase(
     does not fail the purchase."""
     request = orjson.dumps([key, fingerprint.hex()])
     sealed = sealing.seal(request, Context.LOGGED_REQUEST, reference.encode())
-    process, numbers = _numbering(os.getpid())
+    process = _this_process(os.getpid())
     values = {
         "reference": reference,
         "client_id": client_id,
@@ -101,12 +119,10 @@ def log_purchase(
         "currency": currency,
         "sold_at": sold_at.isoformat(),
         "codes": [_text(digest[:CODE_BYTES]) for digest in digests],
-        "process": process,
-        "number": next(numbers),
+        "process": process.name,
+        "number": process.count_purchase(),
     }
-    try:
-        _log().info(EVENT, **values, mac=line_mac(EVENT, values))
-    except (OSError, ValueError):  # such as a full disk
+    if not _write(PURCHASE, values):
         LINES_LOST.add()
 
 
@@ -132,10 +148,48 @@ def log_abandoned(*, client: ApiClient, key: str, fingerprint: bytes, reference:
     return bool(orders)
 
 
+def log_life(*, stops: bool = False) -> None:
+    """Writes how many purchases this process has logged. With `stops`, it will log no more."""
+    process = _this_process(os.getpid())
+    _write(
+        LIFE,
+        {
+            "process": process.name,
+            "number": process.purchases,
+            "at": datetime.now(UTC).isoformat(),
+            "stops": stops,
+        },
+    )
+
+
+def _write(event: str, values: dict[str, Any]) -> bool:
+    """Writes a line; returns whether it could be written. A full disk is one reason why not."""
+    try:
+        _log().info(event, **values, mac=line_mac(event, values))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+class _ThisProcess:
+    """The name of this process in the log, and the number of its purchases."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(4)
+        self.purchases = 0
+        self.lock = Lock()
+
+    def count_purchase(self) -> int:
+        """The number of the next purchase, which no other thread gets."""
+        with self.lock:
+            self.purchases += 1
+            return self.purchases
+
+
 @cache
-def _numbering(_pid: int) -> tuple[str, Iterator[int]]:
-    """The name of this process in the log, and the numbers of its lines. A fork has its own."""
-    return secrets.token_hex(4), itertools.count(1)
+def _this_process(_pid: int) -> _ThisProcess:
+    """A fork has its own name and numbers."""
+    return _ThisProcess()
 
 
 @cache
@@ -204,68 +258,93 @@ def read_purchases(
     puts around a line: text in front, or a JSON object with the line in one of its strings.
 
     Raises InputProblem for lines that are damaged, missing, or of another service, unless they are
-    skipped; for a file without a purchase, which may be the wrong one; and for a file that cannot
-    be read.
+    skipped; for a file that is no log of a web process; and for a file that cannot be read.
     """
-    damaged, has_purchase = [], dict.fromkeys(map(str, files), False)
-    series: dict[str, _Lines] = defaultdict(_Lines)
-    for line in read_events(files, EVENT):
+    damaged = []
+    processes: dict[str, _Process] = defaultdict(_Process)
+    ends: dict[str, datetime] = {}
+    for line in read_events(files, PURCHASE, LIFE):
         try:
-            purchase = _read(line.values)
+            read = _read(line.values)
         except ValueError:
             damaged.append(f"{line.place}: this line is damaged, or not ours")
             continue
-        has_purchase[line.file] = True
-        series[purchase.process].add(purchase, line.file, is_needed=purchase.sold_at >= since)
-        if purchase.sold_at >= since:
-            yield purchase
+        processes[read.process].add(read, line.file, since=since)
+        ends[line.file] = max(read.at, ends.get(line.file, read.at))
+        if isinstance(read, LoggedPurchase) and read.sold_at >= since:
+            yield read
     if not skip_damaged:
         raise_problems(damaged)
     if not skip_missing:
-        raise_problems(gap for process, each in series.items() for gap in each.gaps(process))
+        raise_problems(
+            f"{each.file}: {problem}"
+            for name, each in processes.items()
+            for problem in [*each.gaps(name), *each.end(name, known=min(since, ends[each.file]))]
+        )
     raise_problems(
-        f"{name} has no line of a purchase. Is it the log of a web process? If so, leave it out."
-        for name, is_one in has_purchase.items()
-        if not is_one
+        f"{name} has no line of a web process. Is it the log of one? If not, leave it out."
+        for name in dict.fromkeys(map(str, files))
+        if name not in ends
     )
 
 
-class _Lines:
-    """The numbers that were read of one process, and the first that may be of a lost purchase."""
+class _Process:
+    """What was read of one process."""
 
     def __init__(self) -> None:
-        self.numbers: set[int] = set()
-        self.first: int | None = None
-        self.file = ""
+        self.needed: set[int] = set()  # numbers of purchases since the time
+        self.before = 0  # the last number before it
+        self.last = 0
+        self.at = datetime.min.replace(tzinfo=UTC)
+        self.stopped = False
+        self.file = ""  # the one with the last line
 
-    def add(self, purchase: LoggedPurchase, file: str, *, is_needed: bool) -> None:
-        self.numbers.add(purchase.number)
-        self.file = file
-        if is_needed:
-            self.first = min(purchase.number, self.first or purchase.number)
+    def add(self, line: LoggedPurchase | _Life, file: str, *, since: datetime) -> None:
+        self.last = max(self.last, line.number)
+        if line.at >= self.at:
+            self.at, self.file = line.at, file
+        if line.at < since:
+            self.before = max(self.before, line.number)
+        elif isinstance(line, LoggedPurchase):
+            self.needed.add(line.number)
+        self.stopped |= isinstance(line, _Life) and line.stops
 
-    def gaps(self, process: str) -> Iterator[str]:
-        """Names the missing lines. The line before the first needed one shows that none is missing
-        between them; number 1 has none before it."""
-        if self.first is None:
-            return
-        last = self.first - 1 if self.first - 1 in self.numbers else 0
-        for number in sorted(each for each in self.numbers if each >= self.first):
+    def gaps(self, name: str) -> Iterator[str]:
+        """Names the missing lines."""
+        last = self.before
+        for number in [*sorted(each for each in self.needed if each > last), self.last + 1]:
             if number > last + 1:
                 yield (
-                    f"{self.file}: lines {last + 1} to {number - 1} of process {process} are"
-                    " missing. Give the file that has them, such as the one before a rotation."
+                    f"lines {last + 1} to {number - 1} of process {name} are missing. Give the file"
+                    " that has them, such as the one before a rotation."
                 )
             last = number
 
+    def end(self, name: str, *, known: datetime) -> Iterator[str]:
+        """Says that the log may lack its end: the process lived at the time `known`, and did not
+        say that it stopped."""
+        if not self.stopped and self.at >= known - 2 * timedelta(seconds=LIFE_SECONDS):
+            yield (
+                f"the lines of process {name} end at {self.at:%Y-%m-%d %H:%M:%S} UTC, and it did"
+                " not stop then. If it was not killed, give the file that has the rest."
+            )
 
-def _read(values: dict[str, Any] | None) -> LoggedPurchase:
-    """The purchase of a line. Raises ValueError for a line that is damaged or not ours."""
+
+def _read(values: dict[str, Any] | None) -> LoggedPurchase | _Life:
+    """What a line says. Raises ValueError for a line that is damaged or not ours."""
     if values is None:
         raise ValueError
+    is_life = values["event"] == LIFE
     try:
-        if not is_authentic(values, SIGNED):
+        if not is_authentic(values, SIGNED_LIFE if is_life else SIGNED):
             raise ValueError
+        if is_life:
+            return _Life(
+                process=values["process"],
+                number=int(values["number"]),
+                at=datetime.fromisoformat(values["at"]),
+                stops=values["stops"],
+            )
         return LoggedPurchase(
             reference=values["reference"],
             client_id=int(values["client_id"]),

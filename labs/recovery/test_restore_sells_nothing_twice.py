@@ -72,6 +72,7 @@ class Purchases:
                 ("top-up", self._topup()),
             ):
                 self.lost.append((key, body, self._buy(buyer, key, body)))
+            server.stop()
             self.log.write_text(server.log)
 
     def _codes(self, quantity: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from orders import purchase_log
 from orders.lost_purchases import hold_lost_purchases
 from orders.metrics import LINES_LOST
 from orders.models import LostPurchase
-from orders.purchase_log import LoggedPurchase, read_purchases
+from orders.purchase_log import LoggedPurchase, log_life, read_purchases
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,
@@ -47,14 +47,16 @@ EARLY = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Returns a file with what was logged since the last call, as of a process of its own."""
+    """Returns a file with what was logged since the last call, as of a process that stopped."""
     purchase_log._log.cache_clear()
-    purchase_log._numbering.cache_clear()
+    purchase_log._this_process.cache_clear()
 
-    def written() -> Path:
+    def written(*, stops: bool = True) -> Path:
+        if stops:
+            log_life(stops=True)
         file = tmp_path / "web.log"
         file.write_text(capsys.readouterr().err)
-        purchase_log._numbering.cache_clear()
+        purchase_log._this_process.cache_clear()
         return file
 
     yield written
@@ -69,6 +71,11 @@ def merchant() -> Merchant:
 def lines(file: Path) -> list[dict[str, Any]]:
     events = [json.loads(line) for line in file.read_text().splitlines()]
     return [event for event in events if event["event"] == "order_created"]
+
+
+def purchase_log_of(file: Path) -> list[str]:
+    """The lines of the purchases, then the one with which the process stopped."""
+    return [line for line in file.read_text().splitlines() if '"event": "order' in line]
 
 
 def lost(file: Path) -> list[LoggedPurchase]:
@@ -183,7 +190,7 @@ def test_a_folder_has_the_lines_of_each_day(
     for _ in range(2):
         buy_topup(merchant)
 
-    on_stderr = [line for line in log().read_text().splitlines() if "order_created" in line]
+    on_stderr = purchase_log_of(log())
     (file,) = folder.iterdir()
     assert file.read_text().splitlines() == on_stderr
     assert file.name == f"purchases-{datetime.now(UTC):%Y-%m-%d}.log"
@@ -225,6 +232,8 @@ def test_one_log_that_cannot_be_written_leaves_the_other(
         ([4, 0, 1, 3, 2], None),
         ([2, 3, 4], "lines 1 to 2 of"),
         ([4], "lines 1 to 4 of"),
+        ([0, 1, 2], "lines 4 to 5 of"),
+        ([], "lines 1 to 5 of"),
     ],
 )
 def test_missing_lines_are_named(
@@ -232,9 +241,9 @@ def test_missing_lines_are_named(
 ) -> None:
     for _ in range(5):
         buy_topup(merchant)
-    whole = [line for line in log().read_text().splitlines() if "order_created" in line]
+    *whole, end = purchase_log_of(log())
     file = tmp_path / "part.log"
-    file.write_text("\n".join(whole[number] for number in kept))
+    file.write_text("\n".join([*(whole[number] for number in kept), end]))
     arguments = ("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
 
     if missing is None:
@@ -251,7 +260,7 @@ def test_a_log_may_begin_with_a_line_before_the_time(
     """Of what is older, nothing is needed. Without such a line, a purchase may be missing."""
     for _ in range(4):
         buy_topup(merchant)
-    whole = [line for line in log().read_text().splitlines() if "order_created" in line]
+    whole = purchase_log_of(log())
     file = tmp_path / "rotated.log"
     third = json.loads(whole[2])["sold_at"]
 
@@ -259,6 +268,35 @@ def test_a_log_may_begin_with_a_line_before_the_time(
     assert run("hold_codes", "--log", file, "--since", third)["purchases"] == []
     file.write_text("\n".join(whole[2:]))
     assert "lines 1 to 2 of" in refusal("hold_codes", "--log", file, "--since", third)
+
+
+def test_a_log_without_its_end_is_refused(log: Any, merchant: Merchant, tmp_path: Path) -> None:
+    buy_topup(merchant)
+    file = log(stops=False)
+    command = ("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    process = lines(file)[0]["process"]
+    assert f"{file}: the lines of process {process} end at 20" in refusal(*command)
+    assert run(*command, "--skip-missing")["purchases"] == []
+
+
+def test_a_process_that_was_killed_long_ago_is_no_lost_end(
+    log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of another process shows that the log goes on. Without one, it is cut off there."""
+    monkeypatch.setattr(purchase_log, "LIFE_SECONDS", 0)
+    log_life()
+    file = log(stops=False)
+    since = datetime.now(UTC)
+    command = ("hold_codes", "--log", file, "--since", since.isoformat())
+    assert "it did not stop then" in refusal(*command)
+    killed = file.read_text()
+    file.write_text(killed + log().read_text())
+    assert run(*command)["purchases"] == []
+
+
+def test_the_log_of_a_process_that_sells_nothing_is_taken(log: Any) -> None:
+    log_life()
+    assert list(read_purchases([log()], since=EARLY)) == []
 
 
 def test_each_process_numbers_its_own_lines(log: Any, merchant: Merchant, tmp_path: Path) -> None:
@@ -273,7 +311,7 @@ def test_each_process_numbers_its_own_lines(log: Any, merchant: Merchant, tmp_pa
 
     assert (first.number, second.number) == (1, 1)
     assert first.process != second.process
-    assert purchase_log._numbering(1)[0] != purchase_log._numbering(2)[0]  # of a fork
+    assert purchase_log._this_process(1).name != purchase_log._this_process(2).name  # of a fork
 
 
 def test_what_the_database_has_is_left_alone(log: Any, merchant: Merchant) -> None:
@@ -435,7 +473,7 @@ def test_a_damaged_line_is_refused_with_its_place(line: str, tmp_path: Path) -> 
     refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
     assert f"{file}:2" in refused
     again = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z", "--skip-damaged")
-    assert f"{file} has no line of a purchase" in again
+    assert f"{file} has no line of a web process" in again
 
 
 @pytest.mark.parametrize("collector", [str, lambda line: f"Nov 22 10:00:00 host web: {line}"])
@@ -502,8 +540,7 @@ def test_a_long_line_that_was_cut_is_no_damaged_purchase(
     bought = buy_topup(merchant)
     asked = "x" * 500 + json.dumps({"event": "order_created", **FORGED}) + "x" * 500
     long = json.dumps({"event": "request_finished", "request": f"GET /{asked}", "code": 404})
-    (purchase,) = (line for line in log().read_text().splitlines() if "order_created" in line)
-    pieces = [long[:900], long[900:], long[:300], long[300:], purchase]
+    pieces = [long[:900], long[900:], long[:300], long[300:], *purchase_log_of(log())]
     file = tmp_path / "cut.log"
     file.write_text("".join(f"{collector(piece)}\n" for piece in pieces))
 
@@ -515,6 +552,16 @@ def test_a_long_line_that_was_cut_is_no_damaged_purchase(
 def test_a_line_that_another_service_wrote_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "web.log"
     file.write_text(json.dumps({"event": "order_created", **FORGED}))
+    refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert f"{file}:1: this line is damaged, or not ours" in refused
+
+
+@pytest.mark.parametrize("name", purchase_log.SIGNED_LIFE)
+def test_a_changed_sign_of_life_is_refused(log: Any, name: str) -> None:
+    file = log()
+    (text,) = purchase_log_of(file)
+    line = json.loads(text)
+    file.write_text(json.dumps(line | {name: f"{line[name]}0"}))
     refused = refusal("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
     assert f"{file}:1: this line is damaged, or not ours" in refused
 
