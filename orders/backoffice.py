@@ -17,7 +17,7 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
 from orders.codes import has_codes
-from orders.models import Order
+from orders.models import LostPurchase, Order
 from orders.search import FINDERS
 
 # Half of what one key may seal. The other half covers what the check does not count: imports that
@@ -151,6 +151,20 @@ CHECKS = [
         """
         SELECT format('order %s exists and is recorded as a lost purchase', reference)
           FROM orders_lostpurchase JOIN orders_order USING (reference)
+        """,
+    ),
+    Check(
+        "the debit of a lost purchase is its price, on the account that bought it",
+        """
+        SELECT format('lost purchase %s of %s was settled with the entry %s of %s', lost.reference,
+                      lost.total_price, entry.id, entry.amount)
+          FROM orders_settlement AS settlement
+          JOIN orders_lostpurchase AS lost ON lost.id = settlement.lost_purchase_id
+          JOIN accounts_apiclient AS client ON client.id = lost.client_id
+          JOIN wallets_ledgerentry AS entry ON entry.id = settlement.debit_id
+         WHERE (entry.kind, entry.amount, entry.wallet_id, entry.booking_reference)
+               IS DISTINCT FROM
+               ('adjustment', -lost.total_price, client.account_id, 'lost:' || lost.reference)
         """,
     ),
     Check(
@@ -355,8 +369,18 @@ BACK_OFFICE = BackOffice(
         "orders_dailysales": Rights.KEEP,
         "orders_lostpurchase": Rights.APPEND,
         "orders_order": Rights.APPEND,
+        "orders_settlement": Rights.APPEND,
     },
-    permissions={StaffRole.FINANCE: ["orders.view_order", "orders.view_dailysales"]},
+    permissions={
+        StaffRole.FINANCE: [
+            "orders.view_order",
+            "orders.view_dailysales",
+            "orders.view_lostpurchase",
+        ]
+    },
     finders=FINDERS,
-    menu=[MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart")],
+    menu=[
+        MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart"),
+        MenuEntry(Section.MONEY, "Lost purchases", LostPurchase, "history_off"),
+    ],
 )

@@ -10,12 +10,15 @@ from django.db.models.lookups import Exact
 from accounts.models import Account, ApiClient
 from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
 from core.database.columns import (
+    ACTOR_LENGTH,
     CURRENCY_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
+    NOTE_LENGTH,
     ORDER_REFERENCE_LENGTH,
 )
 from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
+from wallets.models import LedgerEntry
 
 
 class OrderStatus(models.TextChoices):
@@ -49,6 +52,22 @@ class LostPurchase(models.Model):
 
     def __str__(self) -> str:
         return self.reference
+
+
+class Settlement(models.Model):
+    """The end of a lost purchase: its price was debited after all, or, without `debit`, it was not.
+
+    It never changes (orders/settlements.py).
+    """
+
+    lost_purchase = models.OneToOneField(LostPurchase, on_delete=models.PROTECT, primary_key=True)
+    debit = models.OneToOneField(LedgerEntry, on_delete=models.PROTECT, null=True, related_name="+")
+    note = models.CharField(max_length=NOTE_LENGTH)
+    settled_by = models.CharField(max_length=ACTOR_LENGTH)
+    settled_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"settlement of {self.pk}"
 
 
 class Order(models.Model):

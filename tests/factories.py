@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import secrets
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from catalogue.code_import import add_codes as stock_codes
 from catalogue.codes import Code
 from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
+from orders.models import LostPurchase
 from tests.answers import CheckedClient
 from topups.fulfilments import Operator, RejectReason, move_fulfilment
 from topups.models import Channel, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
@@ -108,6 +110,17 @@ def make_record(client: ApiClient, **fields: Any) -> RequestRecord:
         "milliseconds": 12,
     }
     return RequestRecord.objects.create(**{**defaults, **fields})
+
+
+def make_lost_purchase(client: ApiClient, price: str = "2.00", **fields: Any) -> LostPurchase:
+    """A purchase of 22 November 2026 that a restore lost, as `hold_codes` records it."""
+    return LostPurchase.objects.create(
+        reference=f"LOST{next(_numbers):022}",
+        client=client,
+        total_price=Decimal(price),
+        sold_at=datetime(2026, 11, 22, tzinfo=UTC),
+        **{"currency": "USD", **fields},
+    )
 
 
 def make_product(*, price: str | None = "9.99", codes: int = 0, **fields: Any) -> Product:

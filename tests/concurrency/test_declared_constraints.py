@@ -29,14 +29,15 @@ from operators.telegram.models import (
     TelegramLinkCode,
 )
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
-from orders.models import LostPurchase
 from orders.sales_counting import count_sales
+from orders.settlements import settle_lost_purchase
 from tests.factories import (
     link,
     make_account,
     make_category,
-    make_client,
     make_field,
+    make_lost_purchase,
+    make_merchant,
     make_product,
     make_topup_product,
     own_shelf,
@@ -135,8 +136,8 @@ def world() -> None:
     BalanceAlert.objects.create(account=make_account(), level=5)
     digest = bytes(VoucherCode.objects.filter(order_id=None).values_list("digest", flat=True)[0])
     hold_codes(digests=[digest], reason="test", held_by="shell:anna")
-    LostPurchase.objects.create(
-        reference="R", client=make_client(), total_price=1, currency="USD", sold_at=timezone.now()
+    settle_lost_purchase(
+        make_lost_purchase(make_merchant().client), debits=True, note="x", actor="shell:anna"
     )
     count_sales()
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)

@@ -35,6 +35,7 @@ from tests.factories import (
     buy_topup,
     link,
     make_category,
+    make_lost_purchase,
     make_merchant,
     make_operator,
     make_product,
@@ -79,6 +80,7 @@ class World:
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
             make_record(merchant.client, order_reference=order["reference"])
+            make_lost_purchase(merchant.client)
             Group.objects.create(name=f"Group {next(_numbers)}")
             member = make_member(account)
             invite_person(

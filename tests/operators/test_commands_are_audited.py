@@ -22,6 +22,7 @@ from tests.factories import (
     make_account,
     make_client,
     make_key,
+    make_lost_purchase,
     make_merchant,
     make_operator,
     make_product,
@@ -71,6 +72,11 @@ def hold_all() -> int:
     return number
 
 
+def settle_words() -> list[Any]:
+    make_lost_purchase(make_client(make_account()))
+    return ["settle", "--all", "--no-debit", "--note", "x"]
+
+
 def company_member() -> str:
     user = make_staff()
     CompanyIdentity.objects.create(user=user, issuer="https://id.example", subject="1")
@@ -93,6 +99,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
         lambda folder: [failed_order(), "1", "--reference", "a", "--note", "x"],
         "audit",
     ),
+    "lost_purchases": (lambda folder: settle_words(), "audit"),
     "hold_codes": (lambda folder: [stocked("--all")], "audit"),
     "release_codes": (lambda folder: [hold_all()], "audit"),
     "void_codes": (lambda folder: [hold_all()], "audit"),

@@ -31,6 +31,7 @@ from tests.factories import (
     buy_topup,
     make_account,
     make_client,
+    make_lost_purchase,
     make_merchant,
     make_product,
     make_topup_product,
@@ -277,6 +278,17 @@ def credit(browser: Client) -> None:
     browser.post(url(order, "credit"), form)
 
 
+def settle(browser: Client) -> None:
+    lost = make_lost_purchase(make_client(make_account()))
+    browser.post(url(lost, "settle"), {"debits": "no", "note": "x"})
+
+
+def settle_all(browser: Client) -> None:
+    make_lost_purchase(make_client(make_account()))
+    address = reverse("admin:orders_lostpurchase_settle_all")
+    browser.post(address, {"debits": "no", "note": "x"})
+
+
 def reveal_order(browser: Client) -> None:
     browser.post(url(ours(Order).latest("pk"), "reveal"))
 
@@ -380,6 +392,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "telegram.announcement announce_again_selected": (announce_again, "audit"),
     "imports.fileimport step": (confirm_import, "audit"),
     "imports.fileimport upload": (upload_file, "audit"),
+    "orders.lostpurchase settle": (settle, "audit"),
+    "orders.lostpurchase settle_all": (settle_all, "audit"),
     "orders.order credit": (credit, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
     "wallets.wallet book": (book, "audit"),

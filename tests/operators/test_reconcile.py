@@ -129,6 +129,13 @@ DAMAGE = {
         "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
         " SELECT reference, client_id, total_price, currency, created_at FROM orders_order"
     ),
+    "the debit of a lost purchase is its price, on the account that bought it": (
+        "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
+        " SELECT 'LOST', min(client_id), 1, 'USD', now() FROM orders_order;"
+        "INSERT INTO orders_settlement (lost_purchase_id, debit_id, note, settled_by)"
+        " SELECT max(lost.id), min(entry.id), '', ''"
+        "   FROM orders_lostpurchase AS lost, wallets_ledgerentry AS entry"
+    ),
     "each top-up order agrees with its fulfilment": "UPDATE topups_fulfilment SET amount = 1",
     "each fulfilment marked refunded was paid back in full, and each refund is marked": (
         "UPDATE topups_fulfilment SET refunded_at = NULL"
@@ -254,6 +261,7 @@ MORE_DAMAGE = {
 REPAIR = """
     DELETE FROM core_rootfingerprint;
     UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
+    DELETE FROM orders_settlement;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
     ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;

@@ -20,7 +20,7 @@ from operators.frame.base import CappedPaginator
 from operators.imports.models import FileImport
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
-from orders.models import Order
+from orders.models import LostPurchase, Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry, Wallet
@@ -37,6 +37,7 @@ NEWEST_FIRST: list[Any] = [
     FileImport,
     ReconcileRun,
     RequestRecord,
+    LostPurchase,
 ]
 # The desk has buttons of its own, and shows the oldest first. The list of audit entries is the
 # audit trail.

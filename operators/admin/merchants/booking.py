@@ -216,7 +216,7 @@ def book(
         lambda: SERVICES[EntryKind(data["kind"])](
             account=wallet.account,
             amount=data["amount"],
-            actor=_actor(request),
+            actor=actor_of(request),
             note=data["reason"],
             booking_reference=form.booking_reference(),
         ),
@@ -279,7 +279,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             reference=order.reference,
             amount=data["amount"],
             note=data["note"],
-            actor=_actor(request),
+            actor=actor_of(request),
             channel=Channel.ADMIN,
             booking_reference=form.booking_reference(),
         ),
@@ -353,5 +353,6 @@ def _book_and_report(
         messages.success(request, f"Booked. The balance is now {after}.")
 
 
-def _actor(request: HttpRequest) -> str:
+def actor_of(request: HttpRequest) -> str:
+    """The signed-in person, as the ledger names them."""
     return f"admin:{staff_of(request).get_username()}"[:ACTOR_LENGTH]

@@ -1,0 +1,194 @@
+"""Lost purchases: what `hold_codes` found after a restore, and how each is settled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from accounts.form_fields import posted
+from core.database.columns import NOTE_LENGTH
+from operators.admin.merchants.booking import MOVE_MONEY, actor_of
+from operators.frame.base import (
+    EMPTY,
+    RecordAdmin,
+    amount,
+    link_to,
+    list_url,
+    page,
+    site_page,
+    staff_of,
+    url_of,
+)
+from orders.models import LostPurchase, Settlement
+from orders.settlements import open_purchases, settle_lost_purchases, state_of, write_notice
+
+STATES: dict[str, dict[str, Any]] = {
+    "open": {"settlement": None},
+    "debited": {"settlement__debit__isnull": False},
+    "not-debited": {"settlement__isnull": False, "settlement__debit": None},
+}
+
+
+class StateFilter(DropdownFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state, state.replace("-", " ").capitalize()) for state in STATES]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[LostPurchase]
+    ) -> QuerySet[LostPurchase]:
+        return queryset.filter(**STATES.get(self.value() or "", {}))
+
+
+class SettleForm(forms.Form):
+    debits = forms.TypedChoiceField(
+        label="Settle",
+        choices=[("yes", "Debit the price"), ("no", "Debit nothing: the merchant keeps it")],
+        coerce=lambda value: value == "yes",
+        widget=UnfoldAdminSelectWidget,
+    )
+    note = forms.CharField(
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Why, or what you agreed. The merchant reads it in the statement.",
+    )
+
+
+@admin.register(LostPurchase)
+class LostPurchaseAdmin(RecordAdmin):
+    list_display = ("reference", "account", "price", "sold_at", "state")
+    list_filter = (StateFilter, ("client__account", AutocompleteSelectFilter))
+    list_select_related = ("client__account", "settlement")
+    list_before_template = "admin/what_a_lost_purchase_is.html"
+    search_fields = ("reference",)
+    search_help_text = "Whole reference"
+    when_empty = "No restore has lost a purchase."
+    fields = (
+        *("reference", "account", "client", "price", "sold_at", "found_at", "hold"),
+        *("state", "debit", "settled_by", "note", "notice"),
+    )
+    actions_list = ("settle_all",)
+    actions_detail = ("settle",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LostPurchase]:
+        purchases: QuerySet[LostPurchase] = super().get_queryset(request)
+        return purchases.select_related("settlement__debit", "client__account")
+
+    @admin.display(description="account")
+    def account(self, lost: LostPurchase) -> str:
+        return link_to(lost.client.account)
+
+    @admin.display(description="price")
+    def price(self, lost: LostPurchase) -> str:
+        return amount(lost.total_price, lost.currency)
+
+    @display(
+        description="state",
+        label={"open": "warning", "debited": "success", "not debited": "info"},
+    )
+    def state(self, lost: LostPurchase) -> str:
+        return state_of(_settlement(lost))
+
+    @admin.display(description="debit")
+    def debit(self, lost: LostPurchase) -> str:
+        settlement = _settlement(lost)
+        return link_to(settlement.debit) if settlement else EMPTY
+
+    @admin.display(description="settled by")
+    def settled_by(self, lost: LostPurchase) -> str:
+        settlement = _settlement(lost)
+        return settlement.settled_by if settlement else EMPTY
+
+    @admin.display(description="note")
+    def note(self, lost: LostPurchase) -> str:
+        settlement = _settlement(lost)
+        return settlement.note if settlement else EMPTY
+
+    @admin.display(description="text for the merchant")
+    def notice(self, lost: LostPurchase) -> str:
+        account = lost.client.account
+        text = write_notice(account) if account else ""
+        return format_html('<div class="whitespace-pre-line">{}</div>', text) if text else EMPTY
+
+    def has_settle_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        if not (self.has_view_permission(request) and staff_of(request).has_perm(MOVE_MONEY)):
+            return False
+        if object_id is None or request.method == "POST":
+            return True
+        lost = self.get_object(request, unquote(str(object_id)))
+        return isinstance(lost, LostPurchase) and _settlement(lost) is None
+
+    @action(description="Settle…", icon="gavel", permissions=["settle"], url_path="settle")
+    def settle(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        lost = self.get_object(request, unquote(object_id))
+        if not isinstance(lost, LostPurchase):
+            raise Http404
+        form = SettleForm(posted(request))
+        if form.is_valid():
+            _settle(request, form, open_purchases().filter(pk=lost.pk))
+            return HttpResponseRedirect(url_of(lost))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=lost,
+            title="Settle lost purchase",
+            form=form,
+            question=f"Settle {lost.reference} of {lost.client.account or lost.client}?",
+            facts=[f"Price: {amount(lost.total_price, lost.currency)}", *FACTS],
+            button="Settle",
+            danger=True,
+            back=url_of(lost),
+        )
+
+    @action(
+        description="Settle all open ones…",
+        icon="gavel",
+        permissions=["settle"],
+        url_path="settle-all",
+    )
+    def settle_all(self, request: HttpRequest) -> HttpResponse:
+        form = SettleForm(posted(request))
+        if form.is_valid():
+            _settle(request, form, open_purchases())
+            return HttpResponseRedirect(list_url(LostPurchase))
+        return site_page(
+            request,
+            "admin/confirm.html",
+            opts=self.opts,
+            title="Settle all open lost purchases",
+            form=form,
+            question=f"Settle all {open_purchases().count()} open lost purchases?",
+            facts=FACTS,
+            button="Settle all",
+            danger=True,
+            back=list_url(LostPurchase),
+        )
+
+
+FACTS = [
+    "A debit is an adjustment of the account's balance, booked once per lost purchase. Purchases"
+    " whose account has too little money stay open.",
+]
+
+
+def _settlement(lost: LostPurchase) -> Settlement | None:
+    return getattr(lost, "settlement", None)
+
+
+def _settle(request: HttpRequest, form: SettleForm, purchases: QuerySet[LostPurchase]) -> None:
+    answer = settle_lost_purchases(purchases, actor=actor_of(request), **form.cleaned_data)
+    messages.success(request, f"Settled: {answer['settled']}.")
+    for problem in list(answer["not_settled"].values())[:20]:
+        messages.error(request, problem)
