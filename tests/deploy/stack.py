@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from tests.deploy import engine
 
 NAME = "voucher-test"
 PATIENCE = 240.0  # seconds; the machine may be busy
-FIRST, REST = ["postgres", "valkey"], ["api", "pages", "worker", "beat", "metrics", "proxy"]
+FIRST = ["postgres", "valkey"]
+REST = ["api", "api-2", "pages", "pages-2", "worker", "beat", "metrics", "proxy"]
 
 
 class Stack:
@@ -38,7 +39,6 @@ class Stack:
             "FRONT_SUBNET_IPV6": "fd8a:4c1e:6b02:239::/64",
             "PROXY_ADDRESS": "172.30.239.250",
             "PUBLIC_URL": self.url,
-            "API_WORKERS": "1",
             **{name: str(port) for name, port in self.ports.items()},
         }
         self.certificate = ""
@@ -56,8 +56,12 @@ class Stack:
 
     def script(self, text: str) -> subprocess.CompletedProcess[str]:
         """Runs a documented script, in which `docker compose` is podman-compose."""
+        docker = self.folder.parent / "bin/docker"
+        docker.parent.mkdir(exist_ok=True)
         program = Path(sys.executable).with_name("podman-compose")
-        head = f'set -eu\ncd {self.folder}\ndocker() {{ shift; {program} "$@"; }}\n'
+        docker.write_text(f'#!/bin/sh\nshift\nexec {program} "$@"\n')
+        docker.chmod(0o755)
+        head = f"set -eu\ncd {self.folder}\nPATH={docker.parent}:$PATH\n"
         text = text.replace("https://localhost/", f"{self.url}/")
         return engine.run("sh", "-c", head + text, timeout=PATIENCE, variables=self.variables)
 
@@ -94,10 +98,17 @@ class Stack:
         )
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body, through the proxy over TLS, whose certificate is verified."""
+        return self.fetch(path)
+
+    def fetch(
+        self, path: str, *, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
+        """Status and body, through the proxy over TLS, whose certificate is verified. Status 0: no
+        response. A request with `data` is a POST."""
         context = ssl.create_default_context(cadata=self.certificate)
+        request = urllib.request.Request(self.url + path, data, dict(headers or {}))
         try:
-            with urllib.request.urlopen(self.url + path, context=context, timeout=30) as response:
+            with urllib.request.urlopen(request, context=context, timeout=30) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

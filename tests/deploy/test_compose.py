@@ -1,9 +1,13 @@
 """The image and compose.yaml, run for real: a code is bought through the proxy over TLS."""
 
 import json
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from uuid import uuid4
 
 import pytest
 
@@ -16,7 +20,9 @@ pytestmark = [
         not engine.user_namespaces(), reason="this machine does not allow user namespaces"
     ),
 ]
-SERVICES = ["api", "pages", "worker", "beat", "metrics"]
+SERVICES = ["api", "api-2", "pages", "pages-2", "worker", "beat", "metrics"]
+PAUSE = 0.05  # seconds between two purchases
+LONGEST_PURCHASE = 8.0  # seconds, while other tests use the machine; alone, less than 3
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +146,79 @@ def test_a_wrong_word_and_a_missing_secret_stop_a_container(stack: Stack) -> Non
     code, said = start(missing, "localhost/voucher", "api")
     assert code != 0
     assert "voucher.E009: DATABASE_URL_FILE names a file that cannot be read" in said
+
+
+def test_merchants_buy_while_every_container_is_replaced(stack: Stack, bought: str) -> None:
+    """The request of a lost response is sent again at once."""
+    codes = "code\\n" + "\\n".join(f"UPGRADE-{number}" for number in range(3000))
+    manage = 'manage() { docker compose exec -T api start manage "$@"; }\n'
+    printed = stack.script(
+        f"{manage}manage deposit 1 30000 --reference upgrade\n"
+        f"docker compose exec -T api sh -c 'printf \"{codes}\" >/tmp/codes.csv'\n"
+        "manage import_codes 10 /tmp/codes.csv\nmanage create_client Upgrade --account 1 --rate-limit 10000"
+    ).stdout
+    buyer = Buyer(stack, key=json.loads(printed.splitlines()[-1])["api_key"])
+    before = container_ids(stack)
+    with buyer.buying():
+        stack.script("./upgrade")
+
+    assert not before & container_ids(stack)
+    assert len(buyer.seconds) > 10
+    assert buyer.most_tries <= 2
+    assert max(buyer.seconds) < LONGEST_PURCHASE
+    assert len(set(buyer.codes)) == len(buyer.codes) == len(buyer.seconds)
+    report = json.loads(stack.script(f"{manage}manage reconcile").stdout)
+    assert report["findings"] == []
+    assert report["checked"]["orders"] == 1 + len(buyer.codes)
+    print(f"{len(buyer.seconds)} purchases, slowest {max(buyer.seconds):.2f} s")  # noqa: T201
+
+
+def container_ids(stack: Stack) -> set[str]:
+    names = [stack.container(service) for service in SERVICES]
+    return set(engine.podman("inspect", "--format={{.Id}}", *names).split())
+
+
+class Buyer:
+    """Buys one code after the other, and sends each request again until it is answered."""
+
+    def __init__(self, stack: Stack, *, key: str) -> None:
+        self.stack, self.key = stack, key
+        self.codes: list[str] = []
+        self.seconds: list[float] = []
+        self.most_tries = 0
+
+    @contextmanager
+    def buying(self) -> Iterator[None]:
+        over = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self._buy_until, over)
+            try:
+                yield
+            finally:
+                over.set()
+            running.result()
+
+    def _buy_until(self, over: threading.Event) -> None:
+        while not over.is_set():
+            key, began, tries = str(uuid4()), time.monotonic(), 1
+            while (status := self._buy(key)) in (0, 502, 503, 504):
+                tries += 1
+            assert status == 201
+            self.seconds.append(time.monotonic() - began)
+            self.most_tries = max(self.most_tries, tries)
+            time.sleep(PAUSE)
+
+    def _buy(self, key: str) -> int:
+        body = b'{"product_id": 10, "quantity": 1}'
+        headers = {
+            "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": key,
+        }
+        status, text = self.stack.fetch("/api/v1/orders", data=body, headers=headers)
+        if status == 201:
+            self.codes += [code["code"] for code in json.loads(text)["data"]["codes"]]
+        return status
 
 
 def test_each_process_ends_when_it_is_asked_to(stack: Stack) -> None:
