@@ -238,8 +238,8 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
 SUPPORT_CONTACT = env.str("SUPPORT_CONTACT", "")  # at the foot of every page for merchants
 PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
-if env.str("EMAIL_URL", ""):
-    vars().update(env.email_url("EMAIL_URL"))
+if _email := env.email("EMAIL_URL"):
+    vars().update(_email)
 else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = VAR_DIR / "mail"

@@ -8,6 +8,7 @@ import logging
 import os
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import environ
 from environ.fileaware_mapping import FileAwareMapping
@@ -76,6 +77,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         url: str = self.ENVIRON.get(var) or "postgresql://"
         if not url.startswith(("postgresql://", "postgres://")):
             stop_start(var, "must begin with postgresql://.")
+        _check_address(var, url)
         parts: dict[str, Any] = self.db_url_config(url)
         return parts
 
@@ -84,7 +86,31 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         url: str = self.ENVIRON.get(var) or ""
         if url and not url.startswith(("redis://", "rediss://", "unix://")):
             stop_start(var, "must begin with redis://, rediss:// or unix://.")
+        _check_address(var, url)
         return url
+
+    def email(self, var: str) -> dict[str, Any]:
+        """Django's email settings for a URL; empty when the variable is unset or empty."""
+        url: str = self.ENVIRON.get(var) or ""
+        _check_address(var, url)
+        parts: dict[str, Any] = self.email_url_config(url) if url else {}
+        return parts
+
+
+def _check_address(var: str, url: str) -> None:
+    """Ends the process if the address cannot be read, for example because of a `/` in a password.
+    What reads it would report a piece of the password as a port or a host."""
+    try:
+        parts = urlsplit(url)
+        is_valid = (parts.port or 1) and "@" not in parts.path + parts.query + parts.fragment
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        stop_start(
+            var,
+            "is no valid address. In a user name or password, write / as %2F, ? as %3F, # as %23,"
+            " [ as %5B and % as %25.",
+        )
 
 
 def stop_start(var: str, rule: str) -> NoReturn:

@@ -4,7 +4,6 @@ from math import inf
 
 from django.conf import settings
 from django.db.models import Max
-from django.utils import timezone
 
 from core.backoffice.declarations import (
     Alert,
@@ -19,6 +18,7 @@ from core.backoffice.declarations import (
     Unit,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.database.functions import database_now
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
@@ -28,10 +28,10 @@ HEARTBEAT = "voucher_heartbeat_age_seconds"
 
 def read_heartbeats() -> list[tuple[str, float]]:
     """The age of the newest heartbeat of each kind of process, in seconds; infinite if none."""
-    now = timezone.now()
+    now = database_now()
     newest = dict(Heartbeat.objects.values_list("kind").annotate(Max("beat_at")))
     ages = [
-        (kind.value, (now - newest[kind]).total_seconds() if kind in newest else inf)
+        (kind.value, max(0.0, (now - newest[kind]).total_seconds()) if kind in newest else inf)
         for kind in HeartbeatKind
     ]
     if settings.TELEGRAM_BOT_TOKEN:

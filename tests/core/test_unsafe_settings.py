@@ -25,6 +25,12 @@ SAFE = {
     "SUPPORT_CONTACT": "help@api.example",
 }
 
+PASSWORDS = {
+    "DATABASE_URL": "postgresql",
+    "MIGRATION_DATABASE_URL": "postgresql",
+    "REDIS_URL": "redis",
+    "EMAIL_URL": "smtp",
+}
 # Unsafe setting: (variables changed from SAFE, None for unset; id of the check that refuses it).
 UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "empty database URL": ({"DATABASE_URL": ""}, "voucher.E001"),
@@ -53,6 +59,18 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     "no hosts": ({"DJANGO_ALLOWED_HOSTS": None}, "voucher.E008"),
     "a host with a scheme": ({"DJANGO_ALLOWED_HOSTS": "https://api.example"}, "voucher.E008"),
     "MySQL database": ({"DATABASE_URL": "mysql://127.0.0.1/voucher"}, "voucher.E009"),
+    **{
+        f"{begin} in the password of {name}": (
+            {name: f"{scheme}://voucher:{begin}cret@127.0.0.1:1/0"},
+            f"voucher.E009: {name} is no valid address",
+        )
+        for name, scheme in PASSWORDS.items()
+        for begin in ("s/", "s#", "s?", "s[", "12/")
+    },
+    "a port that is no number": (
+        {"DATABASE_URL": "postgresql://voucher:secret@127.0.0.1:port/voucher"},
+        "voucher.E009: DATABASE_URL is no valid address",
+    ),
     "HTTPS with a typo": ({"DJANGO_HTTPS": "ture"}, "voucher.E009"),
     "minutes that are not a number": ({"DESK_LATE_MINUTES": "5m"}, "voucher.E009"),
     "zero days": ({"RETENTION_RUN_DAYS": "0"}, "voucher.E009"),
@@ -109,7 +127,7 @@ def assert_refused_in_one_line(started: CompletedProcess[str], id: str) -> None:
     assert started.returncode == 1, started.stderr
     assert len(lines) == 1, started.stderr
     assert "Traceback" not in started.stderr
-    for secret in (KEY, "secret@", "s" * 10):
+    for secret in (KEY, "secret@", "cret@", "s" * 10):
         assert secret not in started.stderr + started.stdout
 
 
@@ -130,7 +148,8 @@ def test_celery_refuses_unsafe_settings(unsafe: str, name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["manage.py", "web"])
 def test_safe_settings_start(name: str, tmp_path: Path) -> None:
-    started = start(name, tmp_path, {})
+    encoded = {name: f"{url}://a:s%2F%40@127.0.0.1:1/0" for name, url in PASSWORDS.items()}
+    started = start(name, tmp_path, {**encoded})
     assert (started.returncode, "voucher." in started.stderr) == (0, False), started.stderr
 
 

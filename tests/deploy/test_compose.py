@@ -90,6 +90,13 @@ def test_metrics_are_collected_from_all_containers_and_are_not_public(
     assert stack.get("/metrics")[0] == 404
 
 
+def test_without_a_mail_server_emails_are_files(stack: Stack) -> None:
+    """A newcomer reads the link of an invitation there."""
+    send = "from django.core.mail import send_mail; send_mail('Hello', 'x', None, ['a@b.example'])"
+    stack.inside("worker", "python3", "/app/manage.py", "shell", f"--command={send}")
+    assert "To: a@b.example" in stack.script(documented_script("Read emails")).stdout
+
+
 def test_callers_over_ipv6_are_told_apart(stack: Stack) -> None:
     """The service believes the proxy alone, and the proxy sees who calls: here this machine, from
     the gateways of the network."""
@@ -155,7 +162,8 @@ def test_merchants_buy_while_every_container_is_replaced(stack: Stack, bought: s
     printed = stack.script(
         f"{manage}manage deposit 1 30000 --reference upgrade\n"
         f"docker compose exec -T api sh -c 'printf \"{codes}\" >/tmp/codes.csv'\n"
-        "manage import_codes 10 /tmp/codes.csv\nmanage create_client Upgrade --account 1 --rate-limit 10000"
+        "manage import_codes 10 /tmp/codes.csv\n"
+        "manage create_client Upgrade --account 1 --rate-limit 10000"
     ).stdout
     buyer = Buyer(stack, key=json.loads(printed.splitlines()[-1])["api_key"])
     before = container_ids(stack)

@@ -22,6 +22,7 @@ from operators.telegram.models import Announcement, AnnouncementState, PlatformS
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges
 from operators.upkeep.monitoring.gauges import GAUGES, Reader
+from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_lines import COMPONENTS
 from orders.backoffice import CHECKS
 from orders.models import Order
@@ -269,6 +270,16 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
 
     settings.TELEGRAM_BOT_TOKEN = ""
     assert value(scrape_service(), "voucher_heartbeat_age_seconds", process="bot") is None
+
+
+def test_a_clock_that_is_behind_makes_no_dead_worker_young(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    dead = now - timedelta(minutes=10)
+    Heartbeat.objects.create(kind=HeartbeatKind.WORKER, host="one", beat_at=dead)
+    monkeypatch.setattr(timezone, "now", lambda: now - timedelta(hours=2))
+    age = value(scrape_service(), "voucher_heartbeat_age_seconds", process="worker")
+    assert age == pytest.approx(600, abs=15)
+    assert "worker" in missing_processes()
 
 
 def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:

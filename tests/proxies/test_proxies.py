@@ -81,24 +81,27 @@ def test_a_purchase_and_its_replay(proxy: Proxy) -> None:
     assert replayed.headers["Idempotent-Replay"] == "true"
 
 
-def test_http_2(proxy: Proxy) -> None:
+@pytest.mark.parametrize(("path", "bytes_sent", "status"), [(PING, 0, 200), (ORDERS, 300, 413)])
+def test_http_2(proxy: Proxy, path: str, bytes_sent: int, status: int) -> None:
+    """What the proxy says by itself is JSON over HTTP/2, too."""
     curl = shutil.which("curl")
     assert curl
-    answer = subprocess.run(
+    body = ("--data-binary", "@-") if bytes_sent else ()
+    body_then_status = subprocess.run(
         [
             *(curl, "--silent", "--http2", "--cacert", proxy.folder / "certificate.pem"),
-            *("--header", f"Authorization: Bearer {make_merchant().key}"),
-            *(
-                "--write-out",
-                "\n%{http_version} %{http_code}",
-                f"https://{NAME}:{proxy.port}{PING}",
-            ),
+            *("--header", f"Authorization: Bearer {make_merchant().key}", *body),
+            *("--write-out", "\n%{http_version} %{http_code}"),
+            f"https://{NAME}:{proxy.port}{path}",
         ],
+        input=" " * bytes_sent * KIB,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert answer.endswith("\n2 200")
+    answer, _, version_and_status = body_then_status.rpartition("\n")
+    assert version_and_status == f"2 {status}"
+    assert answer.startswith("{"), answer
 
 
 def test_pages_come_from_the_processes_for_pages(proxy: Proxy) -> None:

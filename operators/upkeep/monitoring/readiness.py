@@ -7,10 +7,10 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
 from core.api.envelope import json_response
 from core.api.views import get_only
+from core.database.functions import database_now
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
 from operators.upkeep.models import Heartbeat, HeartbeatKind
@@ -63,7 +63,7 @@ def _missing(alive: dict[str, Any]) -> list[str]:
 
 def _living() -> dict[str, Any]:
     """For each kind of process that is alive, its hosts and the seconds since its heartbeat."""
-    now = timezone.now()
+    now = database_now()
     rows = Heartbeat.objects.filter(beat_at__gt=now - ALIVE_FOR).values_list("kind")
     return {
         NAMES[HeartbeatKind(kind)]: {
