@@ -47,7 +47,7 @@ PROGRAMS = {
     "node": shutil.which("node"),
     "patroni": find_patroni(),
     "pgbouncer": find_pgbouncer(),
-    "prometheus": shutil.which("prometheus") and shutil.which("promtool"),
+    "prometheus": all(map(shutil.which, ("prometheus", "promtool", "amtool"))) or None,
     "rabbitmq": find_rabbitmq(),
     "systemd": shutil.which("systemd-analyze"),
     "wrk": find_wrk(),

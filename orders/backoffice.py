@@ -327,22 +327,46 @@ COMPONENTS = [
         leads_to_list=False,
     ),
 ]
+BUYING = 'route="api/v1/orders",method="POST"'
+
+
+def _burn_rate(ratio: str, *, budget: float) -> str:
+    """When the bad share of the purchases uses up the budget of a month too fast.
+
+    At this pace, the budget of 30 days is gone in two days (seen within minutes), or in five (seen
+    within an hour). The long window shows that it matters, the short one that it goes on.
+    """
+
+    def exceeds(window: str, pace: float) -> str:
+        return f"({ratio.format(window=window)}) > {pace * budget:g}"
+
+    fast = f"{exceeds('5m', 14.4)} and {exceeds('1h', 14.4)}"
+    slow = f"{exceeds('30m', 6)} and {exceeds('6h', 6)}"
+    return f"({fast}) or ({slow})"
+
+
 ALERTS = [
     Alert(
         "VoucherPurchasesFail",
         Severity.CRITICAL,
         "2m",
         "{{ $value | humanizePercentage }} of the purchases end in server_error.",
-        'sum(rate(voucher_purchases_total{outcome="server_error"}[5m]))'
-        " / sum(rate(voucher_purchases_total[5m])) > 0.01",
+        _burn_rate(
+            'sum(rate(voucher_purchases_total{{outcome="server_error"}}[{window}]))'
+            " / sum(rate(voucher_purchases_total[{window}]))",
+            budget=0.001,
+        ),
     ),
     Alert(
         "VoucherPurchasesSlow",
         Severity.WARNING,
-        "5m",
-        "The slowest 1 % of the purchases take {{ $value | humanizeDuration }} or longer.",
-        'histogram_quantile(0.99, sum by (le) (rate(voucher_request_seconds_bucket{route="api/v1/'
-        'orders",method="POST"}[5m]))) > 1',
+        "2m",
+        "{{ $value | humanizePercentage }} of the purchases take longer than a second.",
+        _burn_rate(
+            f'1 - sum(rate(voucher_request_seconds_bucket{{{{{BUYING},le="1.0"}}}}[{{window}}]))'
+            f" / sum(rate(voucher_request_seconds_count{{{{{BUYING}}}}}[{{window}}]))",
+            budget=0.01,
+        ),
     ),
     Alert(
         "VoucherPurchaseLogIncomplete",

@@ -19,6 +19,7 @@ from operators.upkeep.monitoring.rules import alerts, runbook
 PROMETHEUS = PROJECT / "deploy" / "prometheus"
 ALERTS = PROMETHEUS / "alerts.yml"
 RUNBOOKS = PROJECT / "docs" / "operate" / "runbooks"
+RUNBOOKS_AT = "https://git.example.com/runbooks"
 
 
 def rules() -> dict[str, Alert]:
@@ -66,14 +67,19 @@ def rule_test(
     fires = {
         "exp_labels": {"severity": alert.severity.value, **(labels or {})},
         "exp_annotations": {
-            "runbook": f"docs/operate/runbooks/{runbook(alert)}",
+            "runbook_url": f"{RUNBOOKS_AT}/{runbook(alert)}",
             "summary": summary,
         },
     }
     times = [{"alertname": name, "eval_time": "119m", "exp_alerts": [fires]}]
     if ends:
         times.append({"alertname": name, "eval_time": "230m", "exp_alerts": []})
-    return {"interval": "1m", "input_series": input_series, "alert_rule_test": times}
+    return {
+        "interval": "1m",
+        "external_labels": {"runbooks": RUNBOOKS_AT},
+        "input_series": input_series,
+        "alert_rule_test": times,
+    }
 
 
 def check_rules(folder: Path, tests: list[dict[str, Any]]) -> None:

@@ -46,7 +46,7 @@ def rules_as_yaml() -> str:
             "labels": {"severity": alert.severity.value},
             "annotations": {
                 "summary": alert.summary,
-                "runbook": f"docs/operate/runbooks/{runbook(alert)}",
+                "runbook_url": f"{{{{ $externalLabels.runbooks }}}}/{runbook(alert)}",
             },
         }
         for alert in alerts()
