@@ -119,6 +119,7 @@ class Unit(StrEnum):
     COUNT = "count"
     SECONDS = "seconds"
     DAYS = "days"
+    BYTES = "bytes"
     UP = "up"  # 1 or 0
 
 

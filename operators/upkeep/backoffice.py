@@ -23,6 +23,7 @@ from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
 
+MEBIBYTE = 1024 * 1024
 HEARTBEAT = "voucher_heartbeat_age_seconds"
 
 
@@ -55,6 +56,42 @@ GAUGES = [
         },
         read_heartbeats,
         labels=["process"],
+    ),
+    Gauges(
+        {
+            "voucher_backup_age_seconds": "Time since the last backup was complete; no value before"
+            " the first one.",
+        },
+        """
+        SELECT extract(epoch FROM now() - max(finished_at))
+          FROM upkeep_backup HAVING max(finished_at) IS NOT NULL
+        """,
+        seconds=30,
+    ),
+    Gauges(
+        {
+            "voucher_archiving_fails_seconds": "Time since the last WAL file was archived, while"
+            " archiving fails, otherwise 0; no value if WAL is not archived.",
+        },
+        """
+        SELECT CASE WHEN last_failed_time > coalesce(last_archived_time, '-infinity')
+                    THEN extract(epoch FROM now() - coalesce(last_archived_time, stats_reset))
+                    ELSE 0 END
+          FROM pg_stat_archiver WHERE current_setting('archive_mode') <> 'off'
+        """,
+        seconds=30,
+    ),
+    Gauges(
+        {
+            "voucher_replica_behind_bytes": "WAL that a replica has not received, by its"
+            " replication slot.",
+        },
+        """
+        SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)
+          FROM pg_replication_slots
+         WHERE slot_type = 'physical' AND restart_lsn IS NOT NULL AND NOT pg_is_in_recovery()
+        """,
+        labels=["slot"],
     ),
     Gauges(
         {
@@ -145,6 +182,56 @@ COMPONENTS = [
         "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
         " host.",
     ),
+    Component(
+        title="Last backup",
+        gauge="voucher_backup_age_seconds",
+        unit=Unit.SECONDS,
+        amber=26 * 3600,
+        red=50 * 3600,  # two nights and two hours
+        advice="Look for the failed backup on the database's host, and start it again.",
+        alert=Alert(
+            "VoucherBackupOld",
+            Severity.CRITICAL,
+            "10m",
+            "The last backup is {{ $value | humanizeDuration }} old.",
+        ),
+        model=Heartbeat,
+        leads_to_list=False,
+    ),
+    Component(
+        title="WAL archiving has failed for",
+        gauge="voucher_archiving_fails_seconds",
+        unit=Unit.SECONDS,
+        amber=0,
+        red=600,
+        advice="A restore loses what is not archived, and the database's disk fills. The log of"
+        " PostgreSQL says why archive_command fails.",
+        alert=Alert(
+            "VoucherArchivingFails",
+            Severity.CRITICAL,
+            "5m",
+            "PostgreSQL has archived no WAL for {{ $value | humanizeDuration }}.",
+        ),
+        model=Heartbeat,
+        leads_to_list=False,
+    ),
+    Component(
+        title="Replica behind",
+        gauge="voucher_replica_behind_bytes",
+        unit=Unit.BYTES,
+        amber=16 * MEBIBYTE,
+        red=256 * MEBIBYTE,
+        advice="A failover to this replica loses purchases, and the primary's disk fills. Start the"
+        " replica, or drop its replication slot.",
+        alert=Alert(
+            "VoucherReplicaBehind",
+            Severity.WARNING,
+            "5m",
+            "The replica {{ $labels.slot }} lacks {{ $value | humanize1024 }}B of WAL.",
+        ),
+        model=Heartbeat,
+        leads_to_list=False,
+    ),
     RECONCILE_AGE,
     Component(
         title="Findings of the last reconcile",
@@ -204,6 +291,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     rights={
+        "upkeep_backup": Rights.READ,
         "upkeep_heartbeat": Rights.CHANGE,
         "upkeep_reconcilerun": Rights.CHANGE,
     },

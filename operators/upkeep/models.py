@@ -1,4 +1,4 @@
-"""Signs of life of the scheduler and the workers, and the nightly runs of `reconcile`."""
+"""Signs of life of processes, the last backups, and the nightly runs of `reconcile`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} on {self.host}"
+
+
+class Backup(models.Model):
+    """The last complete backup that this host made. The backup job writes it (deploy/backup/)."""
+
+    host = models.CharField(max_length=200, unique=True)
+    finished_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"backup by {self.host}"
 
 
 class RunState(models.TextChoices):

@@ -28,7 +28,7 @@ from operators.telegram.models import (
     PlatformSettings,
     TelegramLinkCode,
 )
-from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
+from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
 from orders.sales_counting import count_sales
 from orders.settlements import settle_lost_purchase
 from tests.factories import (
@@ -128,6 +128,7 @@ def world() -> None:
     PlatformSettings.objects.create()
     Heartbeat.objects.create(kind=HeartbeatKind.BEAT, host="host")
     ReconcileRun.objects.create()
+    Backup.objects.create(host="db1")
     ApiKey.objects.filter(pk=ApiKey.objects.values("pk")[:1]).update(form=uuid4())
     AnnouncementChat.objects.create(chat_id=-1001)
     AnnouncementRoute.objects.create(category=make_category(), chat_id=-1001)

@@ -19,7 +19,7 @@ from idempotency.services import block_key
 from merchants.models import Email, EmailKind
 from operators.telegram import bot_cache
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
-from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges
 from operators.upkeep.monitoring.gauges import GAUGES, Reader
 from operators.upkeep.monitoring.readiness import missing_processes
@@ -77,6 +77,9 @@ SAYS = {
         "An order has waited to be announced in Telegram for 5m 1s.",
     ),
     "VoucherBotMissing": ("61", "The Telegram bot has given no sign of life for a minute."),
+    "VoucherArchivingFails": ("601", "PostgreSQL has archived no WAL for 10m 1s."),
+    "VoucherBackupOld": ("180001", "The last backup is 2d 2h 0m 1s old."),
+    "VoucherReplicaBehind": ("268435457", "The replica db2 lacks 256MiB of WAL."),
     "VoucherCacheDown": ("0", "The cache does not respond: no client is limited."),
     "VoucherDeskLate": ("1801", "Nobody has claimed a top-up for 30m 1s."),
     "VoucherEmailsLate": ("901", "An email has waited for 15m 1s."),
@@ -90,7 +93,7 @@ SAYS = {
     "VoucherShelfRunsOut": ("0.5", "Shelf 7 (Card) will be sold out in 0.5 days."),
     "VoucherWorkerMissing": ("61", "No worker has given a sign of life for a minute."),
 }
-SAMPLE = {"shelf": "7", "product": "Card", "key_id": "2"}  # labels of a value
+SAMPLE = {"shelf": "7", "product": "Card", "key_id": "2", "slot": "db2"}  # labels of a value
 
 
 @pytest.mark.prometheus
@@ -270,6 +273,27 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
 
     settings.TELEGRAM_BOT_TOKEN = ""
     assert value(scrape_service(), "voucher_heartbeat_age_seconds", process="bot") is None
+
+
+def test_backups_and_replicas() -> None:
+    """The suite's server archives nothing, and had neither a backup nor a replica."""
+    names = ("backup_age_seconds", "archiving_fails_seconds", "replica_behind_bytes")
+    before = [value(scrape_service(), f"voucher_{name}", slot="gauge_test") for name in names[2:]]
+    assert before == [None]
+    assert [value(scrape_service(), f"voucher_{name}") for name in names[:2]] == [None, None]
+
+    Backup.objects.create(host="db1", finished_at=timezone.now() - timedelta(hours=3))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_create_physical_replication_slot('gauge_test', true)")
+        try:
+            cursor.execute("SELECT pg_switch_wal()")
+            samples = scrape_service()
+        finally:
+            cursor.execute("SELECT pg_drop_replication_slot('gauge_test')")
+    assert value(samples, "voucher_backup_age_seconds") == pytest.approx(3 * 3600, abs=20)
+    behind = value(samples, "voucher_replica_behind_bytes", slot="gauge_test")
+    assert behind is not None
+    assert behind > 0
 
 
 def test_a_clock_that_is_behind_makes_no_dead_worker_young(monkeypatch: pytest.MonkeyPatch) -> None:

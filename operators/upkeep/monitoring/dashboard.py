@@ -89,7 +89,7 @@ def _gauges() -> Iterator[dict[str, Any]]:
     """A panel for each gauge; of many rows, the lowest."""
     for name, labels, meaning in all_gauges():
         title = name.removeprefix("voucher_").replace("_", " ").capitalize()
-        unit = "s" if name.endswith("_seconds") else "short"
+        unit = {"seconds": "s", "bytes": "bytes"}.get(name.rpartition("_")[2], "short")
         by, legend = ", ".join(labels), " ".join(f"{{{{{label}}}}}" for label in labels)
         query = f"bottomk({LOWEST}, min by ({by}) ({name}))" if by else f"min({name})"
         yield {**_graph(title, unit, {query: legend or title}), "description": meaning}

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import IntEnum
 
 from django.contrib.auth.models import User
+from django.template.defaultfilters import filesizeformat
 
 from core.backoffice.declarations import Component, Unit
 from core.backoffice.registry import back_offices
@@ -103,5 +104,7 @@ def in_words(value: float, unit: Unit) -> str:
             return "answers" if value else "does not answer"
         case Unit.DAYS:
             return f"{value:.1f} days" if value else "sold out"
+        case Unit.BYTES:
+            return str(filesizeformat(value))
         case _:
             return f"{value:,.0f}"
