@@ -4,7 +4,16 @@ from collections.abc import Iterable
 
 from audit.models import AuditAction
 from catalogue.codes import code_digester, open_code
-from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation, VoucherCode
+from catalogue.models import (
+    Batch,
+    Category,
+    CodeHold,
+    Product,
+    ReferenceLink,
+    Shelf,
+    Variation,
+    VoucherCode,
+)
 from core.backoffice.declarations import (
     BackOffice,
     Check,
@@ -32,6 +41,23 @@ CHECKS = [
                       WHERE order_id IS NULL AND hold_id IS NULL GROUP BY shelf_id) AS codes
                  ON shelf_id = shelf.id
          WHERE available_stock <> coalesce(in_stock, 0)
+        """,
+    ),
+    Check(
+        "each batch has all of its codes, and shares none",
+        """
+        SELECT format('batch %s of shelf %s names %s codes and has %s', batch.id, batch.shelf_id,
+                      last_code - first_code + 1, count(code.id))
+          FROM catalogue_batch AS batch
+          LEFT JOIN catalogue_vouchercode AS code
+                 ON code.id BETWEEN first_code AND last_code AND code.shelf_id = batch.shelf_id
+         GROUP BY batch.id
+        HAVING count(code.id) <> last_code - first_code + 1
+        UNION ALL
+        SELECT format('batch %s begins within the batch before it', id)
+          FROM (SELECT id, first_code, lag(last_code) OVER (ORDER BY first_code) AS before
+                  FROM catalogue_batch) AS ordered
+         WHERE first_code <= before
         """,
     ),
     Check(
@@ -91,6 +117,7 @@ BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     checks=CHECKS,
     triggers=[
+        "catalogue_batch_keeps_its_codes",
         "catalogue_code_is_sold_once",
         "catalogue_code_keeps_its_content",
         "catalogue_codes_are_kept",
@@ -123,6 +150,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     rights={
+        "catalogue_batch": Rights.KEEP,
         "catalogue_category": Rights.CHANGE,
         "catalogue_category_id_seq": Rights.RENUMBER,
         "catalogue_codehold": Rights.KEEP,
@@ -136,9 +164,11 @@ BACK_OFFICE = BackOffice(
         "catalogue_vouchercode": Rights.KEEP,
     },
     permissions={
-        StaffRole.CATALOGUE_MANAGER: full_access(
-            Category, Product, Variation, Shelf, ReferenceLink
-        ),
+        StaffRole.CATALOGUE_MANAGER: [
+            *full_access(Category, Product, Variation, Shelf, ReferenceLink),
+            *("catalogue.view_batch", "catalogue.change_batch"),
+            *("catalogue.view_codehold", "catalogue.hold_codes"),
+        ],
         StaffRole.PLATFORM_MANAGER: ["catalogue.view_category"],
     },
     parts={
@@ -160,6 +190,8 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),
         MenuEntry(Section.CATALOGUE, "Categories", Category, "category"),
         MenuEntry(Section.CATALOGUE, "Voucher codes", VoucherCode, "password"),
+        MenuEntry(Section.CATALOGUE, "Batches", Batch, "queue"),
+        MenuEntry(Section.CATALOGUE, "Held codes", CodeHold, "lock"),
         MenuEntry(Section.CATALOGUE, "Merchant references", ReferenceLink, "link"),
     ],
 )

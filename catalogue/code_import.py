@@ -24,8 +24,9 @@ from tqdm import tqdm
 
 from audit.models import AuditAction
 from audit.services import record_action
+from catalogue.batches import BatchDetails, FileDigest, add_batch
 from catalogue.codes import Code, code_digester, code_sealer, normal_form
-from catalogue.models import Shelf
+from catalogue.models import Batch, Shelf
 from catalogue.selectors import find_shelf
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
@@ -38,6 +39,7 @@ ROWS_AT_ONCE = 1000
 SHOWN_BYTES = 64 * 1024  # the progress of reading is shown in such steps
 IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_CODES = "The file contains no codes."
+NO_DETAILS = BatchDetails()
 
 Row = tuple[int, Code]
 # Opens a file and reads its rows from the start. The argument names the work that a user waits for.
@@ -62,34 +64,61 @@ class ImportRunning(InputProblem):
 
 
 def import_codes(
-    *, product_id: int, path: Path, variation_id: int | None = None
-) -> tuple[Shelf, int]:
-    """Imports the codes of a CSV file; returns the shelf after the import, and the number of codes.
+    *,
+    product_id: int,
+    path: Path,
+    imported_by: str,
+    variation_id: int | None = None,
+    details: BatchDetails = NO_DETAILS,
+) -> Batch:
+    """Imports the codes of a CSV file as a batch, and returns it.
 
     Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
-    number = import_rows(shelf=shelf, read=partial(_read_path, path), actor=None)
-    shelf.refresh_from_db()
-    return shelf, number
+    digest = FileDigest()
+    return import_rows(
+        shelf=shelf,
+        read=partial(_read_path, path, digest),
+        actor=None,
+        imported_by=imported_by,
+        details=details,
+        digest=digest,
+    )
 
 
-def import_rows(*, shelf: Shelf, read: Reader, actor: User | None) -> int:
-    """Imports the rows of a file, all or none, with an audit entry; returns how many.
+def import_rows(
+    *,
+    shelf: Shelf,
+    read: Reader,
+    actor: User | None,
+    imported_by: str,
+    details: BatchDetails,
+    digest: FileDigest,
+) -> Batch:
+    """Imports the rows of a file as a batch, all or none, with an audit entry; returns the batch.
 
-    Raises InputProblem with the lines at fault, or sealing.CannotOpen.
+    `imported_by` is like `admin:anna`; `read` fills `digest`. Raises InputProblem with the lines at
+    fault, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
     try:
         with read("Codes") as rows, transaction.atomic():
             number = add_codes(shelf=shelf, rows=rows)
+            batch = add_batch(
+                shelf=shelf,
+                number=number,
+                details=details,
+                digest=digest,
+                imported_by=imported_by,
+            )
             record_action(
                 actor=actor, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
             )
     except RepeatedCode:
         check_rows(read=read)
         raise
-    return number
+    return batch
 
 
 def check_rows(*, read: Reader) -> int:
@@ -221,7 +250,7 @@ def _repeats(batch: Sequence[tuple[int, bytes]], seen: sqlite3.Connection) -> It
 
 
 @contextmanager
-def _read_path(path: Path, doing: str) -> Iterator[Iterator[Row | str]]:
+def _read_path(path: Path, digest: FileDigest, doing: str) -> Iterator[Iterator[Row | str]]:
     """The rows of a CSV file, with a progress bar on stderr if reading takes over a second.
 
     Raises InputProblem if the file cannot be read.
@@ -230,19 +259,22 @@ def _read_path(path: Path, doing: str) -> Iterator[Iterator[Row | str]]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size or None
             with tqdm(total=size, unit="B", unit_scale=True, desc=doing, delay=1) as progress:
-                yield _parse_rows(file, progress.update)
+                yield _parse_rows(file, progress.update, digest)
     except OSError as error:
         raise InputProblem(f"Cannot read {str(path)!r}: {error.strerror}.") from None
 
 
 @contextmanager
-def read_bytes(content: bytes, advance: Advance, doing: str) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file in memory. `partial(read_bytes, content, advance)` is a Reader."""
-    yield _parse_rows(BytesIO(content), advance)
+def read_bytes(
+    content: bytes, advance: Advance, digest: FileDigest, doing: str
+) -> Iterator[Iterator[Row | str]]:
+    """The rows of a CSV file in memory. `partial(read_bytes, content, advance, digest)` is a
+    Reader."""
+    yield _parse_rows(BytesIO(content), advance, digest)
 
 
-def _parse_rows(file: BinaryIO, advance: Advance) -> Iterator[Row | str]:
-    reader = csv.reader(_read_lines(file, advance), strict=True)
+def _parse_rows(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:
+    reader = csv.reader(_read_lines(file, advance, digest), strict=True)
     try:
         columns = _read_header(next(reader, []))
         for row in reader:
@@ -258,8 +290,9 @@ class _BadLine(Exception):
     pass
 
 
-def _read_lines(file: BinaryIO, advance: Advance) -> Iterator[str]:
+def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[str]:
     encoding, read = "utf-8-sig", 0
+    digest.begin()
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise _BadLine(f"longer than {MAX_LINE_BYTES} bytes")
@@ -268,6 +301,7 @@ def _read_lines(file: BinaryIO, advance: Advance) -> Iterator[str]:
         except UnicodeDecodeError:
             raise _BadLine("not UTF-8") from None
         encoding = "utf-8"
+        digest.add(line)
         read += len(line)
         if read >= SHOWN_BYTES:
             advance(read)

@@ -4,10 +4,9 @@ Locks: the hold, then the shelves by id, then their codes. A purchase locks its 
 either sells a code before the hold, or never.
 """
 
-from collections.abc import Sequence
-
+from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from audit.models import AuditAction
@@ -18,16 +17,15 @@ from core.inputs import InputProblem, find_row
 
 
 def hold_codes(
-    *, digests: Sequence[bytes] | None = None, reason: str, held_by: str
+    *, codes: Q, reason: str, held_by: str, actor: User | None = None
 ) -> tuple[CodeHold | None, int]:
-    """Holds the codes in stock with these digests, or every code in stock.
+    """Holds the codes that are chosen and in stock; `Q()` chooses all.
 
-    Returns the hold and the number of its codes, or None and 0 if none of them is in stock.
+    Returns the hold and the number of its codes, or None and 0 if none of them is in stock. `actor`
+    is the person in the back office, None for who runs the present command.
     """
     with transaction.atomic():
-        in_stock = VoucherCode.objects.filter(order_id=None, hold=None)
-        if digests is not None:
-            in_stock = in_stock.filter(digest__in=digests)
+        in_stock = VoucherCode.objects.filter(codes, order_id=None, hold=None)
         remove_statement_timeout()
         _lock_shelves(in_stock)
         if not in_stock.exists():
@@ -36,12 +34,12 @@ def hold_codes(
         number = in_stock.update(hold=hold)
         _change_stock(hold, by=-1)
         record_action(
-            actor=None, action=AuditAction.CODES_HELD, on=hold, note=f"Codes: {number}. {reason}"
+            actor=actor, action=AuditAction.CODES_HELD, on=hold, note=f"Codes: {number}. {reason}"
         )
     return hold, number
 
 
-def release_hold(hold_id: int) -> int:
+def release_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int:
     """Returns held codes to stock, at their old places; returns how many. Raises InputProblem for
     an unknown or voided hold."""
     with transaction.atomic():
@@ -50,13 +48,11 @@ def release_hold(hold_id: int) -> int:
         _lock_shelves(hold.codes.all())
         _change_stock(hold, by=1)
         number = hold.codes.update(hold=None)
-        record_action(
-            actor=None, action=AuditAction.CODES_RELEASED, on=hold, note=f"Codes: {number}"
-        )
+        _record(hold, AuditAction.CODES_RELEASED, number, actor=actor, note=note)
     return number
 
 
-def void_hold(hold_id: int) -> int:
+def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int:
     """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
     hold."""
     with transaction.atomic():
@@ -64,8 +60,14 @@ def void_hold(hold_id: int) -> int:
         hold = _open_hold(hold_id)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
-        record_action(actor=None, action=AuditAction.CODES_VOIDED, on=hold, note=f"Codes: {number}")
+        _record(hold, AuditAction.CODES_VOIDED, number, actor=actor, note=note)
     return number
+
+
+def _record(
+    hold: CodeHold, action: AuditAction, number: int, *, actor: User | None, note: str
+) -> None:
+    record_action(actor=actor, action=action, on=hold, note=f"Codes: {number}. {note}".rstrip(". "))
 
 
 def _open_hold(hold_id: int) -> CodeHold:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
@@ -169,6 +169,65 @@ class PriceChange(models.Model):
         return f"price change {self.pk}"
 
 
+class Batch(models.Model):
+    """One import of codes: what it is known by, and what each code cost.
+
+    Imports run one at a time, so the ids of its codes are a range without gaps. A purchase writes
+    nothing here, and a code needs no column for its batch. Codes that were imported before there
+    were batches have none.
+
+    `unit_cost` is the cost of one code in units of `cost_currency`. `file_digest` is keyed: it
+    shows whether two files are the same, and tells nothing about the codes.
+    """
+
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, related_name="batches", editable=False
+    )
+    first_code = models.BigIntegerField(unique=True, editable=False)
+    last_code = models.BigIntegerField(unique=True, editable=False)
+    supplier = models.CharField(max_length=NAME_LENGTH, blank=True)
+    invoice = models.CharField("invoice number", max_length=NAME_LENGTH, blank=True)
+    unit_cost = models.DecimalField(
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        null=True,
+        blank=True,
+        help_text="The cost of one code.",
+    )
+    cost_currency = models.CharField(
+        max_length=CURRENCY_LENGTH, blank=True, validators=[validate_currency]
+    )
+    file_digest = models.BinaryField(editable=False)
+    imported_by = models.CharField(max_length=ACTOR_LENGTH, editable=False)
+    imported_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name_plural = "batches"
+        constraints = [
+            models.CheckConstraint(
+                name="catalogue_batch_has_codes", condition=Q(first_code__lte=F("last_code"))
+            ),
+            models.CheckConstraint(
+                name="catalogue_batch_cost_has_a_currency",
+                condition=Q(unit_cost=None, cost_currency="")
+                | Q(unit_cost__gte=0, cost_currency__regex=CURRENCY_CODE),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"batch {self.pk}"
+
+    @property
+    def number(self) -> int:
+        """The number of its codes."""
+        return self.last_code - self.first_code + 1
+
+    @property
+    def its_codes(self) -> Q:
+        """The condition that chooses its codes."""
+        return Q(shelf=self.shelf_id, pk__range=(self.first_code, self.last_code))
+
+
 class CodeHold(models.Model):
     """Codes that are kept from sale together, for one reason (catalogue/holds.py).
 
@@ -179,6 +238,9 @@ class CodeHold(models.Model):
     held_at = models.DateTimeField(db_default=Now(), editable=False)
     held_by = models.CharField(max_length=ACTOR_LENGTH)
     voided_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        permissions = [("hold_codes", "Can hold, release and void voucher codes")]
 
     def __str__(self) -> str:
         return f"hold {self.pk}"

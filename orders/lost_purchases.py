@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from accounts.models import ApiClient
 from catalogue.holds import hold_codes
@@ -40,7 +41,7 @@ def hold_lost_purchases(
     missing = list(_not_an_order(purchases))
     with transaction.atomic():
         digests, sold_again = _find_codes([code for each in missing for code in each.codes])
-        hold, held = hold_codes(digests=digests, reason=reason, held_by=held_by)
+        hold, held = hold_codes(codes=Q(digest__in=digests), reason=reason, held_by=held_by)
         lost = _not_recorded(missing)
         accounts = _record(lost, hold)
         not_blocked = sum(not _block(each) for each in lost if each.client_id in accounts)

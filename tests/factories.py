@@ -11,13 +11,14 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import Permission, User
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
+from catalogue.batches import BatchDetails, FileDigest, add_batch
 from catalogue.code_import import add_codes as stock_codes
 from catalogue.codes import Code
-from catalogue.models import Category, Product, ReferenceLink, Shelf, Variation
+from catalogue.models import Batch, Category, Product, ReferenceLink, Shelf, Variation
 from orders.models import LostPurchase
 from tests.answers import CheckedClient
 from topups.fulfilments import Operator, RejectReason, move_fulfilment
@@ -121,6 +122,21 @@ def make_lost_purchase(client: ApiClient, price: str = "2.00", **fields: Any) ->
         sold_at=datetime(2026, 11, 22, tzinfo=UTC),
         **{"currency": "USD", **fields},
     )
+
+
+def make_batch(shelf: Shelf, number: int = 2) -> Batch:
+    """An import of so many codes."""
+    rows = [(line, Code(f"BATCH-{next(_numbers)}")) for line in range(number)]
+    digest = FileDigest()
+    digest.begin()
+    with transaction.atomic():
+        return add_batch(
+            shelf=shelf,
+            number=stock_codes(shelf=shelf, rows=rows),
+            details=BatchDetails(supplier="Supplier"),
+            digest=digest,
+            imported_by="test",
+        )
 
 
 def make_product(*, price: str | None = "9.99", codes: int = 0, **fields: Any) -> Product:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -16,6 +16,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from accounts.form_fields import posted
+from catalogue.batches import STATES
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
@@ -37,14 +38,6 @@ from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"
 NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
-
-
-STATES = {
-    "in-stock": Q(order_id=None, hold=None),
-    "sold": Q(order_id__isnull=False),
-    "held": Q(hold__isnull=False, hold__voided_at=None),
-    "void": Q(hold__voided_at__isnull=False),
-}
 
 
 class StateFilter(DropdownFilter):

@@ -4,6 +4,7 @@ No other pages are registered, so the secrets of second factors have none.
 """
 
 from operators.admin import (
+    batches,
     catalogue,
     codes,
     idempotency_records,
@@ -23,6 +24,7 @@ from operators.upkeep import reconcile_runs
 __all__ = [
     "accounts",
     "audit_trail_page",
+    "batches",
     "catalogue",
     "codes",
     "idempotency_records",

@@ -32,8 +32,10 @@ from django.utils import timezone
 from audit.actor import on_behalf_of
 from audit.models import AuditAction
 from audit.services import record_action
+from catalogue.batches import BatchDetails, FileDigest
 from catalogue.code_import import ImportRunning, check_rows, import_rows, read_bytes
 from catalogue.models import Shelf
+from core.database.columns import ACTOR_LENGTH
 from core.database.key_ring import check_keys
 from core.database.sealing import CannotOpen
 from core.inputs import InputProblem
@@ -75,11 +77,12 @@ def upload_file(
     shelf: Shelf | None,
     actor: User,
     token: UUID,
+    details: BatchDetails | None = None,
 ) -> FileImport:
     """Stores a file, sealed, and has a worker check it. `token` identifies the form: sending it
     again with the same file returns the same import. Raises InputProblem.
 
-    `shelf` is where codes go; None for a catalogue.
+    `shelf` is where codes go, and `details` describe them; None for a catalogue.
     """
     if len(content) > MAX_BYTES[kind]:
         raise InputProblem(
@@ -102,6 +105,7 @@ def upload_file(
                 "shelf": shelf,
                 "sealed": seal_file(content, token),
                 "created_by": actor,
+                "batch": details.as_json() if details else {},
             },
         )
         if created:
@@ -178,7 +182,7 @@ def _check(row: FileImport) -> None:
     """The dry run. It imports nothing, and reports its progress in the row."""
     content = row.content()
     if row.shelf is not None:
-        read = partial(read_bytes, content, _report_progress(row))
+        read = partial(read_bytes, content, _report_progress(row), FileDigest())
         result: dict[str, Any] = {"codes": check_rows(read=read)}
     else:
         counts, prices = preview_rows(parse_catalogue(content, name=row.file_name))
@@ -196,9 +200,17 @@ def _import(row: FileImport) -> None:
             return
         content, actor = locked.content(), locked.confirmed_by
         if locked.shelf is not None:
-            read = partial(read_bytes, content, lambda count: None)
-            codes = import_rows(shelf=locked.shelf, read=read, actor=actor)
-            result: dict[str, Any] = {"codes": codes}
+            digest = FileDigest()
+            read = partial(read_bytes, content, lambda count: None, digest)
+            batch = import_rows(
+                shelf=locked.shelf,
+                read=read,
+                actor=actor,
+                imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
+                details=BatchDetails.read(locked.batch),
+                digest=digest,
+            )
+            result: dict[str, Any] = {"codes": batch.number, "batch": batch.pk}
         else:
             try:
                 with on_behalf_of(actor):

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from catalogue.models import Shelf
@@ -43,6 +43,7 @@ class FileImport(models.Model):
     """A file that staff uploaded: its check, and its import, by a worker.
 
     - `sealed`: the file, encrypted; null as soon as the import has ended.
+    - `batch`: what people said of the codes (catalogue/batches.py).
     - `done`: how many of the file's bytes the check has read.
     - `result`: what the check or the import counted, and the prices that change.
     - `problems`: why it was refused, each with its place in the file; `more_problems` counts those
@@ -58,6 +59,7 @@ class FileImport(models.Model):
     size = models.PositiveIntegerField(help_text="In bytes.")
     shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, null=True, related_name="+")
     sealed = models.BinaryField(null=True)
+    batch = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     done = models.PositiveIntegerField(default=0)
     result = models.JSONField(default=dict)
     problems = models.JSONField(default=list)

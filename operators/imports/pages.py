@@ -17,13 +17,25 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
-from unfold.widgets import UnfoldAdminFileFieldWidget
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from accounts.form_fields import FormIdField, posted
+from catalogue.batches import BatchDetails
 from catalogue.models import Shelf
+from core.database.columns import (
+    CURRENCY_LENGTH,
+    MONEY_DECIMALS,
+    MONEY_DIGITS,
+    NAME_LENGTH,
+)
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from operators.frame.base import (
+    CURRENCY_HELP,
     EMPTY,
     RecordAdmin,
     SearchSelect,
@@ -111,7 +123,40 @@ class CodesForm(UploadForm):
         help_text="UTF-8. The first line names the columns, separated by commas: code, and"
         " optionally serial_number and pin_code.",
     )
-    field_order = ("shelf", "file")
+    supplier = forms.CharField(
+        required=False, max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget
+    )
+    invoice = forms.CharField(
+        label="Invoice number",
+        required=False,
+        max_length=NAME_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+    )
+    unit_cost = forms.DecimalField(
+        label="Cost of one code",
+        required=False,
+        min_value=0,
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    cost_currency = forms.CharField(
+        label="Currency of the cost",
+        required=False,
+        max_length=CURRENCY_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=CURRENCY_HELP,
+    )
+    field_order = ("shelf", "file", "supplier", "invoice", "unit_cost", "cost_currency")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors:
+            try:
+                cleaned["details"] = BatchDetails.read(cleaned)
+            except InputProblem as problem:
+                self.add_error("cost_currency", str(problem))
+        return cleaned
 
 
 def may_import(user: User, kind: str) -> bool:
@@ -264,6 +309,7 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
         shelf=values.get("shelf"),
         actor=staff_of(request),
         token=values["form"] or uuid4(),
+        details=values.get("details"),
     )
 
 

@@ -3,7 +3,6 @@
 from math import inf
 
 from django.conf import settings
-from django.db.models import Max
 
 from core.backoffice.declarations import (
     Alert,
@@ -18,10 +17,9 @@ from core.backoffice.declarations import (
     Unit,
 )
 from core.backoffice.staff_roles import StaffRole
-from core.database.functions import database_now
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
-from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun
+from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind, ReconcileRun
 
 MEBIBYTE = 1024 * 1024
 HEARTBEAT = "voucher_heartbeat_age_seconds"
@@ -29,10 +27,9 @@ HEARTBEAT = "voucher_heartbeat_age_seconds"
 
 def read_heartbeats() -> list[tuple[str, float]]:
     """The age of the newest heartbeat of each kind of process, in seconds; infinite if none."""
-    now = database_now()
-    newest = dict(Heartbeat.objects.values_list("kind").annotate(Max("beat_at")))
+    found = dict(Heartbeat.objects.values_list("kind").annotate(age=AGE))
     ages = [
-        (kind.value, max(0.0, (now - newest[kind]).total_seconds()) if kind in newest else inf)
+        (kind.value, max(0.0, found[kind].total_seconds()) if kind in found else inf)
         for kind in HeartbeatKind
     ]
     if settings.TELEGRAM_BOT_TOKEN:

@@ -33,6 +33,10 @@ class Heartbeat(models.Model):
         return f"{self.kind} on {self.host}"
 
 
+# The age of the newest of some heartbeats, by the clock of the database.
+AGE = models.ExpressionWrapper(Now() - models.Max("beat_at"), output_field=models.DurationField())
+
+
 class Backup(models.Model):
     """The last complete backup that this host made. The backup job writes it (deploy/backup/)."""
 

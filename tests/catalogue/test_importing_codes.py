@@ -21,7 +21,7 @@ from hypothesis.extra.django import TestCase
 
 from catalogue.code_import import import_codes
 from catalogue.codes import SEPARATORS, normal_form, open_code
-from catalogue.models import Product, Shelf, VoucherCode
+from catalogue.models import Batch, Product, Shelf, VoucherCode
 from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar
@@ -53,6 +53,7 @@ def test_codes_are_sold_as_they_came(product: Product, file: Path) -> None:
     assert printed == {
         "product_id": product.pk,
         "variation_id": None,
+        "batch": Batch.objects.get().pk,
         "imported": 3,
         "available_stock": 3,
     }
@@ -280,7 +281,9 @@ def importing_slowly(product: Product, fifo: Path) -> Iterator[Future[Any]]:
     """An import that waits in the middle of its 5,000 lines until the block ends."""
     os.mkfifo(fifo)
     with (
-        in_background(lambda: import_codes(product_id=product.pk, path=fifo)) as importing,
+        in_background(
+            lambda: import_codes(product_id=product.pk, path=fifo, imported_by="test")
+        ) as importing,
         fifo.open("w") as writer,
     ):
         writer.write("code\n" + "".join(f"NEW-{number}\n" for number in range(5000)))
@@ -299,7 +302,7 @@ def test_sales_of_the_shelf_go_on_during_an_import(file: Path) -> None:
         sold_out = merchant.buy(product_id=product.pk, quantity=1).json()
         assert sold_out["error"]["reason"] == "insufficient_stock"
 
-    assert importing.result()[1] == 5000
+    assert importing.result().number == 5000
     assert own_shelf(product).available_stock == 5000
     assert reconcile()["findings"] == []
 

@@ -87,7 +87,8 @@ REFUSED = {
     "UPDATE wallets_ledgerentry SET amount = amount + 1": "append-only",
     "UPDATE wallets_ledgerentry SET note = 'x' WHERE false": "append-only",
     "DELETE FROM wallets_ledgerentry": "append-only",
-    "TRUNCATE wallets_ledgerentry": "append-only",
+    "TRUNCATE wallets_ledgerentry": "referenced in a foreign key",
+    "TRUNCATE wallets_ledgerentry CASCADE": "append-only",
     "MERGE INTO wallets_ledgerentry e USING wallets_wallet w ON e.wallet_id = w.account_id"
     " WHEN MATCHED THEN UPDATE SET amount = 0": "append-only",
     "UPDATE orders_order SET total_price = 0": "never changed or deleted",

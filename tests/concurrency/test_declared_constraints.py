@@ -12,7 +12,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
-from django.db.models import CheckConstraint, Model, UniqueConstraint
+from django.db.models import CheckConstraint, Model, Q, UniqueConstraint
 from django.db.models.fields import PositiveIntegerRelDbTypeMixin
 from django.utils import timezone
 
@@ -58,6 +58,8 @@ BROKEN = {
     "accounts_apiclient_rate_limit_is_positive": "rate_limit_per_minute = 0",
     "catalogue_code_sold_is_not_held": "order_id = 1, hold_id = 1",
     "catalogue_product_currency_is_a_code": "currency = 'US'",
+    "catalogue_batch_cost_has_a_currency": "unit_cost = 1, cost_currency = ''",
+    "catalogue_batch_has_codes": "first_code = last_code + 1",
     "catalogue_product_type_is_known": "type = 'gift'",
     "catalogue_shelf_price_has_a_limit": "price = 1e14",
     "catalogue_shelf_price_is_positive": "price = 0",
@@ -136,7 +138,7 @@ def world() -> None:
     TelegramLinkCode.objects.create(user=person, digest="digest", expires_at=timezone.now())
     BalanceAlert.objects.create(account=make_account(), level=5)
     digest = bytes(VoucherCode.objects.filter(order_id=None).values_list("digest", flat=True)[0])
-    hold_codes(digests=[digest], reason="test", held_by="shell:anna")
+    hold_codes(codes=Q(digest__in=[digest]), reason="test", held_by="shell:anna")
     settle_lost_purchase(
         make_lost_purchase(make_merchant().client), debits=True, note="x", actor="shell:anna"
     )

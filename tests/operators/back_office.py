@@ -24,6 +24,7 @@ import operators.admin.site  # noqa: F401  registers the pages
 from accounts.models import SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
+from catalogue.holds import hold_codes
 from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
@@ -34,6 +35,7 @@ from operators.upkeep.models import ReconcileRun, RunState
 from tests.factories import (
     buy_topup,
     link,
+    make_batch,
     make_category,
     make_lost_purchase,
     make_merchant,
@@ -42,6 +44,7 @@ from tests.factories import (
     make_record,
     make_topup_product,
     make_variation,
+    own_shelf,
 )
 from tests.merchants.people import make_member
 from topups.models import Fulfilment
@@ -81,6 +84,8 @@ class World:
             self.codes += [code["code"] for code in order["codes"]]
             make_record(merchant.client, order_reference=order["reference"])
             make_lost_purchase(merchant.client)
+            batch = make_batch(own_shelf(make_product()))
+            hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
             Group.objects.create(name=f"Group {next(_numbers)}")
             member = make_member(account)
             invite_person(

@@ -16,7 +16,7 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
-from catalogue.models import PriceChange, Product, Shelf, VoucherCode
+from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
@@ -76,7 +76,9 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
     assert jobs.confirm_import(pk=row.pk, actor=staff)
     row = now(row, run=True)
 
-    assert (row.state, row.result) == (ImportState.IMPORTED, {"codes": 2})
+    batch = Batch.objects.get()
+    assert (row.state, row.result) == (ImportState.IMPORTED, {"codes": 2, "batch": batch.pk})
+    assert (batch.number, batch.imported_by) == (2, f"admin:{staff.username}")
     shelf.refresh_from_db()
     assert shelf.available_stock == ours(VoucherCode).filter(shelf=shelf).count() == 2
     entry = AuditEntry.objects.get(action=AuditAction.CODES_IMPORTED)

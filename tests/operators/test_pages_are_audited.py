@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient
-from catalogue.models import Category, VoucherCode
+from catalogue.models import Category, CodeHold, VoucherCode
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
 from operators.imports import jobs
@@ -30,6 +30,7 @@ from orders.models import Order
 from tests.factories import (
     buy_topup,
     make_account,
+    make_batch,
     make_client,
     make_lost_purchase,
     make_merchant,
@@ -89,6 +90,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "accounts.apiclient": ("rate_limit_per_minute", "7"),
     "auth.group": ("name", "Renamed"),
     "auth.user": ("email", "renamed@shop.example"),
+    "catalogue.batch": ("supplier", "Renamed"),
     "catalogue.category": ("name", "Renamed"),
     "catalogue.product": ("name", "Renamed"),
     "catalogue.referencelink": ("reference", "renamed"),
@@ -289,6 +291,18 @@ def settle_all(browser: Client) -> None:
     browser.post(address, {"debits": "no", "note": "x"})
 
 
+def hold_batch(browser: Client) -> None:
+    browser.post(url(make_batch(own_shelf(make_product())), "hold"), {"reason": "x"})
+
+
+def end_hold(name: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        hold_batch(browser)
+        browser.post(url(CodeHold.objects.latest("pk"), name), {"reason": "x"})
+
+    return carry_out
+
+
 def reveal_order(browser: Client) -> None:
     browser.post(url(ours(Order).latest("pk"), "reveal"))
 
@@ -386,6 +400,9 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "accounts.apiclient switch_off": (switch_client_off, "audit"),
     "accounts.apiclient switch_on": (switch_client_on, "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
+    "catalogue.batch hold": (hold_batch, "audit"),
+    "catalogue.codehold release": (end_hold("release"), "audit"),
+    "catalogue.codehold void": (end_hold("void"), "audit"),
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
@@ -415,6 +432,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 # Pages that only read.
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
 READING |= {f"imports.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
+READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}
 BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}

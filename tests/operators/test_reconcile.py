@@ -129,6 +129,11 @@ DAMAGE = {
         "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
         " SELECT reference, client_id, total_price, currency, created_at FROM orders_order"
     ),
+    "each batch has all of its codes, and shares none": (
+        "INSERT INTO catalogue_batch (shelf_id, first_code, last_code, supplier, invoice,"
+        " cost_currency, file_digest, imported_by)"
+        " SELECT min(id), 900001, 900002, '', '', '', '', '' FROM catalogue_shelf"
+    ),
     "the debit of a lost purchase is its price, on the account that bought it": (
         "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
         " SELECT 'LOST', min(client_id), 1, 'USD', now() FROM orders_order;"
@@ -261,6 +266,7 @@ MORE_DAMAGE = {
 REPAIR = """
     DELETE FROM core_rootfingerprint;
     UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
+    DELETE FROM catalogue_batch WHERE first_code = 900001;
     DELETE FROM orders_settlement;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));

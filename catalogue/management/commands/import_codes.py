@@ -3,8 +3,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from catalogue.batches import BatchDetails
 from catalogue.code_import import import_codes
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, amount, shell_actor
 
 
 class Command(JSONCommand):
@@ -18,15 +19,24 @@ class Command(JSONCommand):
         parser.add_argument("file", type=Path, metavar="FILE.csv")
         parser.add_argument("--variation", type=int, metavar="ID")
 
+        parser.add_argument("--supplier", metavar="TEXT")
+        parser.add_argument("--invoice", metavar="TEXT", help="the number of the invoice")
+        parser.add_argument("--unit-cost", type=amount, help="what one code cost, such as 9.12")
+        parser.add_argument("--cost-currency", metavar="CODE", help="of the cost, such as EUR")
+
     def answer(self, **options: Any) -> dict[str, Any]:
-        shelf, number = import_codes(
+        batch = import_codes(
             product_id=options["product_id"],
             path=Path(options["file"]),
+            imported_by=shell_actor(),
             variation_id=options["variation"],
+            details=BatchDetails.read(options),
         )
+        batch.shelf.refresh_from_db()
         return {
-            "product_id": shelf.product_id,
-            "variation_id": shelf.variation_id,
-            "imported": number,
-            "available_stock": shelf.available_stock,
+            "product_id": batch.shelf.product_id,
+            "variation_id": batch.shelf.variation_id,
+            "batch": batch.pk,
+            "imported": batch.number,
+            "available_stock": batch.shelf.available_stock,
         }

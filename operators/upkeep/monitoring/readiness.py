@@ -5,15 +5,15 @@ from http import HTTPStatus
 from typing import Any
 
 from django.db import DatabaseError
-from django.db.models import Count, Max
+from django.db.models import Count
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 
 from core.api.envelope import json_response
 from core.api.views import get_only
-from core.database.functions import database_now
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
-from operators.upkeep.models import Heartbeat, HeartbeatKind
+from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind
 from operators.upkeep.nightly_reconcile import is_overdue
 
 ALIVE_FOR = timedelta(seconds=ALIVE_SECONDS)
@@ -63,14 +63,13 @@ def _missing(alive: dict[str, Any]) -> list[str]:
 
 def _living() -> dict[str, Any]:
     """For each kind of process that is alive, its hosts and the seconds since its heartbeat."""
-    now = database_now()
-    rows = Heartbeat.objects.filter(beat_at__gt=now - ALIVE_FOR).values_list("kind")
+    rows = Heartbeat.objects.filter(beat_at__gt=Now() - ALIVE_FOR).values_list("kind")
     return {
         NAMES[HeartbeatKind(kind)]: {
             "hosts": hosts,
-            "seconds_ago": max(0, round((now - latest).total_seconds())),
+            "seconds_ago": max(0, round(age.total_seconds())),
         }
-        for kind, hosts, latest in rows.annotate(Count("host"), Max("beat_at"))
+        for kind, hosts, age in rows.annotate(Count("host"), age=AGE)
     }
 
 

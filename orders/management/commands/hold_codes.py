@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from catalogue.holds import hold_codes
+from catalogue.models import Batch
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
-from core.inputs import InputProblem, clean_text
+from core.inputs import InputProblem, clean_text, find_row
 from orders.lost_purchases import hold_lost_purchases
 from orders.purchase_log import read_purchases
 
@@ -20,7 +22,7 @@ class Command(JSONCommand):
     help = (
         "Run it after a restore that lost purchases. With --log, it holds the codes of purchases"
         " that the logs name and the database lacks, and their keys never buy again. With --all, it"
-        " holds every code in stock."
+        " holds every code in stock, and with --batch those of one import."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,6 +34,7 @@ class Command(JSONCommand):
             metavar="FILE",
             help="logs of all web processes; - reads standard input",
         )
+        which.add_argument("--batch", type=int, metavar="ID", help="all codes of one import")
         which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
         parser.add_argument(
             "--since",
@@ -54,8 +57,9 @@ class Command(JSONCommand):
     def answer(self, **options: Any) -> dict[str, Any]:
         reason = clean_text(options["reason"], what="reason", max_length=NOTE_LENGTH)
         if options["all"]:
-            hold, held = hold_codes(reason=reason, held_by=shell_actor())
-            return {"hold": hold.pk if hold else None, "codes_held": held}
+            return _hold(Q(), reason)
+        if options["batch"] is not None:
+            return _hold(find_row(Batch.objects.all(), options["batch"]).its_codes, reason)
         if options["since"] is None:
             raise InputProblem("--log needs --since.")
         purchases = read_purchases(
@@ -65,6 +69,11 @@ class Command(JSONCommand):
             skip_missing=options["skip_missing"],
         )
         return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
+
+
+def _hold(codes: Q, reason: str) -> dict[str, Any]:
+    hold, held = hold_codes(codes=codes, reason=reason, held_by=shell_actor())
+    return {"hold": hold.pk if hold else None, "codes_held": held}
 
 
 def moment(text: str) -> datetime:

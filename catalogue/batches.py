@@ -1,0 +1,100 @@
+"""Batches: what is known of an import of codes (supplier, invoice, cost)."""
+
+import hmac
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from hashlib import sha256
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.db.models import Count, Q
+
+from catalogue.models import Batch, Shelf, VoucherCode
+from core.database.columns import NAME_LENGTH, validate_currency
+from core.database.key_ring import key_ring
+from core.inputs import InputProblem, clean_text
+
+# The condition of each state of a code.
+STATES = {
+    "in-stock": Q(order_id=None, hold=None),
+    "sold": Q(order_id__isnull=False),
+    "held": Q(hold__isnull=False, hold__voided_at=None),
+    "void": Q(hold__voided_at__isnull=False),
+}
+
+
+@dataclass(frozen=True)
+class BatchDetails:
+    """What people say of an import. `unit_cost` is the cost of one code, in `cost_currency`."""
+
+    supplier: str = ""
+    invoice: str = ""
+    unit_cost: Decimal | None = None
+    cost_currency: str = ""
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> "BatchDetails":
+        """The details of a form or command. Raises InputProblem."""
+        texts = {
+            name: clean_text(values[name], what=name, max_length=NAME_LENGTH)
+            for name in ("supplier", "invoice")
+            if values.get(name)
+        }
+        cost, currency = values.get("unit_cost"), values.get("cost_currency") or ""
+        if (cost is None) != (not currency):
+            raise InputProblem("A unit cost needs a currency, and a currency a unit cost.")
+        try:
+            unit_cost = None if cost is None else Decimal(cost)
+            if currency:
+                validate_currency(currency)
+        except (InvalidOperation, ValidationError):
+            raise InputProblem("The cost is not a number, or its currency not like USD.") from None
+        if unit_cost is not None and not (unit_cost.is_finite() and 0 <= unit_cost < 10**16):
+            raise InputProblem("The cost must be a number of at least 0.")
+        return cls(**texts, unit_cost=unit_cost, cost_currency=currency)
+
+    def as_json(self) -> dict[str, str]:
+        """The details that were given, to be stored and read again."""
+        return {name: str(value) for name, value in vars(self).items() if value not in (None, "")}
+
+
+class FileDigest:
+    """The digest of a file, computed while it is read. It is keyed: a plain digest of a file with a
+    single code would let others guess the code."""
+
+    def begin(self) -> None:
+        """The file is read from its start."""
+        self._plain = sha256()
+
+    def add(self, part: bytes) -> None:
+        self._plain.update(part)
+
+    def keyed(self) -> bytes:
+        """The digest of what was read."""
+        return hmac.digest(key_ring().derive(b"import-file"), self._plain.digest(), "sha256")
+
+
+def add_batch(
+    *, shelf: Shelf, number: int, details: BatchDetails, digest: FileDigest, imported_by: str
+) -> Batch:
+    """Records the `number` codes that this transaction has just added, and nobody else since."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT currval('catalogue_vouchercode_id_seq')")
+        last: int = cursor.fetchone()[0]
+    return Batch.objects.create(
+        shelf=shelf,
+        first_code=last - number + 1,
+        last_code=last,
+        file_digest=digest.keyed(),
+        imported_by=imported_by,
+        **vars(details),
+    )
+
+
+def count_codes(batch: Batch) -> dict[str, int]:
+    """The number of its codes in each state."""
+    counts: dict[str, int] = VoucherCode.objects.filter(batch.its_codes).aggregate(
+        **{state: Count("pk", filter=condition) for state, condition in STATES.items()}
+    )
+    return counts

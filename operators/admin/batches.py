@@ -1,0 +1,257 @@
+"""Batches of codes and holds: what was imported, who bought of it, and what must not be sold."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Generator
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.form_fields import posted
+from catalogue.batches import count_codes
+from catalogue.holds import hold_codes, release_hold, void_hold
+from catalogue.models import Batch, CodeHold, VoucherCode
+from core.csv_cells import Echo, harmless
+from core.database.columns import NOTE_LENGTH
+from core.inputs import InputProblem
+from merchants.views.downloads import send_file
+from operators.admin.merchants.booking import actor_of
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    KeptAdmin,
+    RecordAdmin,
+    amount,
+    link_to,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from operators.history.timeline import TimelinePage
+from orders.models import Order
+from orders.recall import orders_of_batch
+
+HOLD = "catalogue.hold_codes"
+SHOWN_ORDERS = 200
+COLUMNS = ("account_id", "account", "client", "reference", "created_at", "codes", "quantity")
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The audit trail keeps it. Never write a code here.",
+    )
+
+
+class HoldingAdmin(ModelAdmin):
+    """Pages with an action that holds, releases or voids codes."""
+
+    def has_hold_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(self.has_view_permission(request)) and staff_of(request).has_perm(HOLD)
+
+    def find(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of the page. Raises Http404."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        return row
+
+    def ask(
+        self,
+        request: HttpRequest,
+        row: Any,
+        *,
+        word: str,
+        facts: list[str],
+        act: Callable[[str], str],
+    ) -> HttpResponse:
+        """Asks for a reason, then acts with it. `act` returns what happened, or raises
+        InputProblem."""
+        form = ReasonForm(posted(request))
+        if form.is_valid():
+            try:
+                messages.success(request, act(form.cleaned_data["reason"]))
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            return HttpResponseRedirect(url_of(row))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=row,
+            title=f"{word} codes",
+            form=form,
+            question=f"{word} the codes of {row}?",
+            facts=facts,
+            button=f"{word} codes",
+            danger=word != "Release",
+            back=url_of(row),
+        )
+
+
+@admin.register(Batch)
+class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
+    """Each import of codes. What people said of it can be corrected; its codes cannot."""
+
+    list_display = ("id", "on_shelf", "supplier", "invoice", "cost", "number", "imported_at")
+    list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
+    list_select_related = ("shelf__product", "shelf__variation__product")
+    search_fields = ("supplier", "invoice")
+    search_help_text = "Supplier or invoice number"
+    ordering = ("-id",)
+    help_texts = {"cost_currency": CURRENCY_HELP}
+    fields = (
+        *("id", "on_shelf", "number", "states", "supplier", "invoice", "unit_cost"),
+        *("cost_currency", "file", "imported_by", "imported_at"),
+    )
+    readonly_fields = ("id", "on_shelf", "number", "states", "file", "imported_by", "imported_at")
+    actions_detail = ("recall", "recall_file", "hold")
+    on_shelf = linked("shelf")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.display(description="codes")
+    def number(self, batch: Batch) -> int:
+        return batch.number
+
+    @admin.display(description="cost of one code")
+    def cost(self, batch: Batch) -> str:
+        return amount(batch.unit_cost, batch.cost_currency)
+
+    @admin.display(description="codes by state")
+    def states(self, batch: Batch) -> str:
+        counts = count_codes(batch).items()
+        return ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in counts)
+
+    @admin.display(description="digest of the file")
+    def file(self, batch: Batch) -> str:
+        return bytes(batch.file_digest).hex()[:16]
+
+    @action(description="Hold unsold codes…", icon="lock", permissions=["hold"], url_path="hold")
+    def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+
+        def act(reason: str) -> str:
+            return hold_chosen(batch.its_codes, reason=reason, request=request)
+
+        facts = ["Held codes are not sold. You can release them later, or void them for ever."]
+        return self.ask(request, batch, word="Hold", facts=facts, act=act)
+
+    @action(description="Who bought…", icon="groups", url_path="recall")
+    def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+        orders = list(orders_of_batch(batch, limit=SHOWN_ORDERS + 1))
+        return page(
+            self,
+            request,
+            "admin/recall.html",
+            obj=batch,
+            title="Who bought of this batch",
+            orders=[{**one, "link": _link(one["reference"])} for one in orders[:SHOWN_ORDERS]],
+            is_cut=len(orders) > SHOWN_ORDERS,
+            file=f"{url_of(batch).removesuffix('change/')}recall-file/",
+            back=url_of(batch),
+        )
+
+    @action(description="Who bought, as CSV", icon="download", url_path="recall-file")
+    def recall_file(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        batch: Batch = self.find(request, object_id)
+        answer = send_file(
+            _write(batch),
+            to=staff_of(request),
+            content_type="text/csv; charset=utf-8",
+            name=f"recall-of-batch-{batch.pk}.csv",
+        )
+        if answer is None:
+            messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+            return HttpResponseRedirect(url_of(batch))
+        return answer
+
+
+@admin.register(CodeHold)
+class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
+    list_display = ("id", "reason", "state", "held_by", "held_at")
+    fields = ("id", "reason", "codes", "state", "held_by", "held_at", "voided_at")
+    search_fields = ("reason",)
+    search_help_text = "Reason"
+    actions_detail = ("release", "void")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
+        holds: QuerySet[CodeHold] = super().get_queryset(request)
+        return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
+
+    @admin.display(description="codes")
+    def codes(self, hold: CodeHold) -> str:
+        return f"{hold.codes.count():,}"
+
+    @display(description="state", label={"held": "warning", "void": "danger", "released": "info"})
+    def state(self, hold: CodeHold) -> str:
+        if hold.voided_at:
+            return "void"
+        return "held" if getattr(hold, "has_codes", False) else "released"
+
+    @action(description="Release…", icon="undo", permissions=["hold"], url_path="release")
+    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        hold: CodeHold = self.find(request, object_id)
+        facts = ["They return to stock at their old places, and the next purchases get them."]
+        act = _end(release_hold, hold, staff_of(request))
+        return self.ask(request, hold, word="Release", facts=facts, act=act)
+
+    @action(
+        description="Void…",
+        icon="delete",
+        permissions=["hold"],
+        url_path="void",
+        variant=ActionVariant.DANGER,
+    )
+    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        hold: CodeHold = self.find(request, object_id)
+        facts = ["Void codes are never sold. This cannot be undone."]
+        act = _end(void_hold, hold, staff_of(request))
+        return self.ask(request, hold, word="Void", facts=facts, act=act)
+
+
+def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
+    """Holds these codes as far as they are in stock; returns what happened. Raises InputProblem if
+    none is."""
+    hold, number = hold_codes(
+        codes=codes, reason=reason, held_by=actor_of(request), actor=staff_of(request)
+    )
+    if hold is None:
+        raise InputProblem("None of these codes is in stock. Nothing was changed.")
+    return f"{number:,} codes are held as hold {hold.pk}."
+
+
+def _end(service: Callable[..., int], hold: CodeHold, actor: User) -> Callable[[str], str]:
+    def act(reason: str) -> str:
+        number = service(hold.pk, actor=actor, note=reason)
+        return f"Done with {number:,} codes."
+
+    return act
+
+
+def _link(reference: str) -> str:
+    order = Order.objects.filter(reference=reference).first()
+    return link_to(order, reference) if order else EMPTY
+
+
+def _write(batch: Batch) -> Generator[bytes]:
+    writer = csv.writer(Echo())
+    yield f"\ufeff{writer.writerow(COLUMNS)}".encode()
+    for order in orders_of_batch(batch):
+        yield str(writer.writerow([harmless(order[name]) for name in COLUMNS])).encode()

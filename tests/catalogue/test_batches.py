@@ -1,0 +1,215 @@
+"""Each import of codes is a batch, which can be held, recalled and voided as a whole."""
+
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db.models.functions import Now
+
+from audit.models import AuditAction, AuditEntry
+from catalogue.batches import count_codes
+from catalogue.holds import hold_codes
+from catalogue.models import Batch, CodeHold, Product, VoucherCode
+from operators.upkeep.reconcile import reconcile
+from orders.recall import orders_of_batch
+from tests.commands import refusal, run
+from tests.concurrency.racing import in_background
+from tests.factories import make_merchant, make_product, own_shelf
+from tests.operators.back_office import make_staff, signed_in, url
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MAY = ("catalogue.view_batch", "catalogue.view_codehold", "catalogue.hold_codes")
+
+
+@pytest.fixture
+def product() -> Product:
+    return make_product(price="1.00")
+
+
+def import_batch(product: Product, folder: Path, name: str, number: int, *words: str) -> Batch:
+    file = folder / f"{name}.csv"
+    file.write_text("code\n" + "".join(f"{name}-{one}\n" for one in range(number)))
+    return Batch.objects.get(pk=run("import_codes", product.pk, file, *words)["batch"])
+
+
+def test_an_import_is_a_batch_with_what_people_say_of_it(product: Product, tmp_path: Path) -> None:
+    import_batch(product, tmp_path, "other", 2)
+    words = ("--supplier", "Acme", "--invoice", "47", "--unit-cost", "0.912", "--cost-currency")
+    batch = import_batch(product, tmp_path, "mine", 3, *words, "EUR")
+    assert (batch.supplier, batch.invoice) == ("Acme", "47")
+    assert (batch.unit_cost, batch.cost_currency) == (Decimal("0.912"), "EUR")
+    assert batch.imported_by.startswith("shell:")
+    assert batch.number == VoucherCode.objects.filter(batch.its_codes).count() == 3
+    assert count_codes(batch) == {"in-stock": 3, "sold": 0, "held": 0, "void": 0}
+    assert reconcile()["ok"] is True
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--unit-cost", "1"),
+        ("--cost-currency", "EUR"),
+        ("--unit-cost", "-1", "--cost-currency", "EUR"),
+        ("--unit-cost", "1", "--cost-currency", "euro"),
+        ("--supplier", "x" * 201),
+    ],
+)
+def test_a_cost_that_says_nothing_is_refused(
+    words: tuple[str, ...], product: Product, tmp_path: Path
+) -> None:
+    file = tmp_path / "codes.csv"
+    file.write_text("code\nA\n")
+    assert refusal("import_codes", product.pk, file, *words)
+    assert not VoucherCode.objects.filter(shelf__product=product).exists()
+
+
+def test_the_same_file_has_the_same_digest_and_no_plain_one(
+    product: Product, tmp_path: Path
+) -> None:
+    first = import_batch(product, tmp_path, "one", 1)
+    VoucherCode.objects.filter(first.its_codes).delete()
+    again = Batch.objects.get(pk=run("import_codes", product.pk, tmp_path / "one.csv")["batch"])
+    other = import_batch(product, tmp_path, "two", 1)
+    assert bytes(first.file_digest) == bytes(again.file_digest) != bytes(other.file_digest)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sha256(%s)", [(tmp_path / "one.csv").read_bytes()])
+        assert bytes(cursor.fetchone()[0]) != bytes(first.file_digest)
+
+
+def test_a_recalled_batch_is_sold_no_more(product: Product, tmp_path: Path) -> None:
+    recalled = import_batch(product, tmp_path, "bad", 4)
+    good = import_batch(product, tmp_path, "good", 2)
+    merchant = make_merchant(balance="10.00")
+    bought = merchant.buy(product_id=product.pk, quantity=3).json()["data"]
+    assert not list(orders_of_batch(good))
+
+    held = run("hold_codes", "--batch", recalled.pk, "--reason", "supplier recalled it")
+
+    assert held["codes_held"] == 1
+    assert count_codes(recalled) == {"in-stock": 0, "sold": 3, "held": 1, "void": 0}
+    rest = merchant.buy(product_id=product.pk, quantity=2).json()["data"]["codes"]
+    assert [code["code"] for code in rest] == ["good-0", "good-1"]
+    (order,) = orders_of_batch(recalled)
+    (after,) = orders_of_batch(good)
+    assert (after["codes"], after["quantity"]) == (2, 2)
+    assert (order["reference"], order["account_id"], order["codes"], order["quantity"]) == (
+        bought["reference"],
+        merchant.account.pk,
+        3,
+        3,
+    )
+    run("void_codes", held["hold"])
+    assert count_codes(recalled)["void"] == 1
+    assert reconcile()["ok"] is True
+
+
+def hold_while_merchants_buy(product: Product, batch: Batch) -> tuple[int, list[int]]:
+    """How many codes were held, and the statuses of 40 purchases meanwhile."""
+    merchant = make_merchant(balance="100.00")
+
+    def buy(number: int) -> int:
+        try:
+            answer = merchant.buy(f"key-{number}", product_id=product.pk, quantity=1)
+            return int(answer.status_code)
+        finally:
+            connection.close()
+
+    def hold() -> Any:
+        return hold_codes(codes=batch.its_codes, reason="recall", held_by="shell:anna")
+
+    with ThreadPoolExecutor(4) as buyers:
+        answers = [buyers.submit(buy, number) for number in range(40)]
+        answers[4].result()
+        with in_background(hold) as holding:
+            _, held = holding.result()
+        return held, [answer.result() for answer in answers]
+
+
+def test_a_batch_is_held_in_the_middle_of_sales(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "race", 60)
+    held, statuses = hold_while_merchants_buy(product, batch)
+    assert set(statuses) == {201, 409}
+    assert statuses.count(201) == 60 - held
+    assert count_codes(batch) == {"in-stock": 0, "held": held, "sold": 60 - held, "void": 0}
+    assert reconcile()["ok"] is True
+
+
+def test_without_the_lock_of_the_shelf_they_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: a deadlock, or a purchase that finds fewer codes than the shelf counts."""
+    monkeypatch.setattr("catalogue.holds._lock_shelves", lambda codes: None)
+    for number in range(10):
+        product = make_product(price="1.00")
+        batch = import_batch(product, tmp_path, f"race-{number}", 60)
+        try:
+            _, statuses = hold_while_merchants_buy(product, batch)
+        except OperationalError:
+            return
+        if 500 in statuses:
+            return
+    raise AssertionError("the race never happened")
+
+
+def test_a_batch_keeps_its_codes(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 3)
+    changes: list[dict[str, Any]] = [
+        {"id": batch.pk + 9},
+        {"shelf": own_shelf(make_product())},
+        {"first_code": 1},
+        {"last_code": batch.last_code + 1},
+        {"file_digest": b"x"},
+        {"imported_by": "x"},
+        {"imported_at": Now()},
+    ]
+    for change in changes:
+        with pytest.raises(DatabaseError), transaction.atomic():
+            Batch.objects.filter(pk=batch.pk).update(**change)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Batch.objects.create(
+            shelf=batch.shelf, first_code=9, last_code=8, file_digest=b"", imported_by="x"
+        )
+    Batch.objects.filter(pk=batch.pk).update(supplier="another")
+
+
+def test_staff_hold_recall_release_and_void(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 5)
+    order = make_merchant().buy(product_id=product.pk, quantity=2).json()["data"]
+    staff = make_staff(*MAY)
+    browser = signed_in(staff)
+
+    browser.post(url(batch, "hold"), {"reason": "wrong region"})
+
+    hold = CodeHold.objects.latest("pk")
+    assert (hold.reason, hold.held_by) == ("wrong region", f"admin:{staff.username}")
+    assert "2 sold, 3 held" in browser.get(url(batch)).content.decode()
+    assert order["reference"] in browser.get(url(batch, "recall")).content.decode()
+    file = browser.get(url(batch, "recall_file")).content.decode()
+    assert order["reference"] in file
+    assert "mine-0" not in file
+    browser.post(url(hold, "release"), {"reason": "checked"})
+    assert count_codes(batch)["in-stock"] == 3
+    browser.post(url(batch, "hold"), {"reason": "after all"})
+    last = CodeHold.objects.latest("pk")
+    browser.post(url(last, "void"), {"reason": "bad"})
+    assert count_codes(batch)["void"] == 3
+    assert "void" in str(browser.post(url(last, "release"), {"reason": "x"}, follow=True).content)
+    assert count_codes(batch)["void"] == 3
+    entries = AuditEntry.objects.filter(actor=staff, object_type="catalogue.codehold")
+    assert [each.action for each in entries.order_by("pk")] == [
+        AuditAction.CODES_HELD,
+        AuditAction.CODES_RELEASED,
+        AuditAction.CODES_HELD,
+        AuditAction.CODES_VOIDED,
+    ]
+
+
+def test_only_people_who_may_hold_codes_do(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 2)
+    browser = signed_in(make_staff(*MAY[:2]))
+    assert browser.post(url(batch, "hold"), {"reason": "x"}).status_code in {302, 403}
+    assert count_codes(batch)["in-stock"] == 2
