@@ -9,7 +9,8 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html
+from django.utils.html import linebreaks
+from django.utils.safestring import mark_safe
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -119,7 +120,7 @@ class LostPurchaseAdmin(RecordAdmin):
     def notice(self, lost: LostPurchase) -> str:
         account = lost.client.account
         text = write_notice(account) if account else ""
-        return format_html('<div class="whitespace-pre-line">{}</div>', text) if text else EMPTY
+        return mark_safe(linebreaks(text, autoescape=True)) if text else EMPTY  # noqa: S308  escaped
 
     def has_settle_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         if not (self.has_view_permission(request) and staff_of(request).has_perm(MOVE_MONEY)):
