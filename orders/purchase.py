@@ -16,8 +16,15 @@ from ulid import ULID
 
 from accounts.models import ApiClient
 from catalogue.codes import open_code
-from core.api.errors import ApiError, ErrorCode, ValidationFailed, order_refused
-from core.database.functions import call, refusals
+from core.api.errors import (
+    ApiError,
+    ErrorCode,
+    OrderRefused,
+    RefusalReason,
+    ValidationFailed,
+    order_refused,
+)
+from core.database.functions import call, query, refusals
 from core.database.key_ring import key_ring
 from idempotency.services import Claim
 from orders.codes import order_secret
@@ -26,6 +33,12 @@ from orders.purchase_log import log_purchase
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
+
+NOTHING_ON_SHELF = {RefusalReason.INSUFFICIENT_STOCK, RefusalReason.PRICE_UNAVAILABLE}
+BY_VARIATIONS = (
+    "This product is sold through its variations: send the variation_id of one, from"
+    " `GET /products/{}`."
+)
 
 
 def purchase_vouchers(
@@ -48,21 +61,26 @@ def purchase_vouchers(
     these changes anything.
     """
     reference = str(ULID())
-    with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
-        order = call(
-            "orders_purchase_vouchers",
-            claim.record_id,
-            claim.attempt,
-            reference,
-            client.pk,
-            client.account_id,
-            product_id,
-            variation_id,
-            merchant_reference,
-            quantity,
-            key_ring().ids,
-            order_secret(client_id=client.pk, reference=reference),
-        )
+    try:
+        with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
+            order = call(
+                "orders_purchase_vouchers",
+                claim.record_id,
+                claim.attempt,
+                reference,
+                client.pk,
+                client.account_id,
+                product_id,
+                variation_id,
+                merchant_reference,
+                quantity,
+                key_ring().ids,
+                order_secret(client_id=client.pk, reference=reference),
+            )
+    except OrderRefused as refused:
+        if product_id is not None and variation_id is None and refused.reason in NOTHING_ON_SHELF:
+            _name_variations(refused.reason, product_id)
+        raise
     digests = order.pop("digests")
     log_purchase(
         client_id=client.pk,
@@ -143,6 +161,12 @@ def purchase_topup(
         "failure_reason": None,
         "codes": [],
     }
+
+
+def _name_variations(reason: RefusalReason, product_id: int) -> None:
+    """Raises the refusal with what to do, if the product is sold through its variations."""
+    if query("catalogue_sells_by_variations", product_id)[0]["answer"]:
+        raise OrderRefused(reason, BY_VARIATIONS.format(product_id)) from None
 
 
 def _voucher_refusal(word: str, merchant_reference: str | None) -> ApiError:

@@ -166,8 +166,8 @@ class ValidationFailed(ApiError):
 class OrderRefused(ApiError):
     """`order_refused` (409) with its reason. The wallet was not debited."""
 
-    def __init__(self, reason: RefusalReason) -> None:
-        super().__init__(ErrorCode.ORDER_REFUSED, reason.message, reason=reason.value)
+    def __init__(self, reason: RefusalReason, message: str = "") -> None:
+        super().__init__(ErrorCode.ORDER_REFUSED, message or reason.message, reason=reason.value)
         self.reason = reason
 
 

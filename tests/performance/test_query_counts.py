@@ -90,6 +90,8 @@ def test_queries_of_a_replay(shop: Shop) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_queries_of_a_refusal(merchant: Merchant) -> None:
-    """API key, claim, purchase, release."""
+    """API key, claim, purchase, release; without stock, also whether a variation is sold."""
     product = make_product(codes=0)
-    assert count_queries(lambda: merchant.buy(product_id=product.pk, quantity=1), 409) == 4
+    assert count_queries(lambda: merchant.buy(product_id=product.pk, quantity=1), 409) == 5
+    stocked, poor = make_product(codes=1), make_merchant(balance="0.01")
+    assert count_queries(lambda: poor.buy(product_id=stocked.pk, quantity=1), 409) == 4
