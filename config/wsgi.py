@@ -37,7 +37,7 @@ from core.http.body_limits import lazy_chunked_bodies
 from core.http.receivers import drop_idle_receivers
 from core.telemetry.metrics import keep_in_files
 from core.version import log_start
-from orders.purchase_log import LIFE_SECONDS, log_life
+from orders.recovery.purchase_log import LIFE_SECONDS, log_life
 
 drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))

@@ -39,7 +39,7 @@ class LostPurchase(models.Model):
     """A purchase that the purchase log names and that a restore of the database lost.
 
     The merchant may have its codes, and no debit is booked. The command `hold_codes` records it
-    (orders/lost_purchases.py).
+    (orders/recovery/lost_purchases.py).
     """
 
     reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
@@ -57,7 +57,7 @@ class LostPurchase(models.Model):
 class Settlement(models.Model):
     """The end of a lost purchase: its price was debited after all, or, without `debit`, it was not.
 
-    It never changes (orders/settlements.py).
+    It never changes (orders/recovery/settlements.py).
     """
 
     lost_purchase = models.OneToOneField(LostPurchase, on_delete=models.PROTECT, primary_key=True)

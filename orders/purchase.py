@@ -29,7 +29,7 @@ from core.database.key_ring import key_ring
 from idempotency.services import Claim
 from orders.codes import order_secret
 from orders.models import OrderStatus
-from orders.purchase_log import log_purchase
+from orders.recovery.purchase_log import log_purchase
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened

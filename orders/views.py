@@ -35,7 +35,7 @@ from orders import selectors
 from orders.examples import CREATED, DELIVERED_TOP_UP, PURCHASES, READ, VOUCHER_ORDER
 from orders.metrics import CountedPurchase
 from orders.purchase import purchase_topup, purchase_vouchers
-from orders.purchase_log import log_abandoned
+from orders.recovery.purchase_log import log_abandoned
 from orders.requests import (
     PurchaseSerializer,
     is_topup,

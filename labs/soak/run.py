@@ -31,7 +31,7 @@ from labs.soak.service import Service, log_disk
 from labs.soak.shop import Shop, open_shop
 from labs.soak.verdict import Told, counts, judge, leaks_in_cache, tries
 from labs.soak.watch import Happened, Watch
-from orders.purchase_log import read_purchases
+from orders.recovery.purchase_log import read_purchases
 from tests.database import django_uses, load_schema
 from topups.models import Fulfilment
 from topups.refunds import refunds_due

@@ -7,11 +7,11 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import linebreaks
 from django.utils.safestring import mark_safe
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -20,6 +20,7 @@ from core.database.columns import NOTE_LENGTH
 from operators.admin.merchants.booking import MOVE_MONEY, actor_of
 from operators.frame.base import (
     EMPTY,
+    ConditionFilter,
     RecordAdmin,
     amount,
     link_to,
@@ -30,26 +31,24 @@ from operators.frame.base import (
     url_of,
 )
 from orders.models import LostPurchase, Settlement
-from orders.settlements import open_purchases, settle_lost_purchases, state_of, write_notice
+from orders.recovery.settlements import (
+    open_purchases,
+    settle_lost_purchases,
+    state_of,
+    write_notice,
+)
 
-STATES: dict[str, dict[str, Any]] = {
-    "open": {"settlement": None},
-    "debited": {"settlement__debit__isnull": False},
-    "not-debited": {"settlement__isnull": False, "settlement__debit": None},
+STATES = {
+    "open": Q(settlement=None),
+    "debited": Q(settlement__debit__isnull=False),
+    "not-debited": Q(settlement__isnull=False, settlement__debit=None),
 }
 
 
-class StateFilter(DropdownFilter):
+class StateFilter(ConditionFilter):
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.replace("-", " ").capitalize()) for state in STATES]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[LostPurchase]
-    ) -> QuerySet[LostPurchase]:
-        return queryset.filter(**STATES.get(self.value() or "", {}))
+    conditions = STATES
 
 
 class SettleForm(forms.Form):

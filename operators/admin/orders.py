@@ -21,7 +21,7 @@ from unfold.enums import ActionVariant
 from accounts.models import ApiClient
 from catalogue.models import VoucherCode
 from core.inputs import is_id
-from operators.admin.codes import RevealingAdmin, reveal_page
+from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
 from operators.admin.merchants.booking import MOVE_MONEY, credit
 from operators.desk.columns import state_label
 from operators.frame.base import (

@@ -12,7 +12,12 @@ from django.urls import reverse
 
 from accounts.models import Account
 from core.database.functions import StatementTimeout, statement_timeout
-from operators.admin.stock_levels import LOW_STOCK, StockLevel, count_low_shelves, first_to_run_out
+from operators.admin.catalogue.stock_levels import (
+    LOW_STOCK,
+    StockLevel,
+    count_low_shelves,
+    first_to_run_out,
+)
 from operators.frame.base import amount, url_of
 from orders.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
 from topups.refunds import refunds_due

@@ -3,17 +3,8 @@
 No other pages are registered, so the secrets of second factors have none.
 """
 
-from operators.admin import (
-    batches,
-    catalogue,
-    codes,
-    idempotency_records,
-    lost_purchases,
-    orders,
-    requests,
-    staff,
-    top_up_products,
-)
+from operators.admin import idempotency_records, lost_purchases, orders, requests, staff
+from operators.admin.catalogue import batches, codes, products, top_up_products
 from operators.admin.merchants import accounts, members, money
 from operators.desk import queue
 from operators.history import audit_trail_page
@@ -25,7 +16,6 @@ __all__ = [
     "accounts",
     "audit_trail_page",
     "batches",
-    "catalogue",
     "codes",
     "idempotency_records",
     "imports",
@@ -33,6 +23,7 @@ __all__ = [
     "members",
     "money",
     "orders",
+    "products",
     "queue",
     "reconcile_runs",
     "requests",

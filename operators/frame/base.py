@@ -15,7 +15,7 @@ from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -23,7 +23,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import escape, format_html
 from unfold.admin import ModelAdmin
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -180,6 +180,19 @@ def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
     related = get_fields_from_path(page.model, path)[-1].related_model
     other = page.admin_site._registry.get(related)
     return bool(other and other.has_view_permission(request))
+
+
+class ConditionFilter(DropdownFilter):
+    """A filter with a condition for each choice, by the word for it in the address."""
+
+    conditions: Mapping[str, Q] = {}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(word, word.replace("-", " ").capitalize()) for word in self.conditions]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        condition = self.conditions.get(self.value() or "")
+        return queryset if condition is None else queryset.filter(condition)
 
 
 class BackOfficeList(ChangeList):

@@ -29,8 +29,8 @@ from operators.telegram.models import (
     TelegramLinkCode,
 )
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
+from orders.recovery.settlements import settle_lost_purchase
 from orders.sales_counting import count_sales
-from orders.settlements import settle_lost_purchase
 from tests.factories import (
     link,
     make_account,

@@ -15,7 +15,7 @@ from django.test import Client
 from catalogue.codes import open_code
 from catalogue.models import VoucherCode
 from core.database.sealing import CannotOpen
-from operators.admin.code_reveal import reveal_codes
+from operators.admin.catalogue.code_reveal import reveal_codes
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.audited import recorded

@@ -25,11 +25,11 @@ from core.database import sealing
 from core.database.sealing import Context
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
-from orders import purchase_log
-from orders.lost_purchases import hold_lost_purchases
 from orders.metrics import LINES_LOST
 from orders.models import LostPurchase
-from orders.purchase_log import LoggedPurchase, log_life, read_purchases
+from orders.recovery import purchase_log
+from orders.recovery.lost_purchases import hold_lost_purchases
+from orders.recovery.purchase_log import LoggedPurchase, log_life, read_purchases
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,
@@ -388,7 +388,7 @@ def test_a_compressed_file_and_standard_input_are_read(
 def test_a_purchase_in_two_files_is_lost_once(
     log: Any, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orders.lost_purchases.BATCH", 1)
+    monkeypatch.setattr("orders.recovery.lost_purchases.BATCH", 1)
     product = make_product(price="2.00", codes=2)
     merchant.buy(product_id=product.pk, quantity=1)
     purchases = lost(log())

@@ -11,7 +11,7 @@ from django.db import connection
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
 from orders.models import LostPurchase, Settlement
-from orders.settlements import settle_lost_purchase
+from orders.recovery.settlements import settle_lost_purchase
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_lost_purchase, make_merchant
 from tests.operators.back_office import make_staff, signed_in, url

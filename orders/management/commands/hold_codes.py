@@ -12,8 +12,8 @@ from catalogue.models import Batch
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
-from orders.lost_purchases import hold_lost_purchases
-from orders.purchase_log import read_purchases
+from orders.recovery.lost_purchases import hold_lost_purchases
+from orders.recovery.purchase_log import read_purchases
 
 DEFAULT_REASON = "Sold, and lost by a restore of the database"
 

@@ -6,7 +6,7 @@ from accounts.models import Account
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
-from orders.settlements import (
+from orders.recovery.settlements import (
     open_purchases,
     settle_lost_purchases,
     show_lost_purchases,

@@ -11,7 +11,7 @@ from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
@@ -20,10 +20,11 @@ from catalogue.batches import STATES
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
-from operators.admin.code_reveal import Revealed, reveal_codes
+from operators.admin.catalogue.code_reveal import Revealed, reveal_codes
 from operators.frame.base import (
     EMPTY,
     MASK,
+    ConditionFilter,
     ConfirmForm,
     RecordAdmin,
     link_to,
@@ -40,18 +41,10 @@ REVEAL = "catalogue.reveal_vouchercode"
 NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
 
 
-class StateFilter(DropdownFilter):
+class StateFilter(ConditionFilter):
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.replace("-", " ").capitalize()) for state in STATES]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[VoucherCode]
-    ) -> QuerySet[VoucherCode]:
-        condition = STATES.get(self.value() or "")
-        return queryset if condition is None else queryset.filter(condition)
+    conditions = STATES
 
 
 class RevealingAdmin(RecordAdmin):

@@ -23,7 +23,7 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
-from operators.admin.stock_levels import LOW_STOCK, shelves_to_fill
+from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,

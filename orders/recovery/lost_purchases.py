@@ -14,7 +14,7 @@ from core.database.functions import remove_statement_timeout
 from core.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
-from orders.purchase_log import LoggedPurchase
+from orders.recovery.purchase_log import LoggedPurchase
 
 BATCH = 1000
 
