@@ -7,8 +7,6 @@ from django.views.generic import TemplateView
 
 from config import error_pages
 from core.http.readiness import healthz, readyz
-from merchants.views.api_reference import docs
-from merchants.views.docs import ledger_key, verify_statement
 from operators.admin import site  # noqa: F401  registers the pages
 from operators.admin.menu import entrance
 from operators.admin.search import search
@@ -32,9 +30,7 @@ landing = TemplateView.as_view(
 
 urlpatterns = [
     path("", landing, name="landing"),
-    path("docs/", docs, name="docs"),
-    path("docs/ledger-key", ledger_key, name="ledger_key"),
-    path("docs/verify_statement.py", verify_statement, name="verify_statement"),
+    path("docs/", include("merchants.urls_docs")),
     path("admin/two-factor/", admin.site.admin_view(second_factor.check), name="two_factor"),
     path(
         "admin/two-factor/enrol/",

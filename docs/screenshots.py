@@ -41,7 +41,7 @@ DESKTOP: ViewportSize = {"width": WIDTH, "height": HEIGHT}
 MAIN_LINK = "main .table th a"
 MERCHANT_PAGES = {
     "merchant-client": ("/merchant/clients/", MAIN_LINK),
-    "merchant-docs-retries": ("/merchant/docs/retries/", None),
+    "merchant-docs-retries": ("/docs/retries/", None),
 }
 
 

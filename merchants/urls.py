@@ -4,7 +4,6 @@ from django.urls import path, re_path
 
 from merchants.views import (
     clients,
-    docs,
     orders,
     overview,
     people,
@@ -31,12 +30,6 @@ urlpatterns = [
     path("orders/<str:reference>/", orders.order, name="order"),
     path("requests/", requests.request_list, name="requests"),
     path("search/", search.search, name="search"),
-    path("docs/", docs.start, name="docs"),
-    path("docs/retries/", docs.retries, name="docs_retries"),
-    path("docs/top-ups/", docs.topups, name="docs_topups"),
-    path("docs/request-abandoned/", docs.abandoned, name="docs_abandoned"),
-    path("docs/statements/", docs.statements, name="docs_statements"),
-    path("docs/snippets/<str:name>", docs.snippet_file, name="docs_snippet"),
     path("join/", sign_in.join, name="join"),
     path("password/forgotten/", sign_in.ask_reset, name="ask_reset"),
     path("password/new/", sign_in.reset, name="reset"),

@@ -1,4 +1,4 @@
-"""The page at /docs/: the OpenAPI document as a reference that needs no script.
+"""The page at /docs/api/: the OpenAPI document as a reference that needs no script.
 
 It has no form to call the API: there is no sandbox, and a key never belongs in a browser
 (contract, "Authentication").
@@ -38,7 +38,7 @@ LIMITS = [
 @csrf_exempt  # it changes nothing, and refuses a POST before its body arrives
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """GET /docs/."""
+    """GET /docs/api/."""
     return render(request, "merchants/api_reference.html", _reference())
 
 

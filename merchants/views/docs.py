@@ -1,15 +1,21 @@
-"""The docs pages for a merchant's developers: first calls, retries, top-ups, reconciling."""
+"""The public documentation: first calls, retries, top-ups, reconciling.
+
+A member who is signed in sees it within the merchant site, with an example from the catalogue.
+"""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from catalogue.selectors import example_purchase
 from core.api.paths import API_BASE
-from merchants.people.access import Member, member_page
+from merchants.people.access import find_member
 from merchants.views.docs_content import (
     CODES,
     REASONS,
@@ -21,24 +27,28 @@ from merchants.views.docs_content import (
 from merchants.views.pages import show
 from wallets.roots import public_key
 
+EXAMPLE = {"product_id": 10, "quantity": 1}
 
-@require_safe
-@member_page()
-def start(request: HttpRequest, member: Member) -> HttpResponse:
+
+def public_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A page for everybody. It changes nothing, and refuses a POST before its body arrives."""
+    return csrf_exempt(require_safe(view))
+
+
+@public_page
+def start(request: HttpRequest) -> HttpResponse:
     """The quick start: address, key and first calls."""
     return _show(
         request,
-        member,
         "docs_start",
         "Docs: quick start",
         first=snippet("first_calls.sh"),
-        example=json.dumps(example_purchase()),
+        example=json.dumps(example_purchase() if find_member(request) else EXAMPLE),
     )
 
 
-@require_safe
-@member_page()
-def retries(request: HttpRequest, member: Member) -> HttpResponse:
+@public_page
+def retries(request: HttpRequest) -> HttpResponse:
     """Says what to do after each response of the API, with programs that do it."""
     programs = [
         {"file": name, "language": language, "text": snippet(name)}
@@ -46,7 +56,6 @@ def retries(request: HttpRequest, member: Member) -> HttpResponse:
     ]
     return _show(
         request,
-        member,
         "docs_retries",
         "Docs: retry safely",
         codes=[
@@ -61,31 +70,23 @@ def retries(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-@require_safe
-@member_page()
-def topups(request: HttpRequest, member: Member) -> HttpResponse:
+@public_page
+def topups(request: HttpRequest) -> HttpResponse:
     """Explains how to buy a top-up and wait for its delivery."""
-    return _show(
-        request, member, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py")
-    )
+    return _show(request, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py"))
 
 
-@require_safe
-@member_page()
-def abandoned(request: HttpRequest, member: Member) -> HttpResponse:
+@public_page
+def abandoned(request: HttpRequest) -> HttpResponse:
     """Explains request_abandoned, and how to settle purchases with an unknown outcome."""
-    return _show(
-        request, member, "docs_abandoned", "Docs: reconcile purchases, and request_abandoned"
-    )
+    return _show(request, "docs_abandoned", "Docs: reconcile purchases, and request_abandoned")
 
 
-@require_safe
-@member_page()
-def statements(request: HttpRequest, member: Member) -> HttpResponse:
+@public_page
+def statements(request: HttpRequest) -> HttpResponse:
     """Explains how to verify a statement with its proof."""
     return _show(
         request,
-        member,
         "docs_statements",
         "Docs: verify statements",
         program=snippet(VERIFY),
@@ -93,21 +94,20 @@ def statements(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-@require_safe
+@public_page
 def ledger_key(request: HttpRequest) -> HttpResponse:
     """The public key of signed roots, in hexadecimal. For everybody."""
     return HttpResponse(public_key().hex() + "\n", content_type="text/plain; charset=utf-8")
 
 
-@require_safe
+@public_page
 def verify_statement(request: HttpRequest) -> HttpResponse:
     """The program that verifies a statement. For everybody."""
     return HttpResponse(snippet(VERIFY), content_type="text/plain; charset=utf-8")
 
 
-@require_safe
-@member_page()
-def snippet_file(request: HttpRequest, member: Member, name: str) -> HttpResponse:
+@public_page
+def snippet_file(request: HttpRequest, name: str) -> HttpResponse:
     """One program of the docs pages as a file; 404 for an unknown name."""
     if name not in SNIPPET_NAMES:
         raise Http404
@@ -118,17 +118,17 @@ def snippet_file(request: HttpRequest, member: Member, name: str) -> HttpRespons
     )
 
 
-def _show(
-    request: HttpRequest, member: Member, template: str, title: str, **context: Any
-) -> HttpResponse:
-    return show(
-        request,
-        member,
-        f"merchants/{template}.html",
-        title=title,
-        here=template,
-        base_url=f"{settings.PUBLIC_URL}{API_BASE}",
-        window_minutes=settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
-        keep_days=settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
-        **context,
-    )
+def _show(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
+    member = find_member(request)
+    everywhere: dict[str, Any] = {
+        "title": title,
+        "here": template,
+        "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
+        "window_minutes": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
+        "keep_days": settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
+    }
+    name = f"merchants/{template}.html"
+    if member is None:
+        frame = {"frame": "merchants/bare.html"}
+        return TemplateResponse(request, name, {**frame, **everywhere, **context})
+    return show(request, member, name, frame="merchants/base.html", **everywhere, **context)

@@ -67,7 +67,7 @@ def _spent_today(account: Account) -> Decimal | None:
 
 
 def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
-    wallet, docs = reverse("merchants:wallet"), reverse("merchants:docs")
+    wallet, docs = reverse("merchants:wallet"), reverse("docs:start")
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [

@@ -19,7 +19,7 @@ MENU = {
     "Orders": "merchants:orders",
     "Requests": "merchants:requests",
     "People": "merchants:people",
-    "Docs": "merchants:docs",
+    "Docs": "docs:start",
     "Profile": "merchants:profile",
 }
 

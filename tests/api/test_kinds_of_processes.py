@@ -257,7 +257,7 @@ def test_a_process_for_pages_serves_them(pages: LiveServer, path: str) -> None:
 
 
 def test_the_documentation_page_names_the_document(pages: LiveServer) -> None:
-    assert DOCUMENT_PATH.encode() in ask(pages, "GET", "/docs/").body
+    assert DOCUMENT_PATH.encode() in ask(pages, "GET", "/docs/api/").body
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("/api/")])

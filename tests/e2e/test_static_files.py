@@ -17,7 +17,7 @@ from tests.quick_starts import run_quickly
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PAGES = ["/admin/login/", "/merchant/sign-in/", "/docs/"]
+PAGES = ["/admin/login/", "/merchant/sign-in/", "/docs/", "/docs/api/"]
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 FOREVER = "max-age=315360000, public, immutable"
 

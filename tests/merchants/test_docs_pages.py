@@ -17,7 +17,7 @@ from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
 
-DOCS = "/merchant/docs/"
+DOCS = "/docs/"
 PAGES = [
     DOCS,
     f"{DOCS}retries/",
@@ -109,9 +109,32 @@ def test_every_link_works(browser: Client) -> None:
         page = browser.get(path).content.decode()
         for part in page.split('href="')[1:]:
             target = part.split('"')[0]
-            if target.startswith("/merchant/") and "static" not in target:
+            if target.startswith(("/merchant/", DOCS)) and "static" not in target:
                 assert browser.get(target).status_code == 200, f"{path}: {target}"
-    assert browser.get("/docs/").status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_everybody_reads_the_pages(path: str, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        answer = Client().get(path)
+    page = answer.content.decode()
+    assert "Sign out" not in page
+    assert "Set-Cookie" not in answer
+    assert "script-src 'self'" in answer["Content-Security-Policy"]
+    assert Client(enforce_csrf_checks=True).post(path).status_code == 405
+
+
+def test_a_stranger_learns_nothing_of_the_catalogue() -> None:
+    product = make_product(codes=1)
+    page = html.unescape(Client().get(DOCS).content.decode())
+    assert f'"product_id": {product.pk}' not in page
+    assert 'sh buy.sh \'{"product_id": 10, "quantity": 1}\'' in page
+
+
+def test_every_code_and_reason_has_an_address_of_its_own() -> None:
+    page = Client().get(f"{DOCS}retries/").content.decode()
+    for name in [*ErrorCode, *(f"reason-{reason.value}" for reason in RefusalReason)]:
+        assert page.count(f'id="{name}"') == 1, name
 
 
 @pytest.mark.parametrize("neighbours", [True, False])

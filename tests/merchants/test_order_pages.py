@@ -241,7 +241,7 @@ def test_a_top_up_order_is_shown_with_fulfilment_and_refund() -> None:
     assert "fulfilment_failed" in failed
     assert "on its way" in failed
     assert "Refunded" not in waiting
-    assert "/merchant/docs/top-ups/#ends" in failed
+    assert "/docs/top-ups/#ends" in failed
     assert "Refund on its way" in browser.get(ORDERS).content.decode()
     assert "Processing" in failed
     assert "anna-the-operator" not in failed

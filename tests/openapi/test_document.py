@@ -309,7 +309,7 @@ def test_every_error_code_has_an_example() -> None:
 @pytest.mark.django_db
 def test_the_docs_page_is_public_and_loads_only_local_files() -> None:
     client = CheckedClient()
-    page = client.get("/docs/")
+    page = client.get("/docs/api/")
     assert page.status_code == 200
     html = page.content.decode()
     assert "https://" not in html
@@ -329,7 +329,7 @@ def test_the_docs_page_is_public_and_loads_only_local_files() -> None:
 
 @pytest.mark.django_db
 def test_the_docs_page_has_everything_that_the_document_has() -> None:
-    html = CheckedClient().get("/docs/").content.decode()
+    html = CheckedClient().get("/docs/api/").content.decode()
     document = served_document()
     for path, methods in document["paths"].items():
         assert f"<code>{path}</code>" in html, path
@@ -351,7 +351,7 @@ def test_the_docs_page_has_everything_that_the_document_has() -> None:
 
 @pytest.mark.django_db
 def test_the_docs_page_reads_as_text() -> None:
-    html = CheckedClient().get("/docs/").content.decode()
+    html = CheckedClient().get("/docs/api/").content.decode()
     assert "<h1>API reference</h1>" in html
     assert "<br>" not in html  # lines of a paragraph are joined
     assert "After a network failure" in html
@@ -379,4 +379,4 @@ def test_limits_are_in_words(low: int | None, high: int | None, unit: str, words
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
 def test_the_docs_page_allows_only_get_and_head(method: str) -> None:
-    assert CheckedClient().generic(method, "/docs/").status_code == 405
+    assert CheckedClient().generic(method, "/docs/api/").status_code == 405
