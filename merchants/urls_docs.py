@@ -10,6 +10,7 @@ urlpatterns = [
     path("retries/", docs.retries, name="retries"),
     path("top-ups/", docs.topups, name="topups"),
     path("request-abandoned/", docs.abandoned, name="abandoned"),
+    path("go-live/", docs.live, name="live"),
     path("statements/", docs.statements, name="statements"),
     path("snippets/<str:name>", docs.snippet_file, name="snippet"),
     path("api/", api_reference.docs, name="api"),

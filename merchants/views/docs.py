@@ -13,6 +13,7 @@ from django.template.response import TemplateResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
 from core.api.paths import API_BASE
 from merchants.people.access import find_member
@@ -27,6 +28,7 @@ from merchants.views.docs_content import (
 from merchants.views.pages import show
 from wallets.roots import public_key
 
+RESPONSE_SECONDS = 35  # the service ends a request after 30, and a proxy needs a moment
 EXAMPLE = {"product_id": 10, "quantity": 1}
 
 
@@ -91,6 +93,18 @@ def statements(request: HttpRequest) -> HttpResponse:
         "Docs: verify statements",
         program=snippet(VERIFY),
         command=f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
+    )
+
+
+@public_page
+def live(request: HttpRequest) -> HttpResponse:
+    """What to check before going live: retries, time-outs, limits, and what stays the same."""
+    return _show(
+        request,
+        "docs_live",
+        "Docs: go live",
+        response_seconds=RESPONSE_SECONDS,
+        max_quantity=MAX_QUANTITY,
     )
 
 

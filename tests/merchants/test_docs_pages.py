@@ -24,6 +24,7 @@ PAGES = [
     f"{DOCS}top-ups/",
     f"{DOCS}request-abandoned/",
     f"{DOCS}statements/",
+    f"{DOCS}go-live/",
 ]
 
 
