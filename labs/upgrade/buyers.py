@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from tests.concurrency.racing import outcome, start
@@ -26,6 +27,9 @@ class HttpClient(Protocol):
         self, path: str, data: str, *, content_type: str, headers: Mapping[str, str]
     ) -> Answer:
         """The response. Raises an error of LOST if the connection was lost."""
+
+    def get(self, path: str, *, headers: Mapping[str, str]) -> Answer:
+        """The response, which may also be lost."""
 
 
 class Server(Protocol):
@@ -53,13 +57,15 @@ class Bought:
 class Buyers:
     """Buys the bodies in turn with these API keys, at any of the `servers`.
 
-    `servers` may be replaced at any time. `seen` counts the result of each request,
-    and `lost` the lost requests of each purchase.
+    `servers` may be replaced at any time. With `reads_abandoned`, a process may be killed after the
+    commit and before its response: the order is then read, as the contract says. `seen` counts the
+    result of each request, and `lost` the lost requests of each purchase.
     """
 
     api_keys: Sequence[str]
     bodies: Sequence[dict[str, Any]]
     servers: Sequence[Server]
+    reads_abandoned: bool = False
     bought: list[Bought] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)  # by idempotency key
@@ -105,6 +111,16 @@ class Buyers:
             seconds = time.monotonic() - began
             if answer is not None and found in ("bought", "replayed"):
                 return Bought(key, api_key, body, answer, seconds)
+            if answer is not None and found == "request_abandoned" and self.reads_abandoned:
+                order = self._read(answer.json()["error"]["reference"], api_key=api_key)
+                return Bought(key, api_key, body, order, seconds)
             assert found in ("connection lost", "request_in_progress"), (found, answer)
             assert seconds < PATIENCE, f"no success within {PATIENCE} s: {found}"
             time.sleep(PAUSE)
+
+    def _read(self, reference: str, *, api_key: str) -> Answer:
+        answer = random.choice(self.servers).http.get(
+            f"/api/v1/orders/{reference}", headers={"Authorization": f"Bearer {api_key}"}
+        )
+        assert answer.status_code == HTTPStatus.OK, answer
+        return answer

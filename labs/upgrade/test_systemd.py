@@ -62,24 +62,31 @@ class Http2:
         self, path: str, data: str, *, content_type: str, headers: Mapping[str, str]
     ) -> Answer:
         """Raises OSError if the proxy reaches no process: nobody knows what happened."""
+        sent = {"Content-Type": content_type, **headers}
+        return self._ask(path, sent, "--data-binary", "@-", body=data)
+
+    def get(self, path: str, *, headers: Mapping[str, str]) -> Answer:
+        """Raises OSError like `post`."""
+        return self._ask(path, headers)
+
+    def _ask(self, path: str, headers: Mapping[str, str], *words: str, body: str = "") -> Answer:
         options = {
             "--max-time": "30",
             "--interface": CALLER,
             "--cacert": f"{self._proxy.folder}/certificate.pem",
-            "--data-binary": "@-",
             "--write-out": "\\n%{http_version} %{http_code} %header{idempotent-replay}",
         }
-        sent = {"Content-Type": content_type, **headers}
-        words = [word for option in options.items() for word in option]
-        words += [word for name, value in sent.items() for word in ("--header", f"{name}: {value}")]
+        command = [*words, *(word for option in options.items() for word in option)]
+        for name, value in headers.items():
+            command += ["--header", f"{name}: {value}"]
         done = subprocess.run(
-            ["curl", "--silent", "--http2", *words, f"https://{NAME}:{self._proxy.port}{path}"],
-            input=data,
+            ["curl", "--silent", "--http2", *command, f"https://{NAME}:{self._proxy.port}{path}"],
+            input=body,
             capture_output=True,
             text=True,
             check=False,
         )
-        body, _, last = done.stdout.rpartition("\n")
+        received, _, last = done.stdout.rpartition("\n")
         version, status, *replayed = last.split()
         if done.returncode or status in LOST:
             raise OSError(f"curl {done.returncode}, status {status}")
@@ -87,7 +94,7 @@ class Http2:
         message = HTTPMessage()
         if replayed:
             message["Idempotent-Replay"] = replayed[0]
-        return Answer(int(status), message, body.encode())
+        return Answer(int(status), message, received.encode())
 
 
 class Shop:
@@ -225,7 +232,10 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         environment = environment_of(machine, url, broker.url)
         keys = stock(Version("old", releases[COMMANDS], environment, tmp_path), tmp_path)
         bodies = [{"product_id": shelf, "quantity": 1} for shelf in (1, 2)]
-        buyers = {proxy.name: Buyers(keys, bodies, [Shop(proxy)]) for proxy in proxies}
+        buyers = {
+            proxy.name: Buyers(keys, bodies, [Shop(proxy)], reads_abandoned=True)
+            for proxy in proxies
+        }
 
         with ExitStack() as load:
             for each in buyers.values():
