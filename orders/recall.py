@@ -9,7 +9,7 @@ from catalogue.models import Batch
 
 # By ranges of the primary keys: the codes of a batch, then their orders.
 ORDERS = """
-    SELECT sale.reference, sale.created_at, account.id AS account_id,
+    SELECT sale.id AS order_id, sale.reference, sale.created_at, account.id AS account_id,
            coalesce(account.name, '') AS account, client.name AS client, bought.codes, sale.quantity
       FROM (SELECT order_id, count(*) AS codes FROM catalogue_vouchercode
              WHERE id BETWEEN %s AND %s AND order_id IS NOT NULL GROUP BY order_id) AS bought

@@ -13,10 +13,11 @@ from django.template.response import TemplateResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from accounts.second_factor import must_show_factor
 from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
 from core.api.paths import API_BASE
-from merchants.people.access import find_member
+from merchants.people.access import Member, find_member
 from merchants.views.docs_content import (
     CODES,
     REASONS,
@@ -45,7 +46,7 @@ def start(request: HttpRequest) -> HttpResponse:
         "docs_start",
         "Docs: quick start",
         first=snippet("first_calls.sh"),
-        example=json.dumps(example_purchase() if find_member(request) else EXAMPLE),
+        example=json.dumps(example_purchase() if _reader(request) else EXAMPLE),
     )
 
 
@@ -132,8 +133,13 @@ def snippet_file(request: HttpRequest, name: str) -> HttpResponse:
     )
 
 
+def _reader(request: HttpRequest) -> Member | None:
+    """The member who reads, if the session has shown the second factor that the member has."""
+    return None if must_show_factor(request) else find_member(request)
+
+
 def _show(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
-    member = find_member(request)
+    member = _reader(request)
     everywhere: dict[str, Any] = {
         "title": title,
         "here": template,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.models import SecondFactor
 from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason
 from merchants.models import Role
@@ -123,6 +124,14 @@ def test_everybody_reads_the_pages(path: str, django_assert_num_queries: Any) ->
     assert "Set-Cookie" not in answer
     assert "script-src 'self'" in answer["Content-Security-Policy"]
     assert Client(enforce_csrf_checks=True).post(path).status_code == 405
+
+
+def test_a_password_alone_shows_no_account() -> None:
+    member = make_member(make_account(), Role.VIEWER)
+    browser = browser_of(member)
+    assert member.account.name in browser.get(DOCS).content.decode()
+    SecondFactor.objects.create(user=member.user)
+    assert member.account.name not in browser.get(DOCS).content.decode()
 
 
 def test_a_stranger_learns_nothing_of_the_catalogue() -> None:

@@ -30,7 +30,6 @@ from merchants.views.downloads import send_file
 from operators.admin.merchants.booking import actor_of
 from operators.frame.base import (
     CURRENCY_HELP,
-    EMPTY,
     KeptAdmin,
     RecordAdmin,
     amount,
@@ -162,7 +161,10 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
             "admin/recall.html",
             obj=batch,
             title="Who bought of this batch",
-            orders=[{**one, "link": _link(one["reference"])} for one in orders[:SHOWN_ORDERS]],
+            orders=[
+                {**one, "link": link_to(Order(pk=one["order_id"]), one["reference"])}
+                for one in orders[:SHOWN_ORDERS]
+            ],
             is_cut=len(orders) > SHOWN_ORDERS,
             file=f"{url_of(batch).removesuffix('change/')}recall-file/",
             back=url_of(batch),
@@ -243,11 +245,6 @@ def _end(service: Callable[..., int], hold: CodeHold, actor: User) -> Callable[[
         return f"Done with {number:,} codes."
 
     return act
-
-
-def _link(reference: str) -> str:
-    order = Order.objects.filter(reference=reference).first()
-    return link_to(order, reference) if order else EMPTY
 
 
 def _write(batch: Batch) -> Generator[bytes]:
