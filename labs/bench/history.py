@@ -140,7 +140,7 @@ def main(orders: int) -> None:
             run(f"SELECT setval('{table}_id_seq', %s)", [orders + 1_000_000])
         load_codes(url, 100_000)
         _measure("young", keys.by_client[COLLECTOR], page=1)
-        timed("history", lambda: _fill(connection, orders))
+        timed("history", lambda: fill(connection, orders))
         timed("vacuum analyze", lambda: run("VACUUM (ANALYZE)"))
         timed("second vacuum", lambda: run("VACUUM"))
         timed("checkpoint", lambda: run("CHECKPOINT"))
@@ -159,7 +159,8 @@ def main(orders: int) -> None:
     _back_up(url)
 
 
-def _fill(connection: "psycopg.Connection[Any]", orders: int) -> None:
+def fill(connection: "psycopg.Connection[Any]", orders: int) -> None:
+    """Writes this many orders, and all that belongs to them, into a database with merchants."""
     connection.execute("SET session_replication_role = replica")
     connection.execute("SET synchronous_commit = off")
     connection.execute(HISTORY.format(total=orders).replace("%%", "%"))
