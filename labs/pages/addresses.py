@@ -1,22 +1,25 @@
-"""Every page, filter, search and export of both sites, read from what Django registers."""
+"""The lists, filters, searches, pages and exports of both sites, from what Django registers."""
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from django import forms
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from merchants.urls import app_name, urlpatterns
+from accounts.models import ApiKey
+from merchants import urls_docs
 from orders.models import Order
+from tests.merchants.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models, url
 
 # The back office's pages that are no list and no row of one.
 OF_STAFF = ("admin:index", "system", "system_now", "search", "audit_trail", "passkeys")
 EXPORTS_OF_STAFF = ("audit_trail_file",)
-SIGN_OUT = {"sign_out", "end_sessions", "end_session"}
+# They lead elsewhere: the history has no signed root, and the member is signed in already.
+LEAD_ELSEWHERE = {"statement_proof", "two_factor", "two_factor_off"}
 NO_SUCH = "nothing-like-this"
 
 
@@ -29,11 +32,11 @@ def staff_pages(browser: Client) -> Iterator[str]:
     yield f"{reverse('search')}?{urlencode({'q': Order.objects.latest('id').reference})}"
     for model in shown_models():
         first = list_url(model)
-        yield first
         answer = browser.get(first)
         if answer.status_code == 302:  # a list that leads to its only page
             yield answer["Location"]
             continue
+        yield first
         shown = answer.context["cl"]
         row = next(iter(shown.result_list), None)
         queries = [query for spec in shown.filter_specs for query in choices_of(spec, shown)]
@@ -68,23 +71,23 @@ def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
         old = {f"{name}_0": f"{2020 + n * 5}-01-01" for n, name in enumerate(dates)}
         queries.append(old | {f"{name}_1": "00:00:00" for name in dates})
     return queries or [
-        {"": choice["query_string"][1:]} for choice in choices if "form" not in choice
+        dict(parse_qsl(choice["query_string"][1:])) for choice in choices if "form" not in choice
     ]
 
 
 def merchant_pages(order: Order) -> Iterator[str]:
-    """The paths of the merchant site. Those that only accept forms answer 405."""
-    samples: dict[str, Any] = {
-        "reference": order.reference,
-        "client_id": order.client_id,
-        "format": "csv",
-        "name": "buy.py",
-    }
-    for pattern in urlpatterns:
-        if pattern.name in SIGN_OUT:
+    """The pages of the merchant site that a member of the order's account opens, and the public
+    documentation. Left out are those about people, sessions and invitations."""
+    key = ApiKey.objects.filter(client=order.client_id).latest("pk")
+    ids = {"reference": order.reference, "client_id": order.client_id, "key_id": key.pk}
+    for name, row in ROWS.items():
+        if name in LEAD_ELSEWHERE:
             continue
-        parameters = {name: samples.get(name, 1) for name in pattern.pattern.regex.groupindex}
-        yield reverse(f"{app_name}:{pattern.name}", kwargs=parameters)
+        if row.least and row.how != DO and set(row.names) <= set(ids):
+            yield row.path(name, ids)
+    for pattern in urls_docs.urlpatterns:
+        words = {"name": "buy.py"} if pattern.name == "snippet" else {}
+        yield reverse(f"docs:{pattern.name}", kwargs=words)
 
 
 def unlisted_names() -> set[str]:
