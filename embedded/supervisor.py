@@ -30,6 +30,7 @@ WEB_WORKERS = 2
 WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
 LOG_NAME = "service.log"
+SIGN_OF_LIFE = '"event": "orders_logged"'  # orders/recovery/purchase_log.py
 LOG_BYTES = 10_000_000  # then the log moves to service.log.1, in place of the one before
 
 screen = Screen()
@@ -174,14 +175,14 @@ def _start(
 def _relay(child: Process, log: logging.Logger) -> None:
     """Logs the output of a child, each line with the child's name in front, and prints it.
 
-    What the worker and the scheduler say of their daily work is only logged: it would push the
-    passwords off the screen.
+    What the worker and the scheduler say of their daily work, and the signs of life in the purchase
+    log, are only logged: they would push the passwords off the screen.
     """
     for line in child.popen.stdout or ():
         if text := line.decode(errors="replace").rstrip():
             named = f"{child.name:>7} | {text}"
             log.info("%s", named)
-            if child.name == "web" or not _is_information(text):
+            if not _is_information(text) or (child.name == "web" and SIGN_OF_LIFE not in text):
                 screen.line(named)
 
 

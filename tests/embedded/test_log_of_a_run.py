@@ -13,6 +13,7 @@ from embedded.processes import Process
 
 INFORMATION = json.dumps({"event": "Task done", "level": "info"})
 WARNING = json.dumps({"event": "Task failed", "level": "warning"})
+LIFE = json.dumps({"event": "orders_logged", "number": 0, "level": "info"})
 ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 
 
@@ -22,7 +23,7 @@ ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 def test_information_of_background_processes_is_only_logged(
     name: str, printed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [INFORMATION, WARNING, *ODD]
+    said = [INFORMATION, LIFE, WARNING, *ODD]
     program = [executable, "-c", f"print(*{said!r}, sep=chr(10))"]
     child = Process(name, program, environment={}, folder=tmp_path, output=PIPE)
 
