@@ -2,11 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from celery.schedules import schedule
 
+from config.beat import Scheduler
+from config.celery import app
 from embedded.environment import PROJECT
 from embedded.processes import Process
 from tests.clock import Clock, build_clock
@@ -57,3 +62,38 @@ def test_sweeps_go_on_after_the_clock_was_wrong_and_is_set_right(
         wait_until(partial(holds, broker, enough), "sweeps are queued", timeout=30)
 
     assert beat.exit_code() is None
+
+
+class ScheduleInMemory(Scheduler):
+    """The scheduler of the product, without its file and without a broker."""
+
+    schedule: Any = None
+    producer: Any = None
+
+    def setup_schedule(self) -> None:
+        self.schedule = {}
+
+    def apply_entry(self, entry: object, producer: object = None) -> None:
+        pass
+
+
+@pytest.mark.parametrize("reads", range(1, 20))
+def test_a_clock_set_back_between_two_reads_costs_one_short_sleep(reads: int) -> None:
+    """The scheduler reads the clock several times per step, and it may be set between any two."""
+    still_ahead = 1_000
+
+    def clock() -> datetime:
+        nonlocal still_ahead
+        still_ahead -= 1
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=still_ahead >= 0)
+
+    scheduler = ScheduleInMemory(app)
+    every_second = schedule(1, nowfun=clock, app=app)
+    scheduler.update_from_dict(
+        {name: {"task": name, "schedule": every_second} for name in ("refunds", "announcements")}
+    )
+    for _ in range(6):
+        scheduler.tick()
+    still_ahead = reads
+
+    assert max(scheduler.tick() for _ in range(6)) <= 5
