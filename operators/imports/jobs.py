@@ -33,7 +33,8 @@ from audit.actor import on_behalf_of
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.batches import BatchDetails, FileDigest
-from catalogue.code_import import ImportRunning, check_rows, import_rows, read_bytes
+from catalogue.code_file import read_bytes
+from catalogue.code_import import ImportRunning, check_rows, import_rows
 from catalogue.models import Shelf
 from core.database.columns import ACTOR_LENGTH
 from core.database.key_ring import check_keys

@@ -82,8 +82,10 @@ def test_a_variation_has_a_shelf_of_its_own(product: Product, file: Path) -> Non
         b"\xef\xbb\xbfcode,serial_number,pin_code\r\nA,1,2\r\nB,3,4\r\n",
         b'"code","serial_number","pin_code"\n"A","1","2"\n\n"B","3","4"\n\n',
         b"pin_code, Code ,serial_number\n2, A ,1\n4,B,3\n",
+        b"code;serial_number;pin_code\r\nA;1;2\r\nB;3;4\r\n",
+        b"CODE\tSerial number\tPIN-Code\nA\t1\t2\nB\t3\t4\n",
     ],
-    ids=["plain", "BOM and CRLF", "quotes and blank lines", "other order"],
+    ids=["plain", "BOM and CRLF", "quotes and blank lines", "other order", "semicolons", "tabs"],
 )
 def test_files_as_they_come(product: Product, file: Path, content: bytes) -> None:
     file.write_bytes(content)
@@ -111,7 +113,7 @@ def test_quoted_and_foreign_letters_survive(product: Product, file: Path) -> Non
     [
         (b"", "The first line names the columns"),
         (b"A\nB\n", "The first line names the columns"),
-        (b"code;pin_code\nA;1\n", "The first line names the columns"),
+        (b"code|pin_code\nA|1\n", "The first line names the columns"),
         (b"code,code\nA,B\n", "The first line names the columns"),
         (b"serial_number\nA\n", "The first line names the columns"),
         (b"code,price\nA,1\n", "The first line names the columns"),
