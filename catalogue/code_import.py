@@ -1,16 +1,17 @@
 """Importing voucher codes from a CSV file: a million rows in bounded memory, all or nothing.
 
 Each row is sealed and copied into the table, where the unique digest refuses repeated codes (the
-same code with other dashes or spaces is a repeated code). After such a refusal, the file is read a
-second time to find the lines at fault. Codes are money: messages name the line and never show the
+same code with other dashes or spaces is a repeated code). After a refusal, the file is read a
+second time to find all lines at fault. Codes are money: messages name the line and never show the
 code.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from django.contrib.auth.models import User
@@ -23,17 +24,45 @@ from catalogue.batches import BatchDetails, FileDigest, add_batch
 from catalogue.code_file import Reader, Row, read_path
 from catalogue.codes import code_digester, code_sealer
 from catalogue.models import Batch, Shelf
+from catalogue.number_columns import NumberColumns
 from catalogue.selectors import find_shelf
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
-from core.inputs import SHOWN_PROBLEMS, InputProblem, raise_problems
+from core.inputs import InputProblem, raise_problems
 
 ROWS_AT_ONCE = 1000
+SAMPLE = 3
 IMPORT_LOCK = "hashtext('catalogue.code_import')"
-NO_CODES = "The file contains no codes."
 NO_DETAILS = BatchDetails()
 
-IN_STOCK_OR_SOLD = "SELECT digest FROM catalogue_vouchercode WHERE digest = ANY (%s)"
+KEPT_PROBLEMS = 10_000  # of one file
+
+STORED = """
+    SELECT digest, shelf_id, CASE WHEN order_id IS NOT NULL THEN 'sold'
+                                  WHEN hold_id IS NOT NULL THEN 'held' ELSE 'in stock' END
+      FROM catalogue_vouchercode WHERE digest = ANY (%s)
+"""
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """What a check found in a file without mistakes: the number of its codes, the outlines of the
+    first ones (`Code.outline`), and the signs that a spreadsheet has changed it."""
+
+    codes: int
+    sample: list[str]
+    doubts: list[str]
+
+
+class NoCodes(InputProblem):
+    """The file has no lines below its first."""
+
+    def __init__(self) -> None:
+        super().__init__("The file contains no codes.")
+
+
+class BadLine(InputProblem):
+    """A line of the file cannot be read."""
 
 
 class RepeatedCode(InputProblem):
@@ -57,8 +86,10 @@ def import_codes(
     imported_by: str,
     variation_id: int | None = None,
     details: BatchDetails = NO_DETAILS,
+    as_is: bool = False,
 ) -> Batch:
-    """Imports the codes of a CSV file as a batch, and returns it.
+    """Imports the codes of a CSV file as a batch, and returns it. `as_is` accepts numbers that a
+    spreadsheet seems to have changed.
 
     Raises InputProblem with the lines at fault, or sealing.CannotOpen.
     """
@@ -71,6 +102,7 @@ def import_codes(
         imported_by=imported_by,
         details=details,
         digest=digest,
+        as_is=as_is,
     )
 
 
@@ -82,16 +114,20 @@ def import_rows(
     imported_by: str,
     details: BatchDetails,
     digest: FileDigest,
+    as_is: bool,
 ) -> Batch:
     """Imports the rows of a file as a batch, all or none, with an audit entry; returns the batch.
 
-    `imported_by` is like `admin:anna`; `read` fills `digest`. Raises InputProblem with the lines at
-    fault, or sealing.CannotOpen.
+    `imported_by` is like `admin:anna`; `read` fills `digest`; `as_is` accepts numbers that a
+    spreadsheet seems to have changed. Raises InputProblem with the lines at fault, or
+    sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
+    columns = NumberColumns()
     try:
         with read("Codes") as rows, transaction.atomic():
-            number = add_codes(shelf=shelf, rows=rows)
+            number = add_codes(shelf=shelf, rows=rows if as_is else columns.watch(rows))
+            columns.refuse_doubts()
             batch = add_batch(
                 shelf=shelf,
                 number=number,
@@ -102,22 +138,34 @@ def import_rows(
             record_action(
                 actor=actor, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
             )
-    except RepeatedCode:
-        check_rows(read=read)
+    except (BadLine, RepeatedCode):
+        with suppress(NoCodes):  # from a pipe, which cannot be read twice
+            check_rows(read=read)
         raise
     return batch
 
 
-def check_rows(*, read: Reader) -> int:
-    """Reads the rows of a file and imports nothing; returns how many codes it holds.
+def check_rows(*, read: Reader) -> CheckedFile:
+    """Reads the rows of a file and imports nothing.
 
-    Raises InputProblem with the lines at fault, as an import would, or sealing.CannotOpen.
+    Raises InputProblem with all lines at fault, or sealing.CannotOpen.
     """
-    with read("Looking for repeats") as rows:
-        number = _refuse_repeats(rows)
+    columns, sample, number = NumberColumns(), list[str](), 0
+
+    def good(rows: Iterable[Row | str]) -> Iterator[Row | str]:
+        nonlocal number
+        for row in columns.watch(rows):
+            if not isinstance(row, str):
+                number += 1
+                if len(sample) < SAMPLE:
+                    sample.append(row[1].outline())
+            yield row
+
+    with read("Looking for mistakes") as rows:
+        raise_problems(_find_mistakes(good(rows)), kept=KEPT_PROBLEMS)
     if not number:
-        raise InputProblem(NO_CODES)
-    return number
+        raise NoCodes
+    return CheckedFile(codes=number, sample=sample, doubts=columns.doubts())
 
 
 def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
@@ -143,7 +191,7 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
         except IntegrityError:
             raise RepeatedCode from None
         if not number:
-            raise InputProblem(NO_CODES)
+            raise NoCodes
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as the caller left them
         cursor.execute(
@@ -176,12 +224,10 @@ def wait_for_import() -> None:
 
 
 def _good_rows(rows: Iterable[Row | str]) -> Iterator[Row]:
-    """The rows. At the first faulty line, raises InputProblem with it and every later one."""
-    remaining = iter(rows)
-    for row in remaining:
+    """The rows. Raises BadLine at the first faulty one."""
+    for row in rows:
         if isinstance(row, str):
-            raise_problems(chain([row], (other for other in remaining if isinstance(other, str))))
-            return
+            raise BadLine(row)
         yield row
 
 
@@ -195,42 +241,43 @@ def _copy(cursor: CursorWrapper, table: str, lines: Iterator[str]) -> int:
     return number
 
 
-def _refuse_repeats(rows: Iterable[Row | str]) -> int:
-    """Raises InputProblem with the lines of repeated codes; returns the number of codes if there
-    are none.
+def _find_mistakes(rows: Iterable[Row | str]) -> Iterator[str]:
+    """A sentence for each faulty line, and for each code that is repeated or stored.
 
     SQLite holds the digests in a temporary file. The service's database role may not create a
     table, not even a temporary one (docs/decisions/0050-two-database-roles.md).
     """
-    digest = code_digester()
-    keyed = ((line, digest(code.code)) for line, code in _good_rows(rows))
-    codes, number, problems = 0, 0, list[str]()
+    digest, remaining = code_digester(), iter(rows)
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
-        while batch := list(islice(keyed, ROWS_AT_ONCE)):
-            codes += len(batch)
-            for problem in _repeats(batch, seen):
-                number += 1
-                if number <= SHOWN_PROBLEMS:
-                    problems.append(problem)
-    if number:
-        raise InputProblem(
-            f"{number} repeated codes: {'; '.join(problems)}",
-            problems=problems,
-            more=number - len(problems),
-        )
-    return codes
+        while batch := list(islice(remaining, ROWS_AT_ONCE)):
+            digests = {row[0]: digest(row[1].code) for row in batch if not isinstance(row, str)}
+            stored = _places(digests.values())
+            for row in batch:
+                if isinstance(row, str):
+                    yield row
+                else:
+                    yield from _find_repeats(row[0], digests[row[0]], stored, seen)
 
 
-def _repeats(batch: Sequence[tuple[int, bytes]], seen: sqlite3.Connection) -> Iterator[str]:
-    """A sentence for each line whose digest is stored, or in `seen`; adds the others to `seen`."""
+def _places(digests: Iterable[bytes]) -> dict[bytes, str]:
+    """Where the codes with these digests are, such as `sold, of Game card`, if they are stored."""
     with connection.cursor() as cursor:
-        cursor.execute(IN_STOCK_OR_SOLD, [[digest for _, digest in batch]])
-        stored = {bytes(digest) for (digest,) in cursor}
-    for line, digest in batch:
-        if digest in stored:
-            yield f"line {line} is already in stock or sold"
-        added = seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", [digest, line])
-        if not added.rowcount:
-            first = seen.execute("SELECT line FROM seen WHERE digest = ?", [digest]).fetchone()
-            yield f"line {line} repeats line {first[0]}"
+        cursor.execute(STORED, [list(digests)])
+        rows = cursor.fetchall()
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(
+        {shelf for _, shelf, _ in rows}
+    )
+    return {bytes(digest): f"{state}, of {shelves[shelf]}" for digest, shelf, state in rows}
+
+
+def _find_repeats(
+    line: int, digest: bytes, stored: Mapping[bytes, str], seen: sqlite3.Connection
+) -> Iterator[str]:
+    """A sentence if the digest is stored, or in `seen`; adds it to `seen`."""
+    if digest in stored:
+        yield f"line {line} is already {stored[digest]}"
+    added = seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", [digest, line])
+    if not added.rowcount:
+        first = seen.execute("SELECT line FROM seen WHERE digest = ?", [digest]).fetchone()
+        yield f"line {line} repeats line {first[0]}"

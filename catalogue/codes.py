@@ -36,6 +36,16 @@ class Code:
         }
         return {name: part for name, part in parts.items() if part}
 
+    def outline(self) -> str:
+        """The shape of its parts: each letter is an A, each digit a 9. It shows no code."""
+        return ", ".join(
+            f"{name.replace('_', ' ')} {_outline(part)}" for name, part in self.as_json().items()
+        )
+
+
+def _outline(part: str) -> str:
+    return "".join("9" if one.isdecimal() else "A" if one.isalpha() else "-" for one in part)
+
 
 def seal_code(code: Code, digest: bytes) -> bytes:
     """The code, encrypted for storage in the row with this digest."""

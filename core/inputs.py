@@ -87,13 +87,16 @@ def clean_text(text: str, *, what: str, max_length: int) -> str:
     return text
 
 
-def raise_problems(problems: Iterable[str]) -> None:
-    """Raises InputProblem when there are problems: it lists the first 20 and counts the rest."""
+def raise_problems(problems: Iterable[str], *, kept: int = SHOWN_PROBLEMS) -> None:
+    """Raises InputProblem when there are problems: its sentence lists the first 20 and counts the
+    rest, and it keeps the first `kept`."""
     remaining = iter(problems)
-    first = list(islice(remaining, SHOWN_PROBLEMS))
+    first = list(islice(remaining, kept))
     more = sum(1 for _ in remaining)
     if first:
-        sentence = "; ".join(first) + (f"; and {more} more" if more else "")
+        unshown = len(first[SHOWN_PROBLEMS:]) + more
+        sentence = "; ".join(first[:SHOWN_PROBLEMS])
+        sentence += f"; and {unshown} more" if unshown else ""
         raise InputProblem(sentence, problems=first, more=more)
 
 

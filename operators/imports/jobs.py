@@ -17,6 +17,7 @@ to the disk, or sent to the broker, in clear text (docs/decisions/0057-imports-i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -123,7 +124,8 @@ def size_in_words(kind: ImportKind) -> str:
 
 
 def confirm_import(*, pk: int, actor: User) -> bool:
-    """Has a worker import a checked file. False if it was not ready any more."""
+    """Has a worker import a checked file. False if it was not ready any more. Who confirms has read
+    its doubts (`CheckedFile`)."""
     return _move(
         pk, [ImportState.READY], ImportState.IMPORTING, actor, attempts=0, confirmed_by=actor
     )
@@ -184,7 +186,7 @@ def _check(row: FileImport) -> None:
     content = row.content()
     if row.shelf is not None:
         read = partial(read_bytes, content, _report_progress(row), FileDigest())
-        result: dict[str, Any] = {"codes": check_rows(read=read)}
+        result: dict[str, Any] = asdict(check_rows(read=read))
     else:
         counts, prices = preview_rows(parse_catalogue(content, name=row.file_name))
         result = {"counts": counts, **_prices_to_show(prices)}
@@ -210,6 +212,7 @@ def _import(row: FileImport) -> None:
                 imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
                 details=BatchDetails.read(locked.batch),
                 digest=digest,
+                as_is=True,  # its doubts were confirmed
             )
             result: dict[str, Any] = {"codes": batch.number, "batch": batch.pk}
         else:

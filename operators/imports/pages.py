@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.templatetags.static import static
 from django.urls import path, reverse
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
@@ -33,7 +34,7 @@ from core.database.columns import (
     NAME_LENGTH,
 )
 from core.http.body_limits import accepts_bodies_up_to
-from core.inputs import InputProblem
+from core.inputs import SHOWN_PROBLEMS, InputProblem
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
@@ -57,6 +58,7 @@ from operators.imports.jobs import (
 )
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
 
+EMPTY_FILE = "operators/codes.csv"
 REFRESH_SECONDS = 1
 STATE_COLOURS = {
     ImportState.CHECKING.label: "info",
@@ -120,8 +122,8 @@ class CodesForm(UploadForm):
     file = forms.FileField(
         label="CSV file",
         widget=UnfoldAdminFileFieldWidget,
-        help_text="UTF-8. The first line names the columns, separated by commas: code, and"
-        " optionally serial_number and pin_code.",
+        help_text="UTF-8. The first line names the columns, separated by commas, semicolons or"
+        " tabs: code, and optionally serial_number and pin_code.",
     )
     supplier = forms.CharField(
         required=False, max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget
@@ -179,7 +181,7 @@ class FileImportAdmin(RecordAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
         rows: QuerySet[FileImport] = super().get_queryset(request)
-        return rows.defer("sealed")
+        return rows.defer("sealed", "problems")
 
     @display(description="state", label=STATE_COLOURS)
     def progress(self, row: FileImport) -> str:
@@ -223,6 +225,7 @@ class FileImportAdmin(RecordAdmin):
             ("upload/<str:kind>/", self.upload, "upload"),
             ("<int:pk>/progress/", self.show_progress, "progress"),
             ("<int:pk>/step/<str:step>/", self.take_step, "step"),
+            ("<int:pk>/problems/", self.download_problems, "problems"),
         ]
         urls = [
             path(route, self.admin_site.admin_view(view), name=f"imports_fileimport_{name}")
@@ -262,6 +265,7 @@ class FileImportAdmin(RecordAdmin):
             title=f"Import {what}",
             form=form,
             question=f"Choose a file with {what}.",
+            empty_file=static(EMPTY_FILE) if kind == ImportKind.CODES else "",
             facts=["The file is checked first. You see what was found before anything changes."],
             button="Upload and check",
             back=_list_url(),
@@ -279,11 +283,24 @@ class FileImportAdmin(RecordAdmin):
             raise Http404
         if not may_import(staff_of(request), row.kind):
             raise PermissionDenied
+        if step == "confirm" and row.result.get("doubts") and not request.POST.get("is_right"):
+            messages.warning(request, "Nothing was changed: say first that the numbers are right.")
+            return HttpResponseRedirect(url_of(row))
         if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
             messages.warning(
                 request, "Nothing was changed: another person has already continued this import."
             )
         return HttpResponseRedirect(url_of(row))
+
+    def download_problems(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """All problems of a file as text, a line each."""
+        row = self._row(request, pk)
+        more = [f"and {row.more_problems} more"] if row.more_problems else []
+        return HttpResponse(
+            "".join(f"{line}\n" for line in [*row.problems, *more]),
+            content_type="text/plain; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="problems-{row.pk}.txt"'},
+        )
 
     def _row(self, request: HttpRequest, pk: int) -> FileImport:
         row = self.get_object(request, str(pk))
@@ -330,9 +347,18 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             if kind in row.result.get("counts", {})
         ],
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
+        "cost": _cost(row),
+        "problems": row.problems[:SHOWN_PROBLEMS],
+        "more_problems": len(row.problems[SHOWN_PROBLEMS:]) + row.more_problems,
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
     }
+
+
+def _cost(row: FileImport) -> str:
+    """What the codes of a checked file cost together; empty if nobody said."""
+    cost, currency = row.batch.get("unit_cost"), row.batch.get("cost_currency", "")
+    return amount(Decimal(cost) * row.result.get("codes", 0), currency) if cost else ""
 
 
 def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:

@@ -188,8 +188,8 @@ def test_repeats_are_named_by_line_and_never_shown(product: Product, file: Path)
     line = refusal("import_codes", make_product().pk, file)
 
     assert line == (
-        "4 repeated codes: line 3 is already in stock or sold; line 5 repeats line 2;"
-        " line 6 is already in stock or sold; line 7 repeats line 2"
+        f"line 3 is already in stock, of {product.name}; line 5 repeats line 2;"
+        f" line 6 is already sold, of {product.name}; line 7 repeats line 2"
     )
     assert own_shelf(product).available_stock == 1
     assert ours(VoucherCode).count() == 2
@@ -201,8 +201,64 @@ def test_the_first_twenty_repeats_are_named_and_all_counted(product: Product, fi
 
     line = refusal("import_codes", product.pk, file)
 
-    assert line.startswith("39 repeated codes: line 3 repeats line 2; line 4 repeats line 2; ")
-    assert line.endswith("line 22 repeats line 2")
+    assert line.startswith("line 3 repeats line 2; line 4 repeats line 2; ")
+    assert line.endswith("line 22 repeats line 2; and 19 more")
+
+
+@commits
+def test_all_kinds_of_mistakes_are_named_at_once(product: Product, file: Path) -> None:
+    file.write_text("code,pin_code\nSECRET,1\nbroken\nSECRET,2\n")
+
+    assert refusal("import_codes", product.pk, file) == (
+        "line 3: 1 columns instead of 2; line 4 repeats line 2"
+    )
+
+
+CHANGED_BY_SPREADSHEETS = [
+    (["1.23457E+15", "ABC-1"], "has 1 rounded numbers like 1.23457E+15, the first in line 2."),
+    (["1,23457e+15"], "has 1 rounded numbers"),
+    ([f"12345678901{n}0" for n in range(1000, 1010)], "has 10 long numbers that all end with 0"),
+    (
+        ["123", *(f"{n}" for n in range(1000, 1009))],
+        "seems to have lost leading zeros: 1 of 10 numbers are shorter than 4 digits, the first in"
+        " line 2.",
+    ),
+]
+RIGHT_AS_THEY_ARE = [
+    ["12E5", "1E5", "1234E+5", "A1.0"],
+    [f"12345678901{n}" for n in range(1000, 1020)],
+    [f"0{n}" for n in range(990, 1010)],
+    [f"{n}" for n in range(995, 1003)],
+    [f"{n}" for n in range(1, 10)] + ["X"],
+]
+
+
+@commits
+@pytest.mark.parametrize(("numbers", "doubt"), CHANGED_BY_SPREADSHEETS)
+@pytest.mark.parametrize("column", ["code", "serial_number", "pin_code"])
+def test_numbers_that_a_spreadsheet_changed_are_refused_unless_confirmed(
+    product: Product, file: Path, column: str, numbers: list[str], doubt: str
+) -> None:
+    other = "pin_code" if column == "code" else "code"
+    header = f"{column};{other}"
+    rows = [f"{number};UNIQUE-{place}" for place, number in enumerate(numbers)]
+    file.write_text("\n".join([header, *rows]))
+
+    assert f"The column {column} {doubt}" in refusal("import_codes", product.pk, file)
+    assert own_shelf(product).available_stock == 0
+
+    run("import_codes", product.pk, file, "--as-is")
+    assert own_shelf(product).available_stock == len(numbers)
+
+
+@commits
+@pytest.mark.parametrize("numbers", RIGHT_AS_THEY_ARE)
+def test_other_numbers_are_no_reason_to_ask(
+    product: Product, file: Path, numbers: list[str]
+) -> None:
+    file.write_text("\n".join(["code", *numbers]))
+
+    assert run("import_codes", product.pk, file)["imported"] == len(numbers)
 
 
 @commits
@@ -250,7 +306,7 @@ def test_other_dashes_and_spaces_make_no_other_code(
     file.write_text(f"code\nNEW\n{second}\nNEW-2\nNE W 2\n", encoding="utf-8")
 
     assert refusal("import_codes", make_product().pk, file) == (
-        "2 repeated codes: line 3 is already in stock or sold; line 5 repeats line 4"
+        f"line 3 is already in stock, of {product.name}; line 5 repeats line 4"
     )
     assert stock(product) == [{"code": first}]
 

@@ -20,6 +20,7 @@ from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
+from operators.imports.pages import upload_url
 from tests.factories import make_product, make_topup_product, make_variation, own_shelf
 from tests.neighbour import ours
 from tests.operators.back_office import list_url, make_staff, signed_in, url
@@ -70,7 +71,12 @@ def catalogue(**product: Any) -> bytes:
 
 def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Shelf) -> None:
     row = upload(staff, CODES, shelf)
-    assert (row.state, row.result, row.problems) == (ImportState.READY, {"codes": 2}, [])
+    assert (row.state, row.problems) == (ImportState.READY, [])
+    assert row.result == {
+        "codes": 2,
+        "sample": ["code AAAAAA-9, pin code 9999", "code AAAAAA-9"],
+        "doubts": [],
+    }
     assert not ours(VoucherCode).exists()
 
     assert jobs.confirm_import(pk=row.pk, actor=staff)
@@ -90,7 +96,16 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
     [
         (b"code,pin_code\nA,1\nB\n,3\n", ["line 3: 1 columns instead of 2", "line 4: the code"], 0),
         (b"code\nNEW\nSTORED\nNEW\n", ["line 3 is already in stock", "line 4 repeats line 2"], 0),
-        (b"code\n" + b"A\n" * 40, [f"line {line} repeats line 2" for line in range(3, 23)], 19),
+        (
+            b"code;pin_code\nNEW;1\nSTORED;2\nNEW;3\nbroken\n",
+            ["line 3 is already in stock, of ", "line 4 repeats line 2", "line 5: 1 columns"],
+            0,
+        ),
+        (
+            b"code\n" + b"A\n" * 10_040,
+            [f"line {line} repeats line 2" for line in range(3, 10_003)],
+            39,
+        ),
         (b"code\n", ["The file contains no codes."], 0),
         (b"codes\nA\n", ["The first line names the columns"], 0),
     ],
@@ -118,7 +133,7 @@ def test_a_code_that_came_in_meanwhile_is_named(staff: User, shelf: Shelf) -> No
     second = now(second, run=True)
 
     assert second.state == ImportState.REFUSED
-    assert second.problems[0] == "line 2 is already in stock or sold"
+    assert second.problems[0] == f"line 2 is already in stock, of {shelf}"
     assert ours(VoucherCode).count() == 2
 
 
@@ -381,6 +396,48 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
         browser.post(step(row, "discard"), follow=True).content.decode().count("already continued")
         == 1
     )
+
+
+def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    row = upload(staff, b"code\n1.23457E+15\n", shelf)
+    ready = browser.get(url(row)).content.decode()
+    assert "has 1 rounded numbers like 1.23457E+15, the first in line 2" in ready
+
+    asked = browser.post(step(row, "confirm"), follow=True).content.decode()
+    assert "say first that the numbers are right" in asked
+    assert now(row).state == ImportState.READY
+
+    browser.post(step(row, "confirm"), {"is_right": "1"})
+    assert now(row, run=True).state == ImportState.IMPORTED
+
+
+def test_all_problems_of_a_file_can_be_downloaded(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    row = upload(staff, b"code\n" + b"A\n" * 10_002, shelf)
+    address = reverse("admin:imports_fileimport_problems", args=[row.pk])
+
+    page = browser.get(url(row)).content.decode()
+    assert f'href="{address}"' in page
+    assert "and 9,981 more" in page
+
+    lines = browser.get(address).content.decode().splitlines()
+    assert len(lines) == 10_001
+    assert lines[-2:] == ["line 10002 repeats line 2", "and 1 more"]
+
+
+def test_the_check_shows_what_the_codes_cost(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    send(browser, "codes", CODES, shelf=shelf.pk, unit_cost="9.12", cost_currency="EUR")
+    row = now(FileImport.objects.get(), run=True)
+
+    assert "They cost 18.24 EUR together." in browser.get(url(row)).content.decode()
+
+
+def test_the_form_offers_an_empty_file(staff: User) -> None:
+    page = signed_in(staff).get(upload_url(ImportKind.CODES)).content.decode()
+
+    assert 'operators/codes.csv" download' in page
 
 
 def test_a_large_catalogue_is_refused(staff: User) -> None:

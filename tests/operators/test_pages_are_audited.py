@@ -431,7 +431,9 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 }
 # Pages that only read.
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
-READING |= {f"imports.fileimport {name}" for name in ("progress", "new_codes", "new_catalogue")}
+READING |= {
+    f"imports.fileimport {name}" for name in ("progress", "problems", "new_codes", "new_catalogue")
+}
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}

@@ -18,7 +18,11 @@ class Command(JSONCommand):
         parser.add_argument("product_id", type=int)
         parser.add_argument("file", type=Path, metavar="FILE.csv")
         parser.add_argument("--variation", type=int, metavar="ID")
-
+        parser.add_argument(
+            "--as-is",
+            action="store_true",
+            help="accept numbers that a spreadsheet seems to have changed",
+        )
         parser.add_argument("--supplier", metavar="TEXT")
         parser.add_argument("--invoice", metavar="TEXT", help="the number of the invoice")
         parser.add_argument("--unit-cost", type=amount, help="what one code cost, such as 9.12")
@@ -31,6 +35,7 @@ class Command(JSONCommand):
             imported_by=shell_actor(),
             variation_id=options["variation"],
             details=BatchDetails.read(options),
+            as_is=options["as_is"],
         )
         batch.shelf.refresh_from_db()
         return {
