@@ -46,12 +46,17 @@ CHECKS = [
     Check(
         "each batch has all of its codes, and shares none",
         """
-        SELECT format('batch %s of shelf %s names %s codes and has %s', batch.id, batch.shelf_id,
+        SELECT format('batch %s names %s codes, and %s have its shelf and expiry', batch.id,
                       last_code - first_code + 1, count(code.id))
-          FROM catalogue_batch AS batch
-          LEFT JOIN catalogue_vouchercode AS code
-                 ON code.id BETWEEN first_code AND last_code AND code.shelf_id = batch.shelf_id
-         GROUP BY batch.id
+          FROM (SELECT *, row_number() OVER (ORDER BY first_code) AS place
+                  FROM catalogue_batch) AS batch
+          -- The place of the last batch that begins before a code: a join by ranges would be slow.
+          LEFT JOIN (SELECT id, shelf_id, expires_on, width_bucket(id,
+                              ARRAY(SELECT first_code FROM catalogue_batch ORDER BY 1)) AS place
+                       FROM catalogue_vouchercode) AS code
+                 ON code.place = batch.place AND code.shelf_id = batch.shelf_id
+                AND code.id <= last_code AND code.expires_on IS NOT DISTINCT FROM batch.expires_on
+         GROUP BY batch.id, first_code, last_code
         HAVING count(code.id) <> last_code - first_code + 1
         UNION ALL
         SELECT format('batch %s begins within the batch before it', id)
@@ -118,9 +123,12 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     triggers=[
         "catalogue_batch_keeps_its_codes",
+        "catalogue_batch_keeps_its_expiry",
         "catalogue_code_is_sold_once",
         "catalogue_code_keeps_its_content",
+        "catalogue_code_keeps_its_expiry",
         "catalogue_codes_are_kept",
+        "catalogue_expired_code_is_not_sold",
         "catalogue_held_code_is_kept",
         "catalogue_price_history_is_append_only",
         "catalogue_price_history_is_kept",

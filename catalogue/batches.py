@@ -2,6 +2,7 @@
 
 import hmac
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from typing import Any
@@ -10,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models import Count, Q
 
+from catalogue.expiry import first_sellable_day
 from catalogue.models import Batch, Shelf, VoucherCode
 from core.database.columns import NAME_LENGTH, validate_currency
 from core.database.key_ring import key_ring
@@ -26,12 +28,14 @@ STATES = {
 
 @dataclass(frozen=True)
 class BatchDetails:
-    """What people say of an import. `unit_cost` is the cost of one code, in `cost_currency`."""
+    """What people say of an import. `unit_cost` is the cost of one code, in `cost_currency`;
+    `expires_on` is the last day of sale, in UTC."""
 
     supplier: str = ""
     invoice: str = ""
     unit_cost: Decimal | None = None
     cost_currency: str = ""
+    expires_on: date | None = None
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "BatchDetails":
@@ -52,11 +56,29 @@ class BatchDetails:
             raise InputProblem("The cost is not a number, or its currency not like USD.") from None
         if unit_cost is not None and not (unit_cost.is_finite() and 0 <= unit_cost < 10**16):
             raise InputProblem("The cost must be a number of at least 0.")
-        return cls(**texts, unit_cost=unit_cost, cost_currency=currency)
+        return cls(
+            **texts,
+            unit_cost=unit_cost,
+            cost_currency=currency,
+            expires_on=_read_expiry(values.get("expires_on")),
+        )
 
     def as_json(self) -> dict[str, str]:
         """The details that were given, to be stored and read again."""
         return {name: str(value) for name, value in vars(self).items() if value not in (None, "")}
+
+
+def _read_expiry(day: date | str | None) -> date | None:
+    """The last day of sale. Raises InputProblem if it is no day, or has passed."""
+    if not day:
+        return None
+    try:
+        last = date.fromisoformat(str(day))
+    except ValueError:
+        raise InputProblem("The expiry is not a day like 2027-12-31.") from None
+    if last < first_sellable_day():
+        raise InputProblem(f"Codes that expire on {last} can no longer be sold.")
+    return last
 
 
 class FileDigest:

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -126,7 +127,11 @@ def import_rows(
     columns = NumberColumns()
     try:
         with read("Codes") as rows, transaction.atomic():
-            number = add_codes(shelf=shelf, rows=rows if as_is else columns.watch(rows))
+            number = add_codes(
+                shelf=shelf,
+                rows=rows if as_is else columns.watch(rows),
+                expires_on=details.expires_on,
+            )
             columns.refuse_doubts()
             batch = add_batch(
                 shelf=shelf,
@@ -168,8 +173,9 @@ def check_rows(*, read: Reader) -> CheckedFile:
     return CheckedFile(codes=number, sample=sample, doubts=columns.doubts())
 
 
-def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
-    """Adds codes to a shelf, to be sold in this order; returns how many.
+def add_codes(*, shelf: Shelf, rows: Iterable[Row | str], expires_on: date | None = None) -> int:
+    """Adds codes to a shelf, to be sold in this order until the end of the day `expires_on` in UTC;
+    returns how many.
 
     A row is a line number and its code, or a sentence that says what is wrong with a line. Raises
     InputProblem.
@@ -179,15 +185,17 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str]) -> int:
     commit. Purchases go on during the import and wait only between the UPDATE and the commit, so
     the foreign keys of all rows are checked before the UPDATE.
     """
-    digest, seal = code_digester(), code_sealer()
+    digest, seal, expiry = code_digester(), code_sealer(), expires_on or "\\N"
     lines = (
-        f"{shelf.pk}\t\\\\x{seal(code, key).hex()}\t\\\\x{key.hex()}\n"
+        f"{shelf.pk}\t\\\\x{seal(code, key).hex()}\t\\\\x{key.hex()}\t{expiry}\n"
         for code, key in ((code, digest(code.code)) for _, code in _good_rows(rows))
     )
     with transaction.atomic(), connection.cursor() as cursor:
         _begin_import(cursor)
         try:
-            number = _copy(cursor, "catalogue_vouchercode (shelf_id, sealed, digest)", lines)
+            number = _copy(
+                cursor, "catalogue_vouchercode (shelf_id, sealed, digest, expires_on)", lines
+            )
         except IntegrityError:
             raise RepeatedCode from None
         if not number:

@@ -197,6 +197,12 @@ class Batch(models.Model):
     cost_currency = models.CharField(
         max_length=CURRENCY_LENGTH, blank=True, validators=[validate_currency]
     )
+    expires_on = models.DateField(
+        null=True,
+        editable=False,
+        help_text="The last day on which these codes may be sold, in UTC. Empty if they do not"
+        " expire.",
+    )
     file_digest = models.BinaryField(editable=False)
     imported_by = models.CharField(max_length=ACTOR_LENGTH, editable=False)
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -258,6 +264,9 @@ class VoucherCode(models.Model):
     Codes of a shelf are sold by ascending `position`, through an index that holds only codes in
     stock. Ordered by the primary key, a purchase might walk past every code ever sold.
 
+    `expires_on` is the last day of sale of its batch, in UTC. Each code has a copy: the purchase
+    compares it and looks nothing up.
+
     `order_id` names the order that took the code. A code has one such column, so it cannot be on
     two orders. The app `orders` adds the foreign key (orders/sql/constraints.sql).
     """
@@ -276,6 +285,7 @@ class VoucherCode(models.Model):
         db_index=False,
     )
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_on = models.DateField(null=True, editable=False)
 
     class Meta:
         permissions = [("reveal_vouchercode", "Can see a voucher code in clear text")]
@@ -289,6 +299,11 @@ class VoucherCode(models.Model):
                 name="catalogue_code_in_stock",
                 fields=["shelf", "position"],
                 condition=Q(order_id=None, hold=None),
+            ),
+            models.Index(
+                name="catalogue_code_expiring",
+                fields=["expires_on"],
+                condition=Q(order_id=None, hold=None, expires_on__isnull=False),
             ),
             models.Index(
                 name="catalogue_code_of_hold",

@@ -25,6 +25,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
         "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
+        "hold-expired-codes": {
+            "task": "catalogue.tasks.hold_expired_codes",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "sweep-emails": {
             "task": "merchants.tasks.sweep_emails",
             "schedule": 60,

@@ -82,6 +82,16 @@ CHECKS = [
         """,
     ),
     Check(
+        "no code was sold after it expired",
+        """
+        SELECT format('code %s expired on %s and was sold by order %s', code.id, expires_on,
+                      reference)
+          FROM catalogue_vouchercode AS code
+          JOIN orders_order AS sale ON sale.id = code.order_id
+         WHERE expires_on < (sale.created_at AT TIME ZONE 'UTC')::date
+        """,
+    ),
+    Check(
         "each sold code has its order",
         """
         SELECT format('code %s is sold to order %s, which does not exist', id, order_id)

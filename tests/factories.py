@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import json
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -124,16 +124,16 @@ def make_lost_purchase(client: ApiClient, price: str = "2.00", **fields: Any) ->
     )
 
 
-def make_batch(shelf: Shelf, number: int = 2) -> Batch:
-    """An import of so many codes."""
+def make_batch(shelf: Shelf, number: int = 2, *, expires_on: date | None = None) -> Batch:
+    """An import of so many codes, which may have expired already."""
     rows = [(line, Code(f"BATCH-{next(_numbers)}")) for line in range(number)]
     digest = FileDigest()
     digest.begin()
     with transaction.atomic():
         return add_batch(
             shelf=shelf,
-            number=stock_codes(shelf=shelf, rows=rows),
-            details=BatchDetails(supplier="Supplier"),
+            number=stock_codes(shelf=shelf, rows=rows, expires_on=expires_on),
+            details=BatchDetails(supplier="Supplier", expires_on=expires_on),
             digest=digest,
             imported_by="test",
         )

@@ -7,6 +7,10 @@
 --
 -- all_digests is the SHA-256 of the digests in that order. With it, the order can name its codes.
 --
+-- A code is sold until the end of its last day in UTC. A task holds expired codes a few minutes before
+-- (catalogue/expiry.py), so those in stock normally have none. While nobody runs the task they count
+-- as stock, and a purchase that finds too few others is refused.
+--
 -- The UPDATE locks the shelf until commit. Purchases of one shelf run one at a time, only one gets
 -- the last code, and a purchase that waited sees the stock after the other committed or rolled
 -- back.
@@ -16,6 +20,7 @@ CREATE OR REPLACE FUNCTION catalogue_take_codes(
 ) LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     can_open boolean;
+    today date;
 BEGIN
     UPDATE catalogue_shelf
        SET available_stock = available_stock - p_quantity
@@ -23,6 +28,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';
     END IF;
+
+    today := (clock_timestamp() AT TIME ZONE 'UTC')::date;  -- after the wait for the shelf
 
     -- ORDER BY position, not id: only the index of codes in stock has that order. With id, the
     -- planner may walk the primary key past every code ever sold. An array, not a join: the kept
@@ -34,6 +41,7 @@ BEGIN
          WHERE id = ANY (ARRAY(
                    SELECT id FROM catalogue_vouchercode
                     WHERE shelf_id = p_shelf AND order_id IS NULL AND hold_id IS NULL
+                      AND (expires_on IS NULL OR expires_on >= today)
                     ORDER BY position
                     LIMIT p_quantity
                     FOR UPDATE
@@ -47,6 +55,11 @@ BEGIN
       FROM taken;
 
     IF cardinality(sealed_codes) IS DISTINCT FROM p_quantity THEN
+        -- What is still in stock has expired: this order has taken all the others.
+        IF EXISTS (SELECT FROM catalogue_vouchercode
+                    WHERE shelf_id = p_shelf AND order_id IS NULL AND hold_id IS NULL) THEN
+            RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'insufficient_stock';
+        END IF;
         RAISE EXCEPTION 'shelf % counts more codes than it holds; run reconcile', p_shelf;
     END IF;
     IF can_open IS NOT TRUE THEN  -- also if p_keys is null

@@ -149,7 +149,16 @@ class CodesForm(UploadForm):
         widget=UnfoldAdminTextInputWidget,
         help_text=CURRENCY_HELP,
     )
-    field_order = ("shelf", "file", "supplier", "invoice", "unit_cost", "cost_currency")
+    expires_on = forms.DateField(
+        label="Last day of sale",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "date"}),
+        help_text="In UTC. Leave it empty if the codes do not expire.",
+    )
+    field_order = (
+        *("shelf", "file", "supplier", "invoice", "unit_cost", "cost_currency"),
+        "expires_on",
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -134,6 +134,9 @@ DAMAGE = {
         " cost_currency, file_digest, imported_by)"
         " SELECT min(id), 900001, 900002, '', '', '', '', '' FROM catalogue_shelf"
     ),
+    "no code was sold after it expired": (
+        "UPDATE catalogue_vouchercode SET expires_on = '2020-01-01' WHERE order_id IS NOT NULL"
+    ),
     "the debit of a lost purchase is its price, on the account that bought it": (
         "INSERT INTO orders_lostpurchase (reference, client_id, total_price, currency, sold_at)"
         " SELECT 'LOST', min(client_id), 1, 'USD', now() FROM orders_order;"
@@ -267,6 +270,7 @@ REPAIR = """
     DELETE FROM core_rootfingerprint;
     UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
     DELETE FROM catalogue_batch WHERE first_code = 900001;
+    UPDATE catalogue_vouchercode SET expires_on = NULL;
     DELETE FROM orders_settlement;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));

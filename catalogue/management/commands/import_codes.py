@@ -27,6 +27,7 @@ class Command(JSONCommand):
         parser.add_argument("--invoice", metavar="TEXT", help="the number of the invoice")
         parser.add_argument("--unit-cost", type=amount, help="what one code cost, such as 9.12")
         parser.add_argument("--cost-currency", metavar="CODE", help="of the cost, such as EUR")
+        parser.add_argument("--expires-on", metavar="DAY", help="last day of sale in UTC")
 
     def answer(self, **options: Any) -> dict[str, Any]:
         batch = import_codes(

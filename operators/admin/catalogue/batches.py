@@ -106,7 +106,10 @@ class HoldingAdmin(ModelAdmin):
 class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     """Each import of codes. What people said of it can be corrected; its codes cannot."""
 
-    list_display = ("id", "on_shelf", "supplier", "invoice", "cost", "number", "imported_at")
+    list_display = (
+        *("id", "on_shelf", "supplier", "invoice", "cost", "number", "expires_on"),
+        "imported_at",
+    )
     list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
     list_select_related = ("shelf__product", "shelf__variation__product")
     search_fields = ("supplier", "invoice")
@@ -115,9 +118,12 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     help_texts = {"cost_currency": CURRENCY_HELP}
     fields = (
         *("id", "on_shelf", "number", "states", "supplier", "invoice", "unit_cost"),
-        *("cost_currency", "file", "imported_by", "imported_at"),
+        *("cost_currency", "expires_on", "file", "imported_by", "imported_at"),
     )
-    readonly_fields = ("id", "on_shelf", "number", "states", "file", "imported_by", "imported_at")
+    readonly_fields = (
+        *("id", "on_shelf", "number", "states", "expires_on"),
+        *("file", "imported_by", "imported_at"),
+    )
     actions_detail = ("recall", "recall_file", "hold")
     on_shelf = linked("shelf")
 

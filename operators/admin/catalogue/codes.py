@@ -62,7 +62,7 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     search_fields = ("id",)
     search_help_text = "ID in this list, or order reference"
     list_before_template = "admin/how_to_find_a_code.html"
-    fields = ("id", "masked_code", "shelf", "state", "order", "imported_at")
+    fields = ("id", "masked_code", "shelf", "state", "order", "expires_on", "imported_at")
     actions_detail = ("reveal",)
     actions_list = ("import_codes",)
 

@@ -1,0 +1,11 @@
+"""The Celery tasks of this app. Each may safely run twice."""
+
+from celery import shared_task
+
+from catalogue import expiry
+
+
+@shared_task
+def hold_expired_codes() -> int:
+    """Holds the codes that expire next, so that no stock counts them."""
+    return expiry.hold_expired_codes()
