@@ -403,6 +403,7 @@ def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, she
     row = upload(staff, b"code\n1.23457E+15\n", shelf)
     ready = browser.get(url(row)).content.decode()
     assert "has 1 rounded numbers like 1.23457E+15, the first in line 2" in ready
+    assert "No problems" not in ready
 
     asked = browser.post(step(row, "confirm"), follow=True).content.decode()
     assert "say first that the numbers are right" in asked
