@@ -18,7 +18,7 @@ from orders.recall import orders_of_batch
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background
 from tests.factories import make_merchant, make_product, own_shelf
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -206,6 +206,44 @@ def test_staff_hold_recall_release_and_void(product: Product, tmp_path: Path) ->
         AuditAction.CODES_HELD,
         AuditAction.CODES_VOIDED,
     ]
+
+
+def test_staff_hold_one_code_or_a_selection(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 6)
+    make_merchant().buy(product_id=product.pk, quantity=1)
+    sold, one, two, three, *_ = VoucherCode.objects.filter(batch.its_codes).order_by("pk")
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    assert "Hold…" in browser.get(url(one)).content.decode()
+    assert url(sold, "hold") not in browser.get(url(sold)).content.decode()
+
+    browser.post(url(one, "hold"), {"reason": "customer complained"})
+    chosen = {"action": "hold_selected", "_selected_action": [sold.pk, one.pk, two.pk, three.pk]}
+    asked = browser.post(list_url(VoucherCode), chosen).content.decode()
+    assert "Hold 4 selected codes?" in asked
+    assert asked.count('name="_selected_action"') == 4
+    done = browser.post(list_url(VoucherCode), {**chosen, "reason": "seen in public"}, follow=True)
+
+    assert "2 codes are held as hold" in done.content.decode()
+    assert [each.codes.count() for each in CodeHold.objects.order_by("pk")] == [1, 2]
+    assert count_codes(batch) == {"in-stock": 2, "sold": 1, "held": 3, "void": 0}
+    assert own_shelf(product).available_stock == 2
+
+
+def test_all_codes_that_a_list_shows_can_be_held(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 120)
+    import_batch(make_product(), tmp_path, "other", 1)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    shown = list_url(VoucherCode, shelf__id__exact=batch.shelf_id)
+    chosen = {
+        "action": "hold_selected",
+        "_selected_action": [batch.first_code],
+        "select_across": "1",
+    }
+
+    assert "Hold 120 selected codes?" in browser.post(shown, chosen).content.decode()
+    browser.post(shown, {**chosen, "reason": "all of them"})
+
+    assert CodeHold.objects.get().codes.count() == count_codes(batch)["held"] == 120
 
 
 def test_only_people_who_may_hold_codes_do(product: Product, tmp_path: Path) -> None:

@@ -295,6 +295,17 @@ def hold_batch(browser: Client) -> None:
     browser.post(url(make_batch(own_shelf(make_product())), "hold"), {"reason": "x"})
 
 
+def hold_code(browser: Client) -> None:
+    code = VoucherCode.objects.get(pk=make_batch(own_shelf(make_product())).first_code)
+    browser.post(url(code, "hold"), {"reason": "x"})
+
+
+def hold_selected_codes(browser: Client) -> None:
+    batch = make_batch(own_shelf(make_product()))
+    chosen = {"action": "hold_selected", "_selected_action": [batch.first_code], "reason": "x"}
+    browser.post(list_url(VoucherCode), chosen)
+
+
 def end_hold(name: str) -> Callable[[Client], None]:
     def carry_out(browser: Client) -> None:
         hold_batch(browser)
@@ -403,6 +414,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "catalogue.batch hold": (hold_batch, "audit"),
     "catalogue.codehold release": (end_hold("release"), "audit"),
     "catalogue.codehold void": (end_hold("void"), "audit"),
+    "catalogue.vouchercode hold": (hold_code, "audit"),
+    "catalogue.vouchercode hold_selected": (hold_selected_codes, "audit"),
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),

@@ -19,7 +19,6 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.form_fields import posted
 from catalogue.batches import count_codes
 from catalogue.holds import hold_codes, release_hold, void_hold
 from catalogue.models import Batch, CodeHold, VoucherCode
@@ -44,6 +43,7 @@ from orders.models import Order
 from orders.recall import orders_of_batch
 
 HOLD = "catalogue.hold_codes"
+SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
 COLUMNS = ("account_id", "account", "client", "reference", "created_at", "codes", "quantity")
 
@@ -77,16 +77,18 @@ class HoldingAdmin(ModelAdmin):
         word: str,
         facts: list[str],
         act: Callable[[str], str],
+        chosen: str = "",
+        back: str = "",
     ) -> HttpResponse:
         """Asks for a reason, then acts with it. `act` returns what happened, or raises
-        InputProblem."""
-        form = ReasonForm(posted(request))
+        InputProblem. An action of a list names what was `chosen`; its address is `back`."""
+        form = ReasonForm(request.POST if "reason" in request.POST else None)
         if form.is_valid():
             try:
                 messages.success(request, act(form.cleaned_data["reason"]))
             except InputProblem as problem:
                 messages.error(request, str(problem))
-            return HttpResponseRedirect(url_of(row))
+            return HttpResponseRedirect(back or url_of(row))
         return page(
             self,
             request,
@@ -94,12 +96,24 @@ class HoldingAdmin(ModelAdmin):
             obj=row,
             title=f"{word} codes",
             form=form,
-            question=f"{word} the codes of {row}?",
+            question=f"{word} {chosen or f'the codes of {row}'}?",
             facts=facts,
+            hidden=[(name, one) for name in SELECTION for one in request.POST.getlist(name)],
             button=f"{word} codes",
             danger=word != "Release",
-            back=url_of(row),
+            back=back or url_of(row),
         )
+
+    def ask_to_hold(
+        self, request: HttpRequest, row: Any, codes: Q, *, chosen: str = "", back: str = ""
+    ) -> HttpResponse:
+        """Asks for a reason, then holds these codes as far as they are in stock."""
+
+        def act(reason: str) -> str:
+            return hold_chosen(codes, reason=reason, request=request)
+
+        facts = ["Held codes are not sold. You can release them later, or void them for ever."]
+        return self.ask(request, row, word="Hold", facts=facts, act=act, chosen=chosen, back=back)
 
 
 @admin.register(Batch)
@@ -150,12 +164,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     @action(description="Hold unsold codes…", icon="lock", permissions=["hold"], url_path="hold")
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
-
-        def act(reason: str) -> str:
-            return hold_chosen(batch.its_codes, reason=reason, request=request)
-
-        facts = ["Held codes are not sold. You can release them later, or void them for ever."]
-        return self.ask(request, batch, word="Hold", facts=facts, act=act)
+        return self.ask_to_hold(request, batch, batch.its_codes)
 
     @action(description="Who bought…", icon="groups", url_path="recall")
     def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:

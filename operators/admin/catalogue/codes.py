@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -20,6 +20,8 @@ from catalogue.batches import STATES
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
+from core.inputs import is_id
+from operators.admin.catalogue.batches import HoldingAdmin
 from operators.admin.catalogue.code_reveal import Revealed, reveal_codes
 from operators.frame.base import (
     EMPTY,
@@ -55,7 +57,7 @@ class RevealingAdmin(RecordAdmin):
 
 
 @admin.register(VoucherCode)
-class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
+class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     list_display = ("id", "masked_code", "shelf", "state", "order", "imported_at")
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
@@ -63,7 +65,8 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     search_help_text = "ID in this list, or order reference"
     list_before_template = "admin/how_to_find_a_code.html"
     fields = ("id", "masked_code", "shelf", "state", "order", "expires_on", "imported_at")
-    actions_detail = ("reveal",)
+    actions = ("hold_selected",)  # type: ignore[assignment]
+    actions_detail = ("reveal", "hold")
     actions_list = ("import_codes",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoucherCode]:
@@ -116,6 +119,36 @@ class VoucherCodeAdmin(TimelinePage, RevealingAdmin):
     )
     def import_codes(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CODES))
+
+    def has_hold_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """A page offers to hold its code while the code is in stock."""
+        if not super().has_hold_permission(request, object_id):
+            return False
+        if object_id is None or request.method == "POST":
+            return True
+        in_stock = VoucherCode.objects.filter(STATES["in-stock"])
+        return is_id(str(object_id)) and in_stock.filter(pk=object_id).exists()
+
+    @action(description="Hold…", icon="lock", permissions=["hold"], url_path="hold")
+    def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        code: VoucherCode = self.find(request, object_id)
+        return self.ask_to_hold(request, code, Q(pk=code.pk), chosen=str(code))
+
+    @admin.action(description="Hold…", permissions=["hold"])
+    def hold_selected(
+        self, request: HttpRequest, queryset: QuerySet[VoucherCode]
+    ) -> HttpResponse | None:
+        """Holds the codes that are ticked in the list, or all that the list shows."""
+        number = queryset.count()
+        if not number:  # nobody can see them any more
+            return None
+        return self.ask_to_hold(
+            request,
+            queryset[0],
+            Q(pk__in=queryset.order_by().values("pk")),
+            chosen=f"{number:,} selected code{'' if number == 1 else 's'}",
+            back=request.get_full_path(),
+        )
 
     @action(
         description="Reveal code…",
