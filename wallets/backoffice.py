@@ -1,7 +1,5 @@
 """The declarations of `wallets` for the back office (core/backoffice/)."""
 
-from django.db.models import QuerySet
-
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
@@ -17,8 +15,9 @@ from core.backoffice.declarations import (
     Unit,
 )
 from core.backoffice.staff_roles import StaffRole
-from wallets.models import LedgerEntry, Wallet
+from wallets.models import BookingApproval, BookingLimit, LedgerEntry, Wallet
 from wallets.roots import row_is_signed
+from wallets.selectors import find_booking
 from wallets.services import BOOKED
 
 CHECKS = [
@@ -86,6 +85,35 @@ CHECKS = [
                       order_reference, sum(amount), count(DISTINCT wallet_id))
           FROM wallets_ledgerentry WHERE order_reference IS NOT NULL
          GROUP BY order_reference HAVING sum(amount) > 0 OR count(DISTINCT wallet_id) > 1
+        """,
+    ),
+    Check(
+        "each booking reference belongs to one booking, compared without case and punctuation",
+        """
+        SELECT format('the reference of ledger entry %s belongs to entry %s', entry.id,
+                      coalesce(first.entry_id::text, 'none'))
+          FROM wallets_ledgerentry AS entry
+          LEFT JOIN wallets_bookingkey AS first ON key = wallets_booking_key(booking_reference)
+         WHERE booking_reference IS NOT NULL
+           AND (first.entry_id IS NULL OR first.entry_id > entry.id)
+        UNION ALL
+        SELECT format('the key of ledger entry %s is not that of its reference', entry.id)
+          FROM wallets_bookingkey
+          JOIN wallets_ledgerentry AS entry ON entry.id = entry_id
+         WHERE key IS DISTINCT FROM wallets_booking_key(booking_reference)
+        """,
+    ),
+    Check(
+        "each approved booking is in the ledger as it was asked for",
+        """
+        SELECT format('approval %s is not what ledger entry %s booked', approval.id, entry.id)
+          FROM wallets_bookingapproval AS approval
+          JOIN wallets_ledgerentry AS entry ON entry.id = entry_id
+         WHERE (approval.wallet_id, approval.kind, approval.amount, approval.order_reference,
+                approval.booking_reference)
+               IS DISTINCT FROM
+               (entry.wallet_id, entry.kind, entry.amount, entry.order_reference,
+                entry.booking_reference)
         """,
     ),
     # In the order of the index, so nothing is sorted and memory stays bounded.
@@ -181,9 +209,9 @@ COMPONENTS = [
 ]
 
 
-def _booked(reference: str) -> QuerySet[LedgerEntry]:
-    rows = LedgerEntry.objects.select_related("wallet__account")
-    return rows.filter(booking_reference=reference)
+def _booked(reference: str) -> list[LedgerEntry]:
+    entry = find_booking(reference)
+    return [entry] if entry else []
 
 
 def _describe(entry: LedgerEntry) -> tuple[str, str]:
@@ -198,7 +226,9 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     proofs=PROOFS,
     triggers=[
+        "wallets_approval_is_kept",
         "wallets_balance_moves_by_ledger",
+        "wallets_booking_has_its_key",
         "wallets_entry_has_its_time",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",
@@ -209,6 +239,9 @@ BACK_OFFICE = BackOffice(
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
     rights={
+        "wallets_bookingapproval": Rights.KEEP,
+        "wallets_bookingkey": Rights.APPEND,
+        "wallets_bookinglimit": Rights.CHANGE,
         "wallets_ledgerentry": Rights.APPEND,
         "wallets_rootleaf": Rights.APPEND,
         "wallets_signedroot": Rights.APPEND,
@@ -216,7 +249,10 @@ BACK_OFFICE = BackOffice(
     },
     permissions={
         StaffRole.FINANCE: [
+            "wallets.approve_booking",
             "wallets.move_money",
+            "wallets.view_bookingapproval",
+            "wallets.view_bookinglimit",
             "wallets.view_ledgerentry",
             "wallets.view_wallet",
         ],
@@ -228,5 +264,7 @@ BACK_OFFICE = BackOffice(
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),
+        MenuEntry(Section.MONEY, "Approvals", BookingApproval, "done_all"),
+        MenuEntry(Section.MONEY, "Booking limits", BookingLimit, "speed"),
     ],
 )

@@ -8,18 +8,23 @@ back more than an order cost (wallets/sql/paid_back.sql).
 
 from __future__ import annotations
 
+from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
 from core.database.columns import (
     ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
+    CURRENCY_CODE,
+    CURRENCY_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
     NOTE_LENGTH,
     ORDER_REFERENCE_LENGTH,
+    validate_currency,
 )
 
 
@@ -176,6 +181,144 @@ class LedgerEntry(models.Model):
     def merchant_note(self) -> str:
         """The note, if it is for the merchant: only notes of credits are."""
         return self.note if self.kind == EntryKind.CREDIT else ""
+
+
+class BookingKey(models.Model):
+    """A booking reference without case, spaces and punctuation, and the entry that has it.
+
+    A trigger adds the key of each booking, and a second booking with the same key is refused
+    (wallets/sql/booking_keys.sql). Of older bookings with the same key, the first has it.
+    """
+
+    # Twice as long as a reference: a letter in lower case may be two.
+    key = models.CharField(max_length=2 * BOOKING_REFERENCE_LENGTH, primary_key=True)
+    entry = models.OneToOneField(LedgerEntry, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"key of ledger entry {self.entry_id}"
+
+
+BOOKINGS = [EntryKind.DEPOSIT, EntryKind.PAYOUT, EntryKind.ADJUSTMENT, EntryKind.CREDIT]
+
+
+class BookingLimit(models.Model):
+    """The largest booking of a kind that members of a group make alone (wallets/limits.py).
+
+    A limit without a currency is for all currencies that have none of their own.
+    """
+
+    group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.label) for kind in BOOKINGS])
+    currency = models.CharField(
+        max_length=CURRENCY_LENGTH, blank=True, db_default="", validators=[validate_currency]
+    )
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="wallets_limit_once", fields=["group", "kind", "currency"]
+            ),
+            models.CheckConstraint(
+                name="wallets_limit_is_of_a_booking", condition=Q(kind__in=BOOKINGS)
+            ),
+            models.CheckConstraint(
+                name="wallets_limit_currency_is_a_code",
+                condition=Q(currency="") | Q(currency__regex=CURRENCY_CODE),
+            ),
+            models.CheckConstraint(
+                name="wallets_limit_amount_not_negative", condition=Q(amount__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        money = f"{self.amount:,.2f} {self.currency}".rstrip()
+        return f"{self.get_kind_display()} up to {money} by {self.group}"
+
+
+class ApprovalState(models.TextChoices):
+    """What became of a booking that waits for a second person."""
+
+    WAITING = "waiting"
+    BOOKED = "booked"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+
+
+class BookingApproval(models.Model):
+    """A booking above its maker's limit. It waits until another person decides.
+
+    `amount` is that of the ledger entry: negative if the wallet loses money. `entry` is the
+    booking, once it is made. A trigger keeps what was asked for, and a decision
+    (wallets/sql/approvals.sql).
+    """
+
+    wallet = models.ForeignKey(
+        Wallet, on_delete=models.PROTECT, related_name="+", verbose_name="account"
+    )
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.label) for kind in BOOKINGS])
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True)
+    note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
+    booking_reference = models.CharField(max_length=BOOKING_REFERENCE_LENGTH)
+    state = models.CharField(
+        max_length=16, choices=ApprovalState, db_default=ApprovalState.WAITING.value
+    )
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    asked_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    entry = models.OneToOneField(
+        LedgerEntry, on_delete=models.PROTECT, null=True, related_name="approval"
+    )
+
+    class Meta:
+        default_permissions = ("view",)
+        permissions = [("approve_booking", "Can approve bookings of other people")]
+        constraints = [
+            # A form that is sent twice asks once.
+            models.UniqueConstraint(
+                name="wallets_approval_waits_once",
+                fields=["booking_reference"],
+                condition=Q(state=ApprovalState.WAITING),
+            ),
+            models.CheckConstraint(
+                name="wallets_approval_is_of_a_booking", condition=Q(kind__in=BOOKINGS)
+            ),
+            models.CheckConstraint(
+                name="wallets_approval_state_is_known", condition=Q(state__in=ApprovalState.values)
+            ),
+            models.CheckConstraint(
+                name="wallets_approval_by_another",
+                condition=~Q(state__in=["booked", "rejected"]) | ~Q(decided_by=F("asked_by")),
+            ),
+            models.CheckConstraint(
+                name="wallets_approval_is_decided_by_a_person",
+                condition=Q(state__in=["waiting", "expired"], decided_by=None, decided_at=None)
+                | Q(
+                    state__in=["booked", "rejected", "withdrawn"],
+                    decided_by__isnull=False,
+                    decided_at__isnull=False,
+                ),
+            ),
+            models.CheckConstraint(
+                name="wallets_approval_booked_has_its_entry",
+                condition=Q(state="booked", entry__isnull=False)
+                | (~Q(state="booked") & Q(entry=None)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Booking {self.pk} that needs approval"
 
 
 class SignedRoot(models.Model):

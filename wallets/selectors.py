@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db.models import Case, F, QuerySet, Sum, Value, When
+from django.db.models import Case, CharField, F, Func, QuerySet, Sum, Value, When
 
 from accounts.models import Account
 from core.database.functions import query
-from wallets.models import EntryKind, LedgerEntry
+from wallets.models import BookingKey, EntryKind, LedgerEntry
 
 # Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.
 MARGIN = timedelta(hours=1)
@@ -40,6 +40,15 @@ def entries_of(
             pk__lt=_entries_since(account, until + MARGIN), created_at__lt=until
         )
     return entries
+
+
+def find_booking(booking_reference: str) -> LedgerEntry | None:
+    """The entry with this booking reference, compared without case, spaces and punctuation."""
+    entries = LedgerEntry.objects.select_related("wallet__account")
+    if exact := entries.filter(booking_reference=booking_reference).first():
+        return exact
+    key = Func(Value(booking_reference), function="wallets_booking_key", output_field=CharField())
+    return entries.filter(pk__in=BookingKey.objects.filter(key=key).values("entry")).first()
 
 
 def left_to_pay_back(order_reference: str) -> Decimal:

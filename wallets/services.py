@@ -2,8 +2,9 @@
 
 The debit of a purchase is booked in SQL (wallets/sql/debit.sql). Money moves in no other way.
 
-Every entry booked here except a refund has a `booking_reference`, which the ledger accepts once. A
-caller that repeats a booking gets AlreadyBooked with the first entry. `actor` is who books:
+Every entry booked here except a refund has a `booking_reference`, which the ledger accepts once,
+compared without case, spaces and punctuation. A caller that repeats a booking gets AlreadyBooked
+with the first entry. `actor` is who books:
 `admin:anna`, `shell:anna`, or `system` for a refund. Every booking except a refund writes its audit
 entry in its transaction.
 """
@@ -27,6 +28,7 @@ from core.database.functions import refusals
 from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
+from wallets.selectors import find_booking
 
 # The action of a booking's audit entry, by the kind of its ledger entry.
 BOOKED = {
@@ -149,14 +151,14 @@ def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEn
         booking_reference, what="booking reference", max_length=BOOKING_REFERENCE_LENGTH
     )
     _check(entry.amount)
-    _stop_if_booked(entry)
+    refuse_repeated(entry)
     try:
         with transaction.atomic():
             _record(_post(entry))
     except (IntegrityError, OrderRefused, BadBooking):
         # The first booking may have been committed while this one waited for the wallet. It may
         # also be why the money is gone.
-        _stop_if_booked(entry)
+        refuse_repeated(entry)
         raise
     return entry
 
@@ -183,9 +185,9 @@ def _record(entry: LedgerEntry) -> None:
     )
 
 
-def _stop_if_booked(entry: LedgerEntry) -> None:
+def refuse_repeated(entry: LedgerEntry) -> None:
     """Raises AlreadyBooked if the ledger has this booking, BadBooking if it has another one."""
-    first = LedgerEntry.objects.filter(booking_reference=entry.booking_reference).first()
+    first = find_booking(entry.booking_reference or "")
     if first is None:
         return
     same = ("wallet_id", "kind", "amount", "order_reference")
@@ -193,7 +195,7 @@ def _stop_if_booked(entry: LedgerEntry) -> None:
         raise AlreadyBooked(first)
     order = f", order {first.order_reference}" if first.order_reference else ""
     raise BadBooking(
-        f"the booking reference {entry.booking_reference!r} was used before, for a {first.kind} of"
+        f"the booking reference {first.booking_reference!r} was used before, for a {first.kind} of"
         f" {money_text(first.amount)} on account {first.wallet_id}{order}"
     )
 

@@ -5,7 +5,7 @@ No other pages are registered, so the secrets of second factors have none.
 
 from operators.admin import idempotency_records, lost_purchases, orders, requests, staff
 from operators.admin.catalogue import batches, codes, products, top_up_products
-from operators.admin.merchants import accounts, members, money
+from operators.admin.merchants import accounts, approvals, members, money
 from operators.desk import queue
 from operators.history import audit_trail_page
 from operators.imports import pages as imports
@@ -14,6 +14,7 @@ from operators.upkeep import reconcile_runs
 
 __all__ = [
     "accounts",
+    "approvals",
     "audit_trail_page",
     "batches",
     "codes",

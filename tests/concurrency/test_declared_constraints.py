@@ -29,6 +29,7 @@ from operators.telegram.models import (
     TelegramLinkCode,
 )
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
+from orders.bookings import approve
 from orders.recovery.settlements import settle_lost_purchase
 from orders.sales_counting import count_sales
 from tests.factories import (
@@ -42,9 +43,9 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import World
+from tests.operators.back_office import World, make_approval
 from topups.models import TopUpProduct
-from wallets.models import RootLeaf, SignedRoot, Wallet
+from wallets.models import BookingApproval, RootLeaf, SignedRoot, Wallet
 
 pytestmark = pytest.mark.django_db
 
@@ -111,9 +112,19 @@ BROKEN = {
     "topups_product_currency_is_a_code": "currency = 'US'",
     "topups_product_price_is_positive": "price = 0",
     "topups_product_provider_is_named": "external_provider = ''",
+    "wallets_approval_booked_has_its_entry":
+        "state = 'booked', decided_by_id = 1, decided_at = now(), entry_id = NULL",
+    "wallets_approval_by_another":
+        "state = 'rejected', decided_by_id = asked_by_id, decided_at = now()",
+    "wallets_approval_is_decided_by_a_person": "state = 'rejected', decided_by_id = NULL",
+    "wallets_approval_is_of_a_booking": "kind = 'purchase'",
+    "wallets_approval_state_is_known": "state = 'lost'",
     "wallets_entry_balance_not_negative": "balance_after = -1",
     "wallets_entry_booking_reference_is_known": "kind = 'deposit', booking_reference = NULL",
     "wallets_entry_kind_agrees": "kind = 'deposit', counterpart = 'sales'",
+    "wallets_limit_amount_not_negative": "amount = -1",
+    "wallets_limit_currency_is_a_code": "currency = 'usd'",
+    "wallets_limit_is_of_a_booking": "kind = 'purchase'",
     "wallets_wallet_balance_not_negative": "balance = -1",
 }  # fmt: skip
 
@@ -143,6 +154,9 @@ def world() -> None:
         make_lost_purchase(make_merchant().client), debits=True, note="x", actor="shell:anna"
     )
     count_sales()
+    booking = BookingApproval.objects.latest("pk")
+    approve(booking=booking, actor=person)
+    make_approval(booking.wallet.account)
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)
     wallet = Wallet.objects.all()[0]
     RootLeaf.objects.create(root=root, wallet=wallet, last_entry=1)

@@ -106,6 +106,7 @@ def book_once_and_go_back(page: Page) -> None:
     page.get_by_role("link", name="Book money").click()
     page.get_by_label("Amount").fill("25")
     page.get_by_label("Reason").fill("bank transfer")
+    page.get_by_label("Reference").fill("bank 4711")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("main")).to_contain_text("Balance after: 25.00")
     page.get_by_role("button", name="Confirm deposit").click()

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
 import operators.admin.site  # noqa: F401  registers the pages
-from accounts.models import SecondFactor
+from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.holds import hold_codes
@@ -44,10 +45,13 @@ from tests.factories import (
     make_record,
     make_topup_product,
     make_variation,
+    new_booking_reference,
     own_shelf,
 )
 from tests.merchants.people import make_member
 from topups.models import Fulfilment
+from wallets.approvals import ask_for_approval
+from wallets.models import BookingApproval, BookingLimit, EntryKind
 
 _numbers = itertools.count(1)
 
@@ -100,6 +104,10 @@ class World:
                 findings=[{"check": "a rule", "finding": "an exception"}],
             )
             make_import()
+            make_approval(account)
+            BookingLimit.objects.create(
+                group=Group.objects.latest("pk"), kind=EntryKind.DEPOSIT, amount=500
+            )
             record_action(
                 actor=make_staff(), action=AuditAction.CODE_REVEALED, on=VoucherCode(pk=1)
             )
@@ -128,6 +136,19 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
             Permission.objects.get(content_type__app_label=app, codename=codename)
         )
     return user
+
+
+def make_approval(account: Account, *, amount: str = "20000") -> BookingApproval:
+    """A deposit above its maker's limit, which waits."""
+    booking = BookingApproval(
+        wallet=account.wallet,
+        kind=EntryKind.DEPOSIT,
+        amount=Decimal(amount),
+        note="transfer",
+        booking_reference=new_booking_reference(),
+        asked_by=make_staff(),
+    )
+    return ask_for_approval(booking=booking)
 
 
 def make_import() -> FileImport:

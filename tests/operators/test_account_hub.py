@@ -116,6 +116,7 @@ def test_each_role_sees_its_sections(role: StaffRole, hidden: set[str], account:
 
 def test_money_is_booked_from_the_page(browser: Client, account: Account) -> None:
     form = {"kind": "deposit", "amount": "5", "reason": "paid in", "form_id": str(uuid4())}
+    form["reference"] = "bank 4711"
     assert action(account, "book") in browser.get(url(account)).content.decode()
 
     answer = browser.post(action(account, "book"), {**form, "confirmed": "1"})

@@ -29,6 +29,7 @@ def asked(**changes: Any) -> dict[str, Any]:
         "kind": "deposit",
         "amount": "25.50",
         "reason": "bank 4711",
+        "reference": f"transfer {uuid4().hex}",
         "form_id": str(uuid4()),
         **changes,
     }
@@ -145,6 +146,8 @@ def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
         ({"kind": "payout", "amount": "100.01"}, "The balance is 100.00 USD"),
         ({"kind": "adjustment", "amount": "-100.01"}, "The balance is 100.00 USD"),
         ({"amount": "4.999"}, "Enter at most 2 decimals."),
+        ({"reference": ""}, "Enter the bank&#x27;s reference of the transfer."),
+        ({"kind": "payout", "reference": " "}, "Enter the bank&#x27;s reference of the transfer."),
     ],
 )
 def test_the_form_refuses_what_cannot_be_booked(
@@ -155,7 +158,7 @@ def test_the_form_refuses_what_cannot_be_booked(
     html = answer.content.decode()
     assert words in html
     assert "Book a deposit, a payout" in html  # the form, not the confirmation
-    assert f'value="{change["amount"]}"' in html
+    assert f'value="{asked(**change)["amount"]}"' in html
     assert "bank 4711" in html
 
 

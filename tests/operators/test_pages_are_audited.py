@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 from django.test import Client, RequestFactory
@@ -36,11 +37,20 @@ from tests.factories import (
     make_merchant,
     make_product,
     make_topup_product,
+    new_booking_reference,
     own_shelf,
 )
 from tests.merchants.people import make_member
 from tests.neighbour import ours
-from tests.operators.back_office import World, form_of, list_url, make_staff, signed_in, url
+from tests.operators.back_office import (
+    World,
+    form_of,
+    list_url,
+    make_approval,
+    make_staff,
+    signed_in,
+    url,
+)
 from tests.operators.records import Watch, failed_order
 from topups.models import Fulfilment
 from wallets.models import Wallet
@@ -83,6 +93,11 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "chat_id": "-1002",
     },
     "topups.topupproduct": lambda: {"name": "New", "currency": "USD", "price": "1"},
+    "wallets.bookinglimit": lambda: {
+        "group": Group.objects.latest("pk").pk,
+        "kind": "payout",
+        "amount": "5",
+    },
 }
 # A field of the form that changes a row, its new value, and whether the audit entry shows both.
 CHANGED: dict[str, tuple[str, Any]] = {
@@ -98,6 +113,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "telegram.announcementroute": ("chat_id", "-1003"),
     "telegram.platformsettings": ("repeat_minutes", "17"),
     "topups.topupproduct": ("name", "Renamed"),
+    "wallets.bookinglimit": ("amount", "7"),
 }
 # How to make a row that may be deleted.
 DELETED: dict[str, Callable[[], Model]] = {
@@ -107,6 +123,7 @@ DELETED: dict[str, Callable[[], Model]] = {
     "catalogue.referencelink": lambda: row_of("catalogue.referencelink"),
     "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),
     "telegram.telegramlink": lambda: row_of("telegram.telegramlink"),
+    "wallets.bookinglimit": lambda: row_of("wallets.bookinglimit"),
 }
 
 
@@ -244,15 +261,30 @@ def move(name: str) -> Callable[[Client], None]:
     return carry_out
 
 
+def deposit_form() -> dict[str, str]:
+    return {
+        "kind": "deposit",
+        "amount": "5",
+        "reason": "x",
+        "reference": new_booking_reference(),
+        "form_id": str(uuid4()),
+    }
+
+
+def decide(name: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        browser.post(url(make_approval(make_account()), name), {"note": ""})
+
+    return carry_out
+
+
 def book(browser: Client) -> None:
     wallet = Wallet.objects.get(account=make_account(balance="1"))
-    form = {"kind": "deposit", "amount": "5", "reason": "x", "form_id": str(uuid4())}
-    browser.post(url(wallet, "book"), {**form, "confirmed": "1"})
+    browser.post(url(wallet, "book"), {**deposit_form(), "confirmed": "1"})
 
 
 def book_for_an_account(browser: Client) -> None:
-    form = {"kind": "deposit", "amount": "5", "reason": "x", "form_id": str(uuid4())}
-    browser.post(url(make_account(balance="1"), "book"), {**form, "confirmed": "1"})
+    browser.post(url(make_account(balance="1"), "book"), {**deposit_form(), "confirmed": "1"})
 
 
 def switch_off(browser: Client) -> None:
@@ -426,6 +458,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "orders.lostpurchase settle_all": (settle_all, "audit"),
     "orders.order credit": (credit, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
+    "wallets.bookingapproval approve": (decide("approve"), "audit"),
+    "wallets.bookingapproval reject": (decide("reject"), "audit"),
     "wallets.wallet book": (book, "audit"),
     **{
         f"topups.fulfilment {name}": (move(name), "history")

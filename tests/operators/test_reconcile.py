@@ -65,6 +65,16 @@ CREDIT = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "each booking reference belongs to one booking, compared without case and punctuation": (
+        "UPDATE wallets_bookingkey SET key = 'x' WHERE entry_id ="
+        " (SELECT min(entry_id) FROM wallets_bookingkey)"
+    ),
+    "each approved booking is in the ledger as it was asked for": (
+        "INSERT INTO wallets_bookingapproval (wallet_id, kind, amount, booking_reference, state,"
+        " asked_by_id, expires_at, decided_by_id, decided_at, entry_id)"
+        " SELECT wallet_id, kind, amount + 1, booking_reference, 'booked', -1, now(), -2, now(), id"
+        " FROM wallets_ledgerentry WHERE kind = 'deposit' LIMIT 1"
+    ),
     "each entry continues the hash chain of its wallet": (
         "UPDATE wallets_ledgerentry SET note = 'x' WHERE kind = 'deposit'"
     ),

@@ -81,7 +81,7 @@ def test_staff_who_only_look_need_no_second_factor() -> None:
 def test_no_form_works_before_the_second_factor_is_set_up() -> None:
     account = make_account(balance="0")
     browser = plain_browser(make_staff("wallets.move_money", "wallets.view_wallet"))
-    form = {"kind": "deposit", "amount": "5", "reason": "x", "confirmed": "1"}
+    form = {"kind": "deposit", "amount": "5", "reason": "x", "reference": "b", "confirmed": "1"}
     form["form_id"] = "5f3d4f1e-58a1-4f2d-9d0b-8f0a6d7c1e11"
 
     answer = browser.post(reverse("admin:wallets_wallet_book", args=[account.pk]), form)

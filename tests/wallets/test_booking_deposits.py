@@ -6,9 +6,11 @@ import pwd
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
@@ -18,7 +20,7 @@ from tests.concurrency.racing import execute, holding_locks, race, scalar, start
 from tests.factories import make_account
 from tests.neighbour import ours
 from wallets.booking_commands import book_deposit, book_payout
-from wallets.models import LedgerEntry, Wallet
+from wallets.models import BookingKey, LedgerEntry, Wallet
 
 OS_USER = pwd.getpwuid(os.getuid()).pw_name
 _numbers = itertools.count(1)
@@ -133,6 +135,7 @@ def test_control_without_the_unique_reference_two_deposits_are_booked() -> None:
 
     definition = scalar("SELECT pg_get_indexdef('wallets_entry_once_per_booking'::regclass)")
     execute("DROP INDEX wallets_entry_once_per_booking")
+    execute("ALTER TABLE wallets_ledgerentry DISABLE TRIGGER wallets_booking_has_its_key")
     try:
         both_after_the_check(account.pk, book)
         balance = ours(Wallet).get().balance
@@ -140,6 +143,7 @@ def test_control_without_the_unique_reference_two_deposits_are_booked() -> None:
         execute("SET session_replication_role = replica")
         execute("DELETE FROM wallets_ledgerentry")
         execute("SET session_replication_role = origin")
+        execute("ALTER TABLE wallets_ledgerentry ENABLE TRIGGER wallets_booking_has_its_key")
         execute(definition)
 
     assert balance == 20
@@ -249,3 +253,77 @@ class AnyAmounts(TestCase):
                 assert printed["balance_after"] == booked
 
         assert ours(Wallet).get().balance == booked
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("other", ["inv202604A", " INV 2026 04 a ", "Inv.2026/04-A"])
+def test_references_are_compared_without_case_spaces_and_punctuation(other: str) -> None:
+    account = make_account(balance="10.00")
+    run("deposit", account.pk, "20", "--reference", "INV-2026/04 a")
+
+    assert run("deposit", account.pk, "20", "--reference", other)["already_booked"] is True
+    assert "'INV-2026/04 a' was used before" in refusal(
+        "deposit", account.pk, "21", "--reference", other
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("other", ["INV-2026/04 b", "4711", "/", "+/"])
+def test_other_references_are_other_bookings(other: str) -> None:
+    account = make_account(balance="10.00")
+    run("deposit", account.pk, "20", "--reference", "INV-2026/04 a")
+    run("deposit", account.pk, "20", "--reference", "-")
+
+    assert run("deposit", account.pk, "20", "--reference", other)["already_booked"] is False
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_spellings_of_a_reference_at_once_are_booked_once() -> None:
+    account = make_account(balance="10.00")
+
+    told = race([partial(spelled, account.pk, text) for text in ("a-1", "A1", "a 1", "A/1")])
+
+    assert sorted(told) == [False, True, True, True]
+    assert ours(Wallet).get().balance == 15
+
+
+@pytest.mark.django_db(transaction=True)
+def test_control_without_the_key_two_spellings_are_booked_twice() -> None:
+    account = make_account(balance="10.00")
+
+    execute("ALTER TABLE wallets_ledgerentry DISABLE TRIGGER wallets_booking_has_its_key")
+    try:
+        told = [spelled(account.pk, text) for text in ("a-1", "A1")]
+    finally:
+        execute("ALTER TABLE wallets_ledgerentry ENABLE TRIGGER wallets_booking_has_its_key")
+
+    assert told == [False, False]
+    assert ours(Wallet).get().balance == 20
+
+
+def spelled(account_id: int, reference: str) -> bool:
+    """Whether a deposit of 5 with this reference was booked before."""
+    booked = book_deposit(
+        account_id=account_id, amount=Decimal(5), booking_reference=reference, actor="test"
+    )
+    return bool(booked["already_booked"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_old_bookings_that_collide_do_not_stop_the_migration() -> None:
+    account = make_account(balance="10.00")
+    execute("ALTER TABLE wallets_ledgerentry DISABLE TRIGGER wallets_booking_has_its_key")
+    for text in ("b-2", "B2", "C3"):
+        run("deposit", account.pk, "20", "--reference", text)
+    execute("ALTER TABLE wallets_ledgerentry ENABLE TRIGGER wallets_booking_has_its_key")
+    migration = import_module("wallets.migrations.0006_key_old_bookings")
+
+    for _ in range(2):  # an interrupted migration runs again
+        migration.add_keys(None, connection.schema_editor())
+
+    keys = dict(
+        BookingKey.objects.filter(key__in=["b2", "c3"]).values_list(
+            "key", "entry__booking_reference"
+        )
+    )
+    assert keys == {"b2": "b-2", "c3": "C3"}

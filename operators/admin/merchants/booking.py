@@ -7,7 +7,7 @@ booking opens that page again, and it leads on to the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -34,23 +34,20 @@ from core.database.columns import (
     MONEY_DECIMALS,
     MONEY_DIGITS,
 )
+from core.inputs import InputProblem
 from operators.frame.base import amount, page, staff_of, url_of
-from orders.credits import credit_order
+from orders.bookings import book_or_ask, needs_approval
 from orders.models import Order
-from topups.models import Channel
-from wallets.models import EntryKind, LedgerEntry, Wallet
-from wallets.selectors import left_to_pay_back
-from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
+from wallets.limits import limit_of
+from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.selectors import find_booking, left_to_pay_back
+from wallets.services import AlreadyBooked, BadBooking
 
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
-SERVICES = {
-    EntryKind.DEPOSIT: deposit,
-    EntryKind.PAYOUT: pay_out,
-    EntryKind.ADJUSTMENT: adjust,
-}
 
 
+NEED_A_REFERENCE = {EntryKind.DEPOSIT, EntryKind.PAYOUT}
 THREE_DECIMALS = {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
 
 
@@ -110,7 +107,8 @@ class BookingForm(MoneyForm):
         required=False,
         max_length=BOOKING_REFERENCE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The bank's reference, if there is one. The ledger accepts it only once.",
+        help_text="The bank's reference, required for a deposit or payout. The ledger accepts it"
+        " only once; case, spaces and punctuation make no difference.",
     )
     field_order = ("kind", "amount", "reason", "reference")
 
@@ -129,6 +127,8 @@ class BookingForm(MoneyForm):
                 "Enter more than zero for a deposit or payout, or anything but zero for an"
                 " adjustment.",
             )
+        if cleaned.get("kind") in NEED_A_REFERENCE and cleaned.get("reference") == "":
+            self.add_error("reference", "Enter the bank's reference of the transfer.")
         return cleaned
 
     def booking_reference(self) -> str:
@@ -175,6 +175,8 @@ def book(
     form = BookingForm(_form_data(request), present=wallet.balance, currency=currency)
     balance = amount(wallet.balance, currency)
     too_much = f"The balance is {balance}, and it cannot become less than zero."
+    if form.is_valid() and "confirmed" not in request.POST:
+        _refuse_used_reference(form, wallet)
     if not _can_be_booked(request, form, otherwise=too_much):
         return page(
             admin,
@@ -189,6 +191,14 @@ def book(
             back=url_of(about),
         )
     data = form.cleaned_data
+    booking = BookingApproval(
+        wallet=wallet,
+        kind=data["kind"],
+        amount=form.change(),
+        note=data["reason"],
+        booking_reference=form.booking_reference(),
+        asked_by=staff_of(request),
+    )
     if "confirmed" not in request.POST:
         if answer := _elsewhere(request, form, about, wallet=wallet, amount=form.change()):
             return answer
@@ -206,23 +216,13 @@ def book(
                 f"Balance after: {amount(wallet.balance + form.change(), currency)}",
                 f"Reason: {data['reason']}",
                 *([f"Reference: {data['reference']}"] if data["reference"] else []),
+                *_wait(booking),
             ],
             button=f"Confirm {EntryKind(data['kind']).label.lower()}",
             danger=form.change() < 0,
             back=url_of(about),
         )
-    _book_and_report(
-        request,
-        lambda: SERVICES[EntryKind(data["kind"])](
-            account=wallet.account,
-            amount=data["amount"],
-            actor=actor_of(request),
-            note=data["reason"],
-            booking_reference=form.booking_reference(),
-        ),
-        currency=currency,
-    )
-    return HttpResponseRedirect(url_of(about))
+    return _book_and_report(request, booking, about=about)
 
 
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
@@ -253,6 +253,15 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             back=url_of(order),
         )
     data = form.cleaned_data
+    booking = BookingApproval(
+        wallet=Wallet.objects.select_related("account").get(pk=order.client.account_id),
+        kind=EntryKind.CREDIT,
+        amount=data["amount"],
+        order_reference=order.reference,
+        note=data["note"],
+        booking_reference=form.booking_reference(),
+        asked_by=staff_of(request),
+    )
     if "confirmed" not in request.POST:
         entry = {"order_reference": order.reference, "amount": data["amount"]}
         if answer := _elsewhere(request, form, order, **entry):
@@ -269,23 +278,24 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
                 *facts,
                 f"Credit: {amount(data['amount'], order.currency)}",
                 f"Note for the merchant: {data['note']}",
+                *_wait(booking),
             ],
             button="Credit",
             back=url_of(order),
         )
-    _book_and_report(
-        request,
-        lambda: credit_order(
-            reference=order.reference,
-            amount=data["amount"],
-            note=data["note"],
-            actor=actor_of(request),
-            channel=Channel.ADMIN,
-            booking_reference=form.booking_reference(),
-        ),
-        currency=order.currency,
-    )
-    return HttpResponseRedirect(url_of(order))
+    return _book_and_report(request, booking, about=order)
+
+
+def _wait(booking: BookingApproval) -> list[str]:
+    """Says on the confirmation that the booking will wait, if it will."""
+    if not needs_approval(booking):
+        return []
+    currency = booking.wallet.account.currency
+    limit = limit_of(booking.asked_by, kind=EntryKind(booking.kind), currency=currency)
+    return [
+        f"This is above your limit of {amount(limit, currency)}. Nothing is booked until another"
+        " member of staff approves it."
+    ]
 
 
 def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> bool:
@@ -295,11 +305,27 @@ def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> 
     What a booking took is no longer there, so a form that was booked may take more. A confirmed
     form is for the service to refuse.
     """
-    if form.is_valid() and "confirmed" not in request.POST and form.taken() > form.present:
-        reference = form.booking_reference()
-        if not LedgerEntry.objects.filter(booking_reference=reference).exists():
-            form.add_error("amount", otherwise)
+    if (
+        form.is_valid()
+        and "confirmed" not in request.POST
+        and form.taken() > form.present
+        and find_booking(form.booking_reference()) is None
+    ):
+        form.add_error("amount", otherwise)
     return form.is_valid()
+
+
+def _refuse_used_reference(form: BookingForm, wallet: Wallet) -> None:
+    """Adds an error to a valid form whose reference belongs to another booking."""
+    first = find_booking(form.booking_reference())
+    if first is None or (first.wallet_id, first.amount) == (wallet.pk, form.change()):
+        return
+    form.add_error(
+        "reference",
+        f"This reference was used before: {first.booking_reference}, a"
+        f" {first.get_kind_display().lower()} of"
+        f" {amount(first.amount, first.wallet.account.currency)} for {first.wallet.account}.",
+    )
 
 
 def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
@@ -338,19 +364,30 @@ def _elsewhere(
 
 
 def _book_and_report(
-    request: HttpRequest, carry_out: Callable[[], LedgerEntry], *, currency: str
-) -> None:
+    request: HttpRequest, booking: BookingApproval, *, about: Model
+) -> HttpResponse:
+    """Books or asks for approval, and leads back to the page of `about` with the result."""
     try:
-        entry = carry_out()
+        made = book_or_ask(booking=booking)
     except AlreadyBooked:
         messages.warning(request, "This was booked already. Nothing was booked now.")
     except BadBooking as error:
         messages.error(request, f"Nothing was booked: {error}.")
     except OrderRefused as refused:
         messages.error(request, f"Nothing was booked: {refused.message}")
+    except InputProblem as problem:
+        messages.error(request, f"Nothing was booked. {problem}")
     else:
-        after = amount(entry.balance_after, currency)
+        if isinstance(made, BookingApproval):
+            messages.warning(
+                request,
+                "Nothing is booked yet: this is above your limit. Another member of staff must"
+                " approve it.",
+            )
+            return HttpResponseRedirect(url_of(made))
+        after = amount(made.balance_after, booking.wallet.account.currency)
         messages.success(request, f"Booked. The balance is now {after}.")
+    return HttpResponseRedirect(url_of(about))
 
 
 def actor_of(request: HttpRequest) -> str:

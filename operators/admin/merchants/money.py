@@ -23,6 +23,7 @@ from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_li
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import EntryKind, LedgerEntry, Wallet
+from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
 KIND_COLOURS = {
@@ -116,9 +117,8 @@ class LedgerEntryAdmin(RecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(order_reference=term.upper()), False
-        bookings = queryset.filter(booking_reference=term)
-        if bookings.exists():
-            return bookings, False
+        if booking := find_booking(term):
+            return queryset.filter(pk=booking.pk), False
         accounts = Account.objects.filter(name__icontains=term).order_by("pk")
         ids = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
         return queryset.filter(wallet__in=ids), False

@@ -1,0 +1,239 @@
+"""Bookings that wait for a second person, and the limits above which a booking waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+from unfold.decorators import action, display
+
+from accounts.form_fields import posted
+from core.api.errors import OrderRefused
+from core.inputs import InputProblem, is_id
+from operators.admin.merchants.booking import MOVE_MONEY
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    BackOfficeAdmin,
+    ConditionFilter,
+    ConfirmForm,
+    RecordAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from orders.bookings import approve
+from orders.models import Order
+from wallets.approvals import reject_booking, waiting_approvals
+from wallets.models import ApprovalState, BookingApproval, BookingLimit
+from wallets.services import AlreadyBooked, BadBooking
+
+APPROVE = "wallets.approve_booking"
+
+
+class StateFilter(ConditionFilter):
+    title = "state"
+    parameter_name = "state"
+    conditions = {state.value: Q(state=state) for state in ApprovalState}
+
+
+@admin.register(BookingApproval)
+class BookingApprovalAdmin(RecordAdmin):
+    """Another person than the maker approves a booking, and it is booked."""
+
+    list_display = ("asked_at", "account", "kind", "signed_amount", "asked_by", "state_badge")
+    list_filter = (
+        StateFilter,
+        ("kind", ChoicesDropdownFilter),
+        ("wallet", AutocompleteSelectFilter),
+    )
+    list_select_related = ("wallet__account", "asked_by", "decided_by")
+    search_fields = ("booking_reference", "order_reference", "asked_by__username")
+    search_help_text = "Booking reference, order, or who asked"
+    when_empty = "No booking was above the limit of its maker."
+    maker = linked("asked_by", "asked by")
+    decider = linked("decided_by", "decided by")
+    fields = (
+        *("state_badge", "account", "kind", "signed_amount", "balance", "note"),
+        *("booking_reference", "order", "maker", "asked_at", "expires_at"),
+        *("decider", "decided_at", "booked_as"),
+    )
+    actions_detail = ("approve", "reject")
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # As in LedgerEntryAdmin: a wallet's primary key is its account.
+        return lookup == "wallet__account__exact" or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(description="account")
+    def account(self, booking: BookingApproval) -> str:
+        return link_to(booking.wallet.account)
+
+    @admin.display(description="amount")
+    def signed_amount(self, booking: BookingApproval) -> str:
+        sign = "+" if booking.amount > 0 else ""
+        return sign + amount(booking.amount, booking.wallet.account.currency)
+
+    @admin.display(description="balance now")
+    def balance(self, booking: BookingApproval) -> str:
+        return amount(booking.wallet.balance, booking.wallet.account.currency)
+
+    @admin.display(description="order")
+    def order(self, booking: BookingApproval) -> str:
+        if not booking.order_reference:
+            return EMPTY
+        return link_to_list(Order, booking.order_reference, q=booking.order_reference)
+
+    @admin.display(description="ledger entry")
+    def booked_as(self, booking: BookingApproval) -> str:
+        return link_to(booking.entry)
+
+    @display(
+        description="state",
+        label={
+            "waiting": "warning",
+            "booked": "success",
+            "rejected": "danger",
+            "withdrawn": "info",
+            "expired": "danger",
+        },
+    )
+    def state_badge(self, booking: BookingApproval) -> str:
+        late = booking.state == ApprovalState.WAITING and booking.expires_at <= timezone.now()
+        return ApprovalState.EXPIRED.value if late else booking.state
+
+    def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(APPROVE)
+
+    def has_reject_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """People who may approve reject; makers withdraw what they asked for."""
+        return staff_of(request).has_perm(APPROVE) or staff_of(request).has_perm(MOVE_MONEY)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers the actions while the booking waits, and `approve` not to its maker."""
+        key = unquote(str(object_id))
+        booking = waiting_approvals().filter(pk=key).first() if is_id(key) else None
+        if booking is None:
+            return []
+        own = booking.asked_by_id == staff_of(request).pk
+        may_approve = self.has_approve_permission(request)
+        offered = {"approve": may_approve and not own, "reject": may_approve or own}
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
+
+    @action(description="Approve…", icon="done", permissions=["approve"], url_path="approve")
+    def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        booking = self._booking(request, object_id)
+        if request.method == "POST":
+            return _approve(request, booking)
+        currency = booking.wallet.account.currency
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=booking,
+            title="Approve a booking",
+            question=f"Book this {booking.get_kind_display().lower()} for"
+            f" {booking.wallet.account}?",
+            facts=[
+                f"{booking.asked_by} asked for it. Compare it with the bank's record before you"
+                " approve.",
+                f"Amount: {amount(booking.amount, currency)}",
+                f"Balance now: {amount(booking.wallet.balance, currency)}",
+                f"Balance after: {amount(booking.wallet.balance + booking.amount, currency)}",
+                f"Reason: {booking.note}",
+                f"Reference: {booking.booking_reference}",
+            ],
+            button="Approve and book",
+            danger=booking.amount < 0,
+            back=url_of(booking),
+        )
+
+    @action(description="Reject…", icon="close", permissions=["reject"], url_path="reject")
+    def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        booking = self._booking(request, object_id)
+        own = booking.asked_by_id == staff_of(request).pk
+        if not own and not self.has_approve_permission(request):
+            raise PermissionDenied
+        form = ConfirmForm(posted(request))
+        if not form.is_bound or not form.is_valid():
+            return page(
+                self,
+                request,
+                "admin/confirm.html",
+                obj=booking,
+                title="Withdraw a booking" if own else "Reject a booking",
+                form=form,
+                question=f"{'Withdraw' if own else 'Reject'} this"
+                f" {booking.get_kind_display().lower()} for {booking.wallet.account}?",
+                facts=["Nothing will be booked."],
+                button="Withdraw" if own else "Reject",
+                danger=True,
+                back=url_of(booking),
+            )
+        note = form.cleaned_data["note"]
+        if reject_booking(booking=booking, actor=staff_of(request), note=note):
+            messages.success(request, f"The booking is {'withdrawn' if own else 'rejected'}.")
+        else:
+            messages.warning(request, "This booking no longer waits for approval.")
+        return HttpResponseRedirect(url_of(booking))
+
+    def _booking(self, request: HttpRequest, object_id: str) -> BookingApproval:
+        booking = self.get_object(request, unquote(object_id))
+        if not isinstance(booking, BookingApproval):
+            raise Http404
+        return booking
+
+
+def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
+    try:
+        entry = approve(booking=booking, actor=staff_of(request))
+    except AlreadyBooked:
+        messages.error(request, "This was booked already. Reject it here.")
+    except BadBooking as error:
+        messages.error(request, f"Nothing was booked: {error}.")
+    except OrderRefused as refused:
+        messages.error(request, f"Nothing was booked: {refused.message}")
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+    else:
+        if entry is None:
+            messages.warning(request, "This booking no longer waits for approval.")
+        else:
+            after = amount(entry.balance_after, booking.wallet.account.currency)
+            messages.success(request, f"Booked. The balance is now {after}.")
+    return HttpResponseRedirect(url_of(booking))
+
+
+@admin.register(BookingLimit)
+class BookingLimitAdmin(BackOfficeAdmin):
+    """The limits of groups. A booking above the limit of its maker waits for approval."""
+
+    change_form_before_template = "admin/what_a_booking_limit_is.html"
+    list_before_template = "admin/what_a_booking_limit_is.html"
+
+    list_display = ("group", "kind", "currency_text", "amount")
+    list_display_links = ("group", "kind")
+    list_filter = (("kind", ChoicesDropdownFilter),)
+    list_select_related = ("group",)
+    ordering = ("group__name", "kind", "currency")
+    fields = ("group", "kind", "currency", "amount")
+    help_texts = {
+        "currency": f"{CURRENCY_HELP} Leave it empty for all currencies without a limit of their"
+        " own.",
+        "amount": "A larger booking waits until another member of staff approves it.",
+    }
+    when_empty = "No group has a limit of its own."
+
+    @admin.display(description="currency")
+    def currency_text(self, limit: BookingLimit) -> str:
+        return limit.currency or "all others"

@@ -1,0 +1,70 @@
+"""The bookings of staff: made at once within the limit of their maker, else after an approval."""
+
+from django.contrib.auth.models import User
+
+from core.database.columns import ACTOR_LENGTH
+from orders.credits import credit_order
+from topups.models import Channel
+from wallets.approvals import approve_booking, ask_for_approval
+from wallets.limits import limit_of
+from wallets.models import BookingApproval, EntryKind, LedgerEntry
+from wallets.services import adjust, deposit, pay_out, refuse_repeated
+
+
+def needs_approval(booking: BookingApproval) -> bool:
+    """Whether the booking is above the limit of the person who asks for it."""
+    limit = limit_of(
+        booking.asked_by,
+        kind=EntryKind(booking.kind),
+        currency=booking.wallet.account.currency,
+    )
+    return abs(booking.amount) > limit
+
+
+def book_or_ask(*, booking: BookingApproval) -> LedgerEntry | BookingApproval:
+    """Makes a booking that is not saved yet: the ledger entry, or the row that now waits.
+
+    Raises AlreadyBooked, BadBooking, OrderRefused, or InputProblem if another booking with this
+    reference waits.
+    """
+    if not needs_approval(booking):
+        return _book(booking)
+    refuse_repeated(
+        LedgerEntry(
+            wallet_id=booking.wallet_id,
+            kind=booking.kind,
+            amount=booking.amount,
+            order_reference=booking.order_reference,
+            booking_reference=booking.booking_reference,
+        )
+    )
+    return ask_for_approval(booking=booking)
+
+
+def approve(*, booking: BookingApproval, actor: User) -> LedgerEntry | None:
+    """Makes a booking that waits. Returns None if it no longer waits. Raises what `book_or_ask`
+    raises, and InputProblem if `actor` asked for it."""
+    return approve_booking(booking=booking, actor=actor, book=_book)
+
+
+def _book(booking: BookingApproval) -> LedgerEntry:
+    """Books in the name of the person who asked."""
+    actor = f"admin:{booking.asked_by.get_username()}"[:ACTOR_LENGTH]
+    if booking.kind == EntryKind.CREDIT:
+        return credit_order(
+            reference=booking.order_reference or "",
+            amount=booking.amount,
+            note=booking.note,
+            actor=actor,
+            channel=Channel.ADMIN,
+            booking_reference=booking.booking_reference,
+        )
+    services = {EntryKind.DEPOSIT: deposit, EntryKind.PAYOUT: pay_out, EntryKind.ADJUSTMENT: adjust}
+    paid_out = booking.kind == EntryKind.PAYOUT
+    return services[EntryKind(booking.kind)](
+        account=booking.wallet.account,
+        amount=-booking.amount if paid_out else booking.amount,
+        actor=actor,
+        note=booking.note,
+        booking_reference=booking.booking_reference,
+    )

@@ -1,0 +1,299 @@
+"""A booking above its maker's limit waits for another person, and is then booked once."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, ProgrammingError
+from django.db.models import QuerySet
+from django.test import Client
+from django.utils import timezone
+
+from audit.models import AuditAction, AuditEntry
+from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
+from operators.upkeep.reconcile import reconcile
+from orders import bookings
+from orders.models import Order
+from tests.concurrency.racing import execute, in_background, race, weakened_sql
+from tests.factories import make_account, make_merchant, make_product
+from tests.operators.back_office import make_approval, make_staff, signed_in, url
+from wallets import approvals
+from wallets.approvals import VALID_FOR, reject_booking
+from wallets.limits import DEFAULT_LIMIT, limit_of
+from wallets.models import (
+    ApprovalState,
+    BookingApproval,
+    BookingLimit,
+    EntryKind,
+    LedgerEntry,
+    Wallet,
+)
+from wallets.services import AlreadyBooked
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def finance() -> User:
+    user = make_staff()
+    user.groups.add(Group.objects.get(name=StaffRole.FINANCE.value))
+    return user
+
+
+def send(browser: Client, wallet: Wallet, **changes: str) -> Any:
+    form = {
+        "kind": "deposit",
+        "amount": "25000000",
+        "reason": "transfer",
+        "reference": "INV-2026/04 a",
+        "form_id": str(uuid4()),
+        **changes,
+    }
+    return browser.post(url(wallet, "book"), form, follow=True)
+
+
+def new_wallet() -> Wallet:
+    return Wallet.objects.get(account=make_account(balance="100.00"))
+
+
+def balance(wallet: Wallet) -> Decimal:
+    return Wallet.objects.get(pk=wallet.pk).balance
+
+
+def test_a_large_deposit_waits_and_another_person_books_it() -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+
+    question = send(signed_in(anna), wallet).content.decode()
+    assert "This is above your limit of 10,000.00 USD." in question
+    send(signed_in(anna), wallet, confirmed="1")
+    waiting = BookingApproval.objects.get()
+    assert balance(wallet) == 100
+    assert "Approve…" not in signed_in(anna).get(url(waiting)).content.decode()
+    signed_in(anna).post(url(waiting, "approve"))
+    assert balance(wallet) == 100
+
+    assert "Approve…" in signed_in(ben).get(url(waiting)).content.decode()
+    signed_in(ben).post(url(waiting, "approve"))
+
+    assert balance(wallet) == 25_000_100
+    entry = LedgerEntry.objects.get(approval=waiting)
+    assert (entry.actor, entry.note) == (f"admin:{anna.username}", "transfer")
+    approved = AuditEntry.objects.get(action=AuditAction.BOOKING_APPROVED)
+    assert approved.actor == ben
+    assert reconcile()["ok"] is True
+    again = signed_in(ben).post(url(waiting, "approve"), follow=True)
+    assert "no longer waits" in " ".join(map(str, again.context["messages"]))
+    assert balance(wallet) == 25_000_100
+
+
+def test_a_large_credit_waits_too() -> None:
+    merchant = make_merchant(balance="50000.00")
+    product = make_product(price="20000.00", codes=1)
+    order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+    anna, ben = finance(), finance()
+    form = {"amount": "20000", "note": "Sorry", "form_id": str(uuid4()), "confirmed": "1"}
+
+    row = Order.objects.get(reference=order["reference"])
+    signed_in(anna).post(url(row, "credit"), form)
+    waiting = BookingApproval.objects.get()
+    bookings.approve(booking=waiting, actor=ben)
+
+    entry = LedgerEntry.objects.get(kind=EntryKind.CREDIT)
+    assert entry.amount == 20_000
+    assert entry.order_reference == order["reference"]
+    assert reconcile()["ok"] is True
+
+
+def test_the_same_form_asks_once() -> None:
+    browser, wallet, form_id = signed_in(finance()), new_wallet(), str(uuid4())
+
+    for _ in range(2):
+        send(browser, wallet, form_id=form_id, confirmed="1")
+
+    assert BookingApproval.objects.count() == 1
+
+
+def test_another_person_cannot_ask_with_a_waiting_reference() -> None:
+    wallet = new_wallet()
+    send(signed_in(finance()), wallet, confirmed="1")
+
+    refused = send(signed_in(finance()), wallet, confirmed="1")
+
+    assert "waits for approval already" in " ".join(map(str, refused.context["messages"]))
+    assert BookingApproval.objects.count() == 1
+
+
+def test_makers_withdraw_and_others_reject() -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    for who, state in ((anna, "withdrawn"), (ben, "rejected")):
+        send(signed_in(anna), wallet, confirmed="1")
+        waiting = BookingApproval.objects.latest("pk")
+        signed_in(who).post(url(waiting, "reject"), {"note": "twice"})
+        waiting.refresh_from_db()
+        assert waiting.state == state
+        assert bookings.approve(booking=waiting, actor=ben) is None
+    assert balance(wallet) == 100
+    assert reconcile()["ok"] is True
+
+
+def test_only_people_with_the_right_decide() -> None:
+    waiting = make_approval(make_account())
+    reader = signed_in(make_staff("wallets.view_bookingapproval", "wallets.move_money"))
+
+    assert reader.post(url(waiting, "approve")).status_code == 403
+    assert reader.post(url(waiting, "reject"), {"note": ""}).status_code == 403
+
+
+def test_an_old_request_expires_and_can_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    past = timezone.now() - VALID_FOR - timedelta(hours=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("wallets.approvals.timezone.now", lambda: past)
+        send(signed_in(anna), wallet, confirmed="1")
+    old = BookingApproval.objects.get()
+
+    assert bookings.approve(booking=old, actor=ben) is None
+    assert not reject_booking(booking=old, actor=ben, note="")
+    assert "expired" in signed_in(ben).get(url(old)).content.decode()
+    send(signed_in(anna), wallet, confirmed="1")
+
+    old.refresh_from_db()
+    assert old.state == "expired"
+    assert bookings.approve(booking=BookingApproval.objects.latest("pk"), actor=ben)
+
+
+def test_a_booking_that_became_impossible_still_waits() -> None:
+    anna, ben = finance(), finance()
+    wallet = Wallet.objects.get(account=make_account(balance="30000.00"))
+    send(signed_in(anna), wallet, kind="payout", amount="20000", confirmed="1")
+    BookingLimit.objects.create(
+        group=Group.objects.get(name="Finance"), kind="payout", amount=40_000
+    )
+    send(signed_in(anna), wallet, kind="payout", amount="15000", reference="b2", confirmed="1")
+
+    waiting = BookingApproval.objects.get()
+    answer = signed_in(ben).post(url(waiting, "approve"), follow=True)
+
+    assert "Nothing was booked" in " ".join(map(str, answer.context["messages"]))
+    waiting.refresh_from_db()
+    assert waiting.state == "waiting"
+    assert balance(wallet) == 15_000
+
+
+def test_the_highest_limit_of_a_persons_groups_counts() -> None:
+    user = finance()
+    group, other = user.groups.get(), Group.objects.create(name="Treasury")
+    limit = partial(limit_of, user, kind=EntryKind.DEPOSIT, currency="USD")
+    assert limit() == DEFAULT_LIMIT
+    for currency, value in (("", 500), ("EUR", 1)):
+        BookingLimit.objects.create(group=group, kind="deposit", currency=currency, amount=value)
+    assert limit() == 500
+    BookingLimit.objects.create(group=group, kind="deposit", currency="USD", amount=70)
+    assert limit() == 70
+    BookingLimit.objects.create(group=other, kind="deposit", amount=900)
+    assert limit() == 70
+    user.groups.add(other)
+    assert limit() == 900
+    assert limit_of(user, kind=EntryKind.PAYOUT, currency="USD") == DEFAULT_LIMIT
+
+
+# --- At the same time ----------------------------------------------------------------------------
+
+
+def outcome(call: Callable[[], Any]) -> str:
+    try:
+        return "done" if call() else "nothing"
+    except (InputProblem, AlreadyBooked):
+        return "refused"
+
+
+def test_simultaneous_decisions_have_one_outcome() -> None:
+    for _ in range(5):
+        account = make_account(balance="0")
+        waiting = make_approval(account)
+        ben, carla = finance(), finance()
+        told = race(
+            [
+                partial(outcome, partial(bookings.approve, booking=waiting, actor=ben)),
+                partial(outcome, partial(bookings.approve, booking=waiting, actor=carla)),
+                partial(
+                    outcome,
+                    partial(reject_booking, booking=waiting, actor=waiting.asked_by, note=""),
+                ),
+                partial(
+                    outcome, partial(bookings.approve, booking=waiting, actor=waiting.asked_by)
+                ),
+            ]
+        )
+        assert told[:3].count("done") == 1
+        assert told[3] != "done"
+        waiting.refresh_from_db()
+        assert balance(account.wallet) == (20_000 if waiting.state == "booked" else 0)
+    assert reconcile()["findings"] == []
+
+
+def withdraw_in_the_middle(waiting: BookingApproval, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Another person approves without a lock. The maker withdraws after the booking and before the
+    decision is stored. Returns the outcome of the approval."""
+    first = bookings._book
+
+    def book(booking: BookingApproval) -> LedgerEntry:
+        entry = first(booking)
+        with in_background(
+            lambda: reject_booking(booking=waiting, actor=waiting.asked_by, note="")
+        ) as told:
+            assert told.result() is True
+        return entry
+
+    monkeypatch.setattr(QuerySet, "select_for_update", lambda rows, **options: rows)
+    monkeypatch.setattr(bookings, "_book", book)
+    return outcome(partial(bookings.approve, booking=waiting, actor=finance()))
+
+
+def test_without_the_row_lock_a_withdrawn_booking_is_not_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = make_approval(make_account(balance="0"))
+
+    assert withdraw_in_the_middle(waiting, monkeypatch) == "refused"
+
+    assert balance(waiting.wallet) == 0
+
+
+def test_control_without_lock_condition_and_trigger_a_withdrawn_booking_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = make_approval(make_account(balance="0"))
+    monkeypatch.setattr(approvals, "waiting_approvals", BookingApproval.objects.all)
+
+    with weakened_sql("wallets/sql/approvals.sql", ("OLD.state <> 'waiting'", "false")):
+        assert withdraw_in_the_middle(waiting, monkeypatch) == "done"
+
+    assert balance(waiting.wallet) == 20_000
+
+
+def test_the_database_refuses_an_approval_by_the_maker() -> None:
+    waiting = make_approval(make_account(balance="0"))
+
+    with pytest.raises(IntegrityError, match="wallets_approval_by_another"):
+        approvals._decide(
+            waiting,
+            actor=waiting.asked_by,
+            state=ApprovalState.BOOKED,
+            entry=LedgerEntry.objects.latest("pk"),
+        )
+
+
+@pytest.mark.parametrize(
+    "change", ["amount = 1", "booking_reference = 'x'", "asked_by_id = asked_by_id + 1"]
+)
+def test_what_was_asked_for_is_kept(change: str) -> None:
+    make_approval(make_account())
+
+    with pytest.raises(ProgrammingError, match="is kept"):
+        execute(f"UPDATE wallets_bookingapproval SET {change}")
