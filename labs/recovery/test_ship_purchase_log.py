@@ -1,0 +1,98 @@
+"""The copy of the purchase log on another host gets every line, although each run may be killed."""
+
+import random
+import shlex
+import shutil
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from embedded.environment import PROJECT
+
+pytestmark = pytest.mark.skipif(not shutil.which("rrsync"), reason="needs rsync")
+
+UNIT = PROJECT / "deploy/purchase-log/ship-purchases.service"
+KILLED_RUNS = 25
+# `ssh` of the test: the other host is this one, and its key allows one command.
+SSH = """#!/bin/sh
+test "$1 $2 $3" = "-l purchases logs.example.com" || exit 1
+shift 3
+SSH_ORIGINAL_COMMAND="$*" exec rrsync -wo -no-del {kept}
+"""
+
+
+class Shipping:
+    """The unit's command, with the folder of the log and the other host in a folder of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.purchases, self.kept = folder / "purchases", folder / "kept"
+        self.purchases.mkdir()
+        self.kept.mkdir()
+        shell = folder / "ssh"
+        shell.write_text(SSH.format(kept=self.kept))
+        shell.chmod(0o755)
+        line = UNIT.read_text().replace("\\\n", "").partition("ExecStart=")[2].splitlines()[0]
+        self._command = [
+            f"--rsh={shell}"
+            if word.startswith("--rsh=")
+            else word.replace("/var/lib/voucher/purchases", str(self.purchases))
+            for word in shlex.split(line)
+        ]
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
+
+    def write(self, over: threading.Event) -> None:
+        """Writes lines until the event, and begins a new day now and then."""
+        number = 0
+        while not over.is_set():
+            day = f"purchases-2026-11-{1 + number // 4000:02}.log"
+            with (self.purchases / day).open("a") as file:
+                for _ in range(20):
+                    number += 1
+                    file.write(f"{number} {'x' * random.randrange(4000)}\n")
+            time.sleep(0.002)
+
+    def copies(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self.kept.iterdir()}
+
+
+@pytest.fixture
+def shipping(tmp_path: Path) -> Shipping:
+    return Shipping(tmp_path)
+
+
+def test_the_copy_has_every_line(shipping: Shipping) -> None:
+    over = threading.Event()
+    killed = 0
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(shipping.write, over)
+        while killed < KILLED_RUNS:
+            run = shipping.start()
+            time.sleep(random.random() * 0.3)
+            killed += run.poll() is None
+            run.kill()
+            run.wait()
+        over.set()
+    writing.result()
+
+    assert shipping.start().wait() == 0
+
+    written = {path.name: path.read_bytes() for path in shipping.purchases.iterdir()}
+    assert len(written) > 1
+    assert shipping.copies() == written
+
+
+def test_the_copy_outlives_the_file(shipping: Shipping) -> None:
+    file = shipping.purchases / "purchases-2026-11-01.log"
+    file.write_text("{}\n")
+    assert shipping.start().wait() == 0
+    file.unlink()
+
+    assert shipping.start().wait() == 0
+
+    assert shipping.copies() == {file.name: b"{}\n"}
