@@ -31,7 +31,7 @@ from tests.flushing import empty_tables, quick_flush
 from tests.live import LiveServer, live_server
 from tests.neighbour import settle_neighbour
 from tests.old_version import has_history
-from tests.proxies.running import find_nginx
+from tests.proxies.running import find_proxies
 from tests.shortcuts import shortcuts
 
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
@@ -43,7 +43,7 @@ PROGRAMS = {
     "compiler": shutil.which("cc"),
     "containers": find_containers(),
     "history": has_history() or None,
-    "nginx": find_nginx(),
+    "nginx": find_proxies(),
     "node": shutil.which("node"),
     "patroni": find_patroni(),
     "pgbouncer": find_pgbouncer(),

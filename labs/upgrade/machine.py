@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.deploy.engine import FOLDER, SUITE
+from tests.deploy.engine import FOLDER, SUITE, locked
 from tests.tasks.running import wait_until
 
 PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-venv,tzdata,curl"
@@ -101,14 +101,14 @@ def running_machine(folder: Path, shown: dict[Path, str]) -> Iterator[Machine]:
 def _packages() -> Path:
     """The folder with the packages, which the first run unpacks."""
     folder, made_of = FOLDER / "machine", FOLDER / "machine.packages"
-    if not made_of.is_file() or made_of.read_text() != PACKAGES:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        subprocess.run(
-            ["mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}",
-             "--dpkgopt=force-unsafe-io", SUITE, str(folder)], check=True,
-        )  # fmt: skip
-        made_of.write_text(PACKAGES)
+    with locked():
+        if not made_of.is_file() or made_of.read_text() != PACKAGES:
+            shutil.rmtree(folder, ignore_errors=True)
+            subprocess.run(
+                ["mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}",
+                 "--dpkgopt=force-unsafe-io", SUITE, str(folder)], check=True,
+            )  # fmt: skip
+            made_of.write_text(PACKAGES)
     return folder
 
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPMessage
 from pathlib import Path
 
@@ -22,13 +23,13 @@ from labs.upgrade.machine import Machine, can_boot, running_machine
 from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled, stock
 from labs.upgrade.versions import Version, empty_database
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.racing import age_records
+from tests.concurrency.racing import age_records, in_background
 from tests.database import django_uses
 from tests.deploy.engine import locked, wheels
 from tests.live import Answer, as_service
 from tests.old_version import install
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
-from tests.tasks.running import running_broker
+from tests.tasks.running import running_broker, wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -40,11 +41,13 @@ pytestmark = [
 OLD, NEW = "1.2.0", "1.3.0"
 COMMANDS = "commands"  # the old release, with packages for this computer
 API, PAGES = (8001, 8003), (8002, 8004)
+FIRST, SECOND = (f"voucher-api@{port}" for port in API)  # in the order of `switch`
 PAGE = (PROJECT / "docs/operate/install-systemd.md").read_text()
 SERVICE_HOST = "api.example.com"
 GO_BACK = f"/opt/voucher/releases/{OLD}/deploy/systemd/switch"
 COPY = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
 SECONDS = 3.0  # of load after each change
+CODES = 20_000  # on each shelf: `prepare` takes minutes on a busy machine
 # Seconds, with all tries. `make upgrade-test` runs alone; the suite shares the machine.
 LONGEST_PURCHASE = 3.0 if "UPGRADE_SECONDS" in os.environ else 8.0
 MOST_TRIES = 2
@@ -230,7 +233,8 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         first = json.loads(buy_a_first_code(machine, proxies[0]))["data"]
         assert first["codes"]
         environment = environment_of(machine, url, broker.url)
-        keys = stock(Version("old", releases[COMMANDS], environment, tmp_path), tmp_path)
+        old = Version("old", releases[COMMANDS], environment, tmp_path)
+        keys = stock(old, tmp_path, codes=CODES)
         bodies = [{"product_id": shelf, "quantity": 1} for shelf in (1, 2)]
         buyers = {
             proxy.name: Buyers(keys, bodies, [Shop(proxy)], reads_abandoned=True)
@@ -240,12 +244,16 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         with ExitStack() as load:
             for each in buyers.values():
                 load.enter_context(each.running(threads=2))
-            upgrade = release("Upgrade", NEW)
-            again = upgrade.rstrip().rpartition("\n")[2].replace("$VERSION", NEW)
-            for commands, version_now in ((upgrade, NEW), (GO_BACK, OLD), (again, NEW)):
-                machine.shell(commands)
+            prepare, _, last = release("Upgrade", NEW).rstrip().rpartition("\n")
+            machine.shell(prepare)
+            switch = last.replace("$VERSION", NEW)
+            for command, version_now in ((switch, NEW), (GO_BACK, OLD), (switch, NEW)):
+                with in_background(partial(machine.shell, command)) as switching:
+                    wait_until(lambda: not is_active(machine, FIRST), "a process is replaced")
+                    kill_a_process(machine, SECOND)
+                switching.result()
                 assert versions_that_run(machine) == {version_now}
-                kill_a_process(machine)
+                kill_a_process(machine, FIRST)
                 time.sleep(SECONDS)
                 assert versions_that_run(machine) == {version_now}
 
@@ -260,14 +268,19 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         assert new.ask("reconcile")["findings"] == []
 
 
-def kill_a_process(machine: Machine) -> None:
+def is_active(machine: Machine, unit: str) -> bool:
+    """Whether the unit is neither stopping nor starting."""
+    return machine.run("systemctl", "is-active", unit, check=False).strip() == "active"
+
+
+def kill_a_process(machine: Machine, unit: str) -> None:
     """Kills one web process of the API. Its master starts another.
 
     Nobody knows what became of its purchases: their retries wait for five minutes, or until their
     records are as old.
     """
     machine.shell(
-        "master=$(systemctl show --property=MainPID --value voucher-api@8001)\n"
+        f"master=$(systemctl show --property=MainPID --value {unit})\n"
         'kill -9 "$(cut -d" " -f1 /proc/$master/task/$master/children)"'
     )
     age_records(IN_PROGRESS_SECONDS)

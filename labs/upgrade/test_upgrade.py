@@ -66,18 +66,18 @@ def versions(tmp_path: Path, worker_id: str) -> Iterator[tuple[Version, Version]
         yield old, new
 
 
-def stock(version: Version, folder: Path) -> list[str]:
+def stock(version: Version, folder: Path, *, codes: int = CODES) -> list[str]:
     """Makes two merchants, products and an operator. Returns the API keys."""
-    catalogue, codes = folder / "catalogue.json", folder / "codes.csv"
+    catalogue, file = folder / "catalogue.json", folder / "codes.csv"
     shelves = range(1, SHELVES + 1)
     products = [{"id": shelf, "name": f"Card {shelf}", **SOLD} for shelf in shelves]
     topups = [{"id": 1, "name": "Gems", "published": True, **SOLD}]
     catalogue.write_text(json.dumps({"products": products, "topup_products": topups}))
     version.manage("import_catalogue", str(catalogue))
     for shelf in shelves:
-        lines = [f"{shelf}-CODE-{number}" for number in range(CODES)]
-        codes.write_text("\n".join(["code", *lines]))
-        version.manage("import_codes", str(shelf), str(codes))
+        lines = [f"{shelf}-CODE-{number}" for number in range(codes)]
+        file.write_text("\n".join(["code", *lines]))
+        version.manage("import_codes", str(shelf), str(file))
     keys = []
     for name in ("One", "Two"):
         made = version.ask("create_account", name, "--balance", "1000000.00")

@@ -1,4 +1,4 @@
-"""Runs nginx and Caddy with the files of `deploy/`, and talks to them over TLS.
+"""Runs nginx, Caddy and HAProxy with the files of `deploy/`, and talks to them over TLS.
 
 The tests replace addresses, names and files, and nothing else.
 """
@@ -33,9 +33,14 @@ CALLER = "127.0.0.9"  # the address from which tests call; the proxy itself uses
 CADDY = Path(sys.executable).with_name("caddy")
 
 
-def find_nginx() -> str | None:
+def find_proxies() -> str | None:
+    """The path of nginx, or None if the machine lacks it or HAProxy. Caddy is a Python package."""
+    return _find("haproxy") and _find("nginx")
+
+
+def _find(name: str) -> str | None:
     """The program; Debian has it where only root looks."""
-    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
 
 
 @dataclass
@@ -120,7 +125,7 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
         f" error_log {proxy.folder}/error.log warn; events {{}} http {{ {temporary}"
         f" include {proxy.folder}/voucher.conf; }}"
     )
-    program = find_nginx()
+    program = _find("nginx")
     assert program
     return _start(proxy, [program, "-e", proxy.folder / "error.log", "-c", main], {})
 
@@ -157,7 +162,39 @@ def start_caddy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
     return _start(proxy, command, environment)
 
 
-PROXIES: dict[str, Start] = {"nginx": start_nginx, "caddy": start_caddy}
+def start_haproxy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Process:
+    """HAProxy with deploy/haproxy/haproxy.cfg."""
+    text = (PROJECT / "deploy/haproxy/haproxy.cfg").read_text()
+    certificate = proxy.folder / "haproxy.pem"
+    certificate.write_text(
+        "".join((proxy.folder / name).read_text() for name in ("certificate.pem", "key.pem"))
+    )
+    for shipped, ours in {
+        _lines("api", (8001, 8003)): _lines("api", api),
+        _lines("pages", (8002, 8004)): _lines("pages", pages),
+        "bind :::80 v4v6": f"bind {HOST}:{proxy.plain_port}",
+        "bind :::443 v4v6": f"bind {HOST}:{proxy.port}",
+        "api.example.com": NAME,
+        "/etc/haproxy/voucher.pem": str(certificate),
+        "    user haproxy\n    group haproxy\n": "",
+        "timeout server 35s": "timeout server 3s",
+        "timeout client 30s": "timeout client 3s",
+    }.items():
+        assert shipped in text
+        text = text.replace(shipped, ours)
+    file = proxy.folder / "haproxy.cfg"
+    file.write_text(text)
+    program = _find("haproxy")
+    assert program
+    return _start(proxy, [program, "-W", "-f", file], {})
+
+
+def _lines(kind: str, ports: Sequence[int]) -> str:
+    """The lines of a backend, as the file has them."""
+    return "\n".join(f"    server {kind}-{port} {HOST}:{port}" for port in ports)
+
+
+PROXIES: dict[str, Start] = {"nginx": start_nginx, "caddy": start_caddy, "haproxy": start_haproxy}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""nginx and Caddy with the files of `deploy/`, in front of real API processes and pages."""
+"""The proxies with the files of `deploy/`, in front of real API processes and pages."""
 
 import json
 import re
@@ -15,6 +15,7 @@ from tests.api.raw import chunked, head
 from tests.contract.situations import make_shop
 from tests.factories import make_merchant
 from tests.live import LiveServer, live_server, with_settings
+from tests.merchants.people import browser_of, make_member
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nginx]
@@ -186,6 +187,7 @@ def test_the_proxy_refuses_larger_bodies(proxy: Proxy, in_chunks: bool) -> None:
     assert answer.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize("proxy", ["nginx", "caddy"], indirect=True)
 @pytest.mark.parametrize("path", [IMPORT, UPLOAD])
 def test_a_large_file_reaches_the_service_and_never_the_disk(proxy: Proxy, path: str) -> None:
     answer = proxy.ask("POST", path, {"Content-Type": "text/plain"}, b" " * 2000 * KIB)
@@ -194,11 +196,40 @@ def test_a_large_file_reaches_the_service_and_never_the_disk(proxy: Proxy, path:
     assert "buffered to a temporary file" not in proxy.log  # a warning of nginx
 
 
-def test_too_large_forms_are_refused_in_plain_text(proxy: Proxy) -> None:
-    for path, size in ((IMPORT, 2300 * KIB), (UPLOAD, 2300 * KIB), (SIGN_IN, 300 * KIB)):
-        answer = proxy.ask("POST", path, {"Content-Type": "text/plain"}, b" " * size)
-        assert answer.status == 413
-        assert answer.body.strip() == b"The request body is too large."
+def test_a_member_uploads_a_large_file(proxy: Proxy) -> None:
+    """HAProxy passes files on while it receives them."""
+    session = browser_of(make_member()).cookies["sessionid"].value
+    token, boundary = "a" * 32, "limit"
+    headers = {
+        "Content-Type": f"multipart/form-data; boundary={boundary}",
+        "Cookie": f"sessionid={session}; csrftoken={token}",
+        "Origin": f"https://{NAME}",
+        "X-CSRFToken": token,
+    }
+    name = 'Content-Disposition: form-data; name="file"; filename="references.csv"'
+    file = "wrong\n" + " " * 1_900_000
+    body = f"--{boundary}\r\n{name}\r\n\r\n{file}\r\n--{boundary}--\r\n"
+
+    answer = proxy.ask("POST", IMPORT, headers, body.encode())
+
+    assert (answer.status, b"Nothing was changed." in answer.body) == (200, True)
+
+
+def test_a_too_large_form_is_refused_in_plain_text(proxy: Proxy) -> None:
+    assert_refused_in_plain_text(proxy, SIGN_IN, 300)
+
+
+@pytest.mark.parametrize("proxy", ["nginx", "caddy"], indirect=True)
+def test_too_large_files_are_refused_in_plain_text(proxy: Proxy) -> None:
+    """HAProxy leaves the size of files to the service."""
+    for path in (IMPORT, UPLOAD):
+        assert_refused_in_plain_text(proxy, path, 2300)
+
+
+def assert_refused_in_plain_text(proxy: Proxy, path: str, size: int) -> None:
+    answer = proxy.ask("POST", path, {"Content-Type": "text/plain"}, b" " * size * KIB)
+    assert answer.status == 413
+    assert answer.body.strip() == b"The request body is too large."
 
 
 def sign_in(proxy: Proxy, caller: str) -> int:
@@ -214,16 +245,16 @@ def sign_in(proxy: Proxy, caller: str) -> int:
 
 
 def test_sign_ins_of_one_address_are_limited(proxy: Proxy) -> None:
-    address = {"nginx": "127.0.0.21", "caddy": "127.0.0.22"}[proxy.name]
+    address = {"nginx": "127.0.0.21", "caddy": "127.0.0.22", "haproxy": "127.0.0.24"}[proxy.name]
     statuses = [sign_in(proxy, address) for _ in range(3)]
     assert statuses == [200, 429, 429]
     assert sign_in(proxy, f"{address}0") == 200
 
 
-@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
-def test_nginx_stops_a_flood_of_forms_before_the_service(proxy: Proxy) -> None:
+@pytest.mark.parametrize("proxy", ["nginx", "haproxy"], indirect=True)
+def test_a_flood_of_forms_is_stopped_before_the_service(proxy: Proxy) -> None:
     """Caddy has no rate limit in its standard build."""
-    statuses = {proxy.ask("POST", SIGN_IN, caller="127.0.0.23").status for _ in range(20)}
+    statuses = {proxy.ask("POST", SIGN_IN, caller="127.0.0.23").status for _ in range(40)}
     assert statuses == {403, 429}  # 403: no CSRF token
     assert proxy.ask("POST", SIGN_IN, caller="127.0.0.23").body.startswith(b"Too many attempts.")
     assert proxy.ask("GET", SIGN_IN, caller="127.0.0.23").status == 200
@@ -239,6 +270,6 @@ def test_the_log_has_no_secrets(proxy: Proxy) -> None:
     while proxy.log.count("sign-in") < 1 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert PING in proxy.log
-    assert (request_id in proxy.log) == (proxy.name == "nginx")
+    assert (request_id in proxy.log) == (proxy.name != "caddy")
     for secret in (key, "canary-query", "canary-cookie"):
         assert secret not in proxy.log
