@@ -16,6 +16,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
+from core.database.ids import first_id_since
 from orders.codes import has_codes
 from orders.models import LostPurchase, Order
 from orders.search import FINDERS
@@ -229,29 +230,6 @@ PROOFS = [
 ]
 
 
-def first_order_since(moment: str) -> str:
-    """SQL for the id of the first order at or after `moment`, which is an SQL expression.
-
-    A binary search over ids: about thirty reads of the primary key. An index on `created_at` would
-    cost every purchase. Ids and times may disagree by the length of a transaction.
-    """
-    return f"""
-        (WITH RECURSIVE search (low, high) AS (
-             SELECT min(id), max(id) + 1 FROM orders_order
-             UNION ALL
-             SELECT CASE WHEN early THEN found.id + 1 ELSE low END,
-                    CASE WHEN early THEN high ELSE middle END
-               FROM (SELECT low, high, low + (high - low) / 2 AS middle
-                       FROM search WHERE low < high) AS step
-               JOIN LATERAL (SELECT id, created_at FROM orders_order
-                              WHERE id >= middle ORDER BY id LIMIT 1) AS found ON true
-               JOIN LATERAL (SELECT found.id < high AND found.created_at < {moment} AS early)
-                    AS comparison ON true
-         )
-         SELECT max(low) FROM search)
-    """  # noqa: S608  expressions of ours
-
-
 GAUGES = [
     Gauges(
         {
@@ -294,7 +272,7 @@ GAUGES = [
         SELECT key.key_id,
                coalesce(pg_sequence_last_value('catalogue_vouchercode_id_seq'), 0)
                + 2 * coalesce(pg_sequence_last_value('orders_order_id_seq') + 1
-                              - {first_order_since("key.sealing_since")}, 0)
+                              - {first_id_since("orders_order", "key.sealing_since")}, 0)
           FROM core_encryptionkey AS key
          WHERE sealing_since IS NOT NULL
         """,  # noqa: S608  expressions of ours

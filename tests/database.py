@@ -76,6 +76,19 @@ def another_database(name: str) -> Iterator[None]:
         _drop(server, name)
 
 
+@contextmanager
+def kept_database(name: str) -> Iterator[None]:
+    """A database of the test server that stays for later runs, empty the first time. Django uses
+    it inside the block."""
+    with connect("postgres", autocommit=True) as server:
+        known = server.execute("SELECT FROM pg_database WHERE datname = %s", [name]).rowcount
+    if not known:
+        _copy(name)
+    grant_on_copy(name)
+    with django_uses(_url(name)):
+        yield
+
+
 def load_schema(url: str) -> None:
     """Fills an empty database of another server like a migrated one."""
     with connect("postgres", autocommit=True) as server:

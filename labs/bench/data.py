@@ -51,12 +51,13 @@ def register_keys(url: str) -> None:
         settings["NAME"] = own_name
 
 
-def load_merchants_and_catalogue(url: str) -> Keys:
-    """Loads merchants, each with a full wallet, one client and one key, and 50 products per kind.
+def load_merchants_and_catalogue(url: str, *, merchants: int = MERCHANTS) -> Keys:
+    """Loads merchants and one more, each with a full wallet, one client and one key.
 
-    Each top-up product has one field, a dropdown. Returns the keys.
+    Loads 50 products per kind, too. Each top-up product has one field, a dropdown. Returns the
+    keys.
     """
-    keys = {client: _new_key() for client in range(1, MERCHANTS + 2)}
+    keys = {client: _new_key() for client in range(1, merchants + 2)}
     with psycopg.connect(url) as connection:
         run = connection.execute
         last = len(keys)

@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import django
@@ -28,38 +29,53 @@ from labs.bench.load import BenchError
 BATCH = 250_000
 CALLS = 300  # requests per measurement
 
-# Client c of 100 makes the orders c, c + 100, c + 200, … Every twentieth, and the two after it, is
-# a top-up. Times are spread over two years.
+
+@dataclass(frozen=True)
+class Spread:
+    """Who bought the order n and what, as SQL. `total` is the number of all orders."""
+
+    client: str = "1 + (n - 1) % 100"
+    number: str = "1 + (n - 1) / 100"
+    goods: str = "1 + n % 50"  # the shelf, or the top-up product
+    status: str = "'completed'"  # of the fulfilment
+
+
+# Every twentieth order, and the two after it, is a top-up. Times are spread over two years.
 FULFILMENTS = """
     INSERT INTO topups_fulfilment
         (id, order_reference, account_id, product_id, player_id, fields, amount, currency,
-         takes_stock, status, created_at, closed_at)
-    SELECT n, reference, client, 1 + n %% 50, 'player' || n,
+         takes_stock, status, failure_reason, created_at, closed_at)
+    SELECT n, reference, client, goods, 'player' || n,
            '[{"id":1,"name":"server","label":"Server","value":"eu","value_label":"EU"}]', 0.07,
-           'USD', true, 'completed', bought, bought + interval '9 minutes'
+           'USD', true, status, CASE WHEN status = 'failed' THEN 'fulfilment_failed' END, bought,
+           CASE WHEN status <> 'pending' THEN bought + interval '9 minutes' END
       FROM history(%(first)s, %(last)s) WHERE topup
 """
 EVENTS = """
     INSERT INTO topups_fulfilmentevent
         (fulfilment_id, move, from_status, to_status, actor, channel, note, created_at)
     SELECT n, move, before, after, actor, channel, '', bought
-      FROM history(%(first)s, %(last)s),
-           (VALUES ('open', NULL, 'pending', 'client:1', 'api'),
-                   ('claim', 'pending', 'processing', 'admin:anna', 'admin'),
-                   ('complete', 'processing', 'completed', 'admin:anna', 'admin'))
-           AS moves(move, before, after, actor, channel)
+      FROM history(%(first)s, %(last)s)
+      JOIN (VALUES ('open', NULL, 'pending', 'client:1', 'api', '{pending,completed,failed}'),
+                   ('claim', 'pending', 'processing', 'admin:anna', 'admin', '{completed,failed}'),
+                   ('complete', 'processing', 'completed', 'admin:anna', 'admin', '{completed}'),
+                   ('review', 'processing', 'pending_review', 'admin:anna', 'admin', '{failed}'),
+                   ('reject_unrefunded', 'pending_review', 'failed', 'admin:anna', 'admin',
+                    '{failed}'))
+           AS moves(move, before, after, actor, channel, statuses)
+        ON status = ANY (statuses::text[])
      WHERE topup
 """
 CODES = """
     INSERT INTO catalogue_vouchercode (shelf_id, position, sealed, digest, order_id, imported_at)
-    SELECT 1 + n %% 50, n, decode(repeat('01', 75), 'hex'), sha256(n::text::bytea), n, bought
+    SELECT goods, n, decode(repeat('01', 75), 'hex'), sha256(n::text::bytea), n, bought
       FROM history(%(first)s, %(last)s) WHERE NOT topup
 """
 ORDERS = """
     INSERT INTO orders_order
         (id, reference, client_id, number, shelf_id, fulfilment_id, quantity, units_per_sale,
          unit_price, total_price, currency, codes_mac, created_at)
-    SELECT n, reference, client, number, CASE WHEN NOT topup THEN 1 + n %% 50 END,
+    SELECT n, reference, client, number, CASE WHEN NOT topup THEN goods END,
            CASE WHEN topup THEN n END, 1, 1, 0.07, 0.07, 'USD',
            CASE WHEN NOT topup THEN sha256(reference::bytea) END, bought
       FROM history(%(first)s, %(last)s)
@@ -86,10 +102,11 @@ WALLETS = """
 # The orders n of first..last of the whole history, with what several tables repeat.
 HISTORY = """
     CREATE OR REPLACE FUNCTION history(first bigint, last bigint) RETURNS TABLE
-        (n bigint, client bigint, number bigint, reference text, topup boolean, bought timestamptz)
+        (n bigint, client bigint, number bigint, goods bigint, reference text, topup boolean,
+         status text, bought timestamptz)
     LANGUAGE sql STABLE AS $$
-        SELECT n, 1 + (n - 1) %% 100, 1 + (n - 1) / 100,
-               '01HISTORY' || lpad(upper(to_hex(n)), 17, '0'), n %% 20 < 3,
+        SELECT n, {client}, {number}, {goods},
+               '01HISTORY' || lpad(upper(to_hex(n)), 17, '0'), n % 20 < 3, {status},
                now() - interval '730 days' * (1 - n::float8 / {total})
           FROM generate_series(first, last) AS n
     $$;
@@ -159,14 +176,25 @@ def main(orders: int) -> None:
     _back_up(url)
 
 
-def fill(connection: "psycopg.Connection[Any]", orders: int) -> None:
-    """Writes this many orders, and all that belongs to them, into a database with merchants."""
+def fill(
+    connection: "psycopg.Connection[Any]",
+    orders: int,
+    spread: Spread | None = None,
+    *,
+    more: Sequence[str] = (),
+) -> None:
+    """Writes this many orders, and all that belongs to them, into a database with merchants.
+
+    `more` are statements for each batch besides; they may read `history`.
+    """
+    spread = spread or Spread()
+    words = {name: text.replace("total", str(orders)) for name, text in vars(spread).items()}
     connection.execute("SET session_replication_role = replica")
     connection.execute("SET synchronous_commit = off")
-    connection.execute(HISTORY.format(total=orders).replace("%%", "%"))
+    connection.execute(HISTORY.format(total=orders, **words))
     for first in range(1, orders + 1, BATCH):
-        batch = {"first": first, "last": min(first + BATCH - 1, orders)}
-        for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES, WALLETS):
+        batch = {"first": first, "last": min(first + BATCH - 1, orders), "total": orders}
+        for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES, WALLETS, *more):
             connection.execute(statement, batch)
     connection.execute(SUMS)
     connection.execute("RESET session_replication_role")

@@ -1,58 +1,177 @@
 """The lists, filters, searches, pages and exports of both sites, from what Django registers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django import forms
+from django.contrib import admin
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from accounts.models import ApiKey
+from accounts.models import ApiKey, RequestRecord
+from audit.models import AuditAction
+from catalogue.batches import STATES
+from catalogue.models import VoucherCode
 from merchants import urls_docs
+from merchants.models import Invitation
+from merchants.views.orders import OrderFilter
+from merchants.views.requests import RequestFilter
+from merchants.views.wallet import StatementFilter
+from operators.history.audit_trail_page import TrailFilter
+from operators.imports.models import ImportKind
 from orders.models import Order
 from tests.merchants.test_identity_matrix import DO, ROWS
-from tests.operators.back_office import list_url, shown_models, url
+from tests.operators.back_office import list_url, shown_models
+from wallets.models import EntryKind, LedgerEntry
 
 # The back office's pages that are no list and no row of one.
-OF_STAFF = ("admin:index", "system", "system_now", "search", "audit_trail", "passkeys")
-EXPORTS_OF_STAFF = ("audit_trail_file",)
-# They lead elsewhere: the history has no signed root, and the member is signed in already.
-LEAD_ELSEWHERE = {"statement_proof", "two_factor", "two_factor_off"}
+OF_STAFF = ("admin:index", "system", "system_now", "audit_trail", "passkeys")
+# The history has no session besides that of the member, who has no second factor to remove.
+LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}
+# Pages of rows that only forms use, or that lead elsewhere in the state that their row has.
+OF_FORMS = {
+    "accounts_account_switch_on": "the account is enabled",
+    "accounts_apiclient_switch_on": "the client is enabled",
+    "auth_user_remove_second_factor": "accepts only forms",
+    "catalogue_batch_recall": "accepts only forms",
+    "catalogue_shelf_import_codes": "leads to the upload",
+    "catalogue_product_import_catalogue": "leads to the upload",
+    "catalogue_vouchercode_import_codes": "leads to the upload",
+    "merchants_invitation_approve": "the member of staff who invited may not approve",
+    "imports_fileimport_new_catalogue": "leads to the upload",
+    "imports_fileimport_new_codes": "leads to the upload",
+    "imports_fileimport_problems": "the import has no problem",
+    "imports_fileimport_step": "accepts only forms",
+    "topups_fulfilment_next": "accepts only forms",
+    "topups_fulfilment_deliver_next": "accepts only forms",
+    "topups_fulfilment_move": "accepts only forms",
+}
 NO_SUCH = "nothing-like-this"
+PERIODS = (("2026-01-01", "2026-01-31"), ("2020-01-01", "2020-12-31"), ("2020-01-01", ""))
+BIG = "1"  # the account and the client with a third of all orders
 
 
-def staff_pages(browser: Client) -> Iterator[str]:
-    """The lists of the back office with each filter and search, the newest row of each, and the
-    other pages."""
-    for name in OF_STAFF + EXPORTS_OF_STAFF:
-        yield reverse(name)
-    yield f"{reverse('search')}?{urlencode({'q': NO_SUCH})}"
-    yield f"{reverse('search')}?{urlencode({'q': Order.objects.latest('id').reference})}"
+@dataclass(frozen=True)
+class Address:
+    """A page, or a form that is sent to one."""
+
+    path: str
+    sent: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        sent = urlencode(self.sent)
+        return f"POST {self.path} {sent}" if sent else self.path
+
+
+def staff_pages(browser: Client) -> Iterator[Address]:
+    """The lists of the back office with each filter, search and last page, the pages of a row of
+    each, and the other pages."""
+    yield from map(Address, map(reverse, OF_STAFF))
+    for days in ("7", "30", "60"):
+        yield Address(reverse("admin:index", query={"days": days}))
+    for page in ("audit_trail", "audit_trail_file"):
+        yield from (Address(reverse(page, query=query)) for query in trail_queries())
+    for text in texts():
+        yield Address(reverse("search"), {"q": text})
     for model in shown_models():
-        first = list_url(model)
-        answer = browser.get(first)
-        if answer.status_code == 302:  # a list that leads to its only page
-            yield answer["Location"]
-            continue
-        yield first
-        shown = answer.context["cl"]
-        row = next(iter(shown.result_list), None)
-        queries = [query for spec in shown.filter_specs for query in choices_of(spec, shown)]
-        if shown.search_fields:
-            queries += [{"q": NO_SUCH}, *([{"q": str(row.pk)}] if row else [])]
-        yield from (f"{first}?{urlencode(query)}" for query in queries)
-        if row:
-            yield url(row)
+        yield from pages_of(browser, model)
+
+
+def pages_of(browser: Client, model: Any) -> Iterator[Address]:
+    """The list of a model with its filters, searches and last page, and the pages of a row."""
+    first = list_url(model)
+    answer = browser.get(first)
+    if answer.status_code == 302:  # a list that leads to its only page
+        yield Address(answer["Location"])
+        return
+    yield Address(first)
+    shown = answer.context["cl"]
+    queries = [query for spec in shown.filter_specs for query in choices_of(spec, shown)]
+    if shown.search_fields:
+        queries += [{"q": text} for text in texts()]
+    if shown.multi_page:
+        queries.append({"p": str(shown.paginator.num_pages)})
+    yield from (Address(f"{first}?{urlencode(query)}") for query in queries if query)
+    row = row_of(model, shown)
+    if row is None:
+        return
+    page = admin.site._registry[model]
+    meta = model._meta
+    opened = {"change"}
+    opened |= {"add"} if page.has_add_permission(answer.wsgi_request) else set()
+    opened |= {"delete"} if page.has_delete_permission(answer.wsgi_request, row) else set()
+    prefix = f"{meta.app_label}_{meta.model_name}_"
+    for pattern in page.get_urls():
+        name = str(pattern.name or "").removeprefix(prefix)
+        is_own = name not in ("changelist", "history", "add", "change", "delete", "")
+        if name in opened or (is_own and pattern.name not in OF_FORMS):
+            yield Address(reverse(f"admin:{pattern.name}", kwargs=arguments(pattern, row)))
+
+
+def row_of(model: Any, shown: Any) -> Any:
+    """The newest row, of those whose pages all open."""
+    if model is VoucherCode:
+        return VoucherCode.objects.filter(STATES["in-stock"]).latest("pk")
+    if model is Invitation:
+        return Invitation.objects.filter(accepted_at=None, withdrawn_at=None).latest("pk")
+    if model is Order:  # of the big account, and paid
+        return Order.objects.filter(client_id=int(BIG)).latest("pk")
+    return next(iter(shown.result_list), None)
+
+
+def arguments(pattern: URLPattern, row: Any) -> dict[str, Any]:
+    """The arguments of a page about the row."""
+    fixed = {"kind": ImportKind.CODES.value}
+    if pattern.name == "accounts_apiclient_revoke_key":
+        fixed["key_id"] = row.keys.latest("pk").pk
+    return {name: fixed.get(name, row.pk) for name in pattern.pattern.converters}
+
+
+def texts() -> list[str]:
+    """What people search for: whole values, parts, and nothing that exists."""
+    order = Order.objects.filter(client_id=int(BIG)).latest("pk")
+    request = RequestRecord.objects.latest("pk")
+    return [
+        NO_SUCH,
+        order.reference,
+        "01HISTORY00000000000000ABC",
+        order.reference[-6:],  # a part
+        "player1003",
+        "key-1003",
+        str(request.request_id),
+        str(order.pk),
+        "Merchant 1",
+        "Product",
+        str(LedgerEntry.objects.filter(kind=EntryKind.DEPOSIT).earliest("pk").booking_reference),
+    ]
+
+
+def trail_queries() -> list[dict[str, str]]:
+    """The filters of the audit trail; a test compares their names with the form."""
+    return [
+        {},
+        {"who": "shell:anna"},
+        {"who": NO_SUCH},
+        {"about": "account:1"},
+        {"about": "01HISTORY00000000000000ABC"},
+        {"about": NO_SUCH},
+        {"kind": AuditAction.PRICE_CHANGED.value},
+        {"kind": AuditAction.CHAT_MOVED.value},
+        *({"since": since, "until": until} for since, until in PERIODS),
+    ]
 
 
 def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
-    """The parameters of each choice of a filter; of the related rows and times, one."""
+    """The parameters of each choice of a filter; of the related rows, the one of the last row and
+    the first; of times, a period long ago and one of today."""
     if isinstance(spec, AutocompleteSelectFilter):
-        pks = shown.model._default_manager.order_by("-pk").values_list(spec.field_path, flat=True)
-        pk = next((pk for pk in pks[:1000] if pk is not None), None)
-        return [{spec.lookup_kwarg: str(pk)}] if pk is not None else []
+        rows = shown.model._default_manager
+        found = rows.order_by("-pk").values_list(spec.field_path, flat=True)[:1000]
+        values = {str(next((value for value in found if value is not None), BIG)), BIG}
+        return [{spec.lookup_kwarg: value} for value in sorted(values)]
     choices = list(spec.choices(shown))
     fields = {
         name: field
@@ -68,26 +187,70 @@ def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
     ]
     dates = [name for name, field in fields.items() if isinstance(field, forms.SplitDateTimeField)]
     if dates:
-        old = {f"{name}_0": f"{2020 + n * 5}-01-01" for n, name in enumerate(dates)}
-        queries.append(old | {f"{name}_1": "00:00:00" for name in dates})
+        for days in PERIODS:
+            query: dict[str, str] = {}
+            for name, day in zip(dates, days, strict=True):
+                query |= {f"{name}_0": day, f"{name}_1": "00:00:00"} if day else {}
+            queries.append(query)
     return queries or [
         dict(parse_qsl(choice["query_string"][1:])) for choice in choices if "form" not in choice
     ]
 
 
-def merchant_pages(order: Order) -> Iterator[str]:
-    """The pages of the merchant site that a member of the order's account opens, and the public
-    documentation. Left out are those about people, sessions and invitations."""
+def merchant_pages(order: Order) -> Iterator[Address]:
+    """The pages of the merchant site that a member of the order's account opens, with each filter
+    and search, and the public documentation. Left out are those about people, sessions and
+    invitations."""
     key = ApiKey.objects.filter(client=order.client_id).latest("pk")
     ids = {"reference": order.reference, "client_id": order.client_id, "key_id": key.pk}
     for name, row in ROWS.items():
         if name in LEAD_ELSEWHERE:
             continue
         if row.least and row.how != DO and set(row.names) <= set(ids):
-            yield row.path(name, ids)
+            yield Address(row.path(name, ids))
+    for name, queries in merchant_filters().items():
+        path = ROWS[name].path(name, ids)
+        yield from (Address(f"{path}?{urlencode(query)}") for query in queries)
+    for name in ("orders", "requests", "search"):
+        for text in texts():
+            yield Address(ROWS[name].path(name, ids), {"q": text})
     for pattern in urls_docs.urlpatterns:
         words = {"name": "buy.py"} if pattern.name == "snippet" else {}
-        yield reverse(f"docs:{pattern.name}", kwargs=words)
+        yield Address(reverse(f"docs:{pattern.name}", kwargs=words))
+
+
+def merchant_filters() -> dict[str, list[dict[str, str]]]:
+    """The filters and old pages of the merchant site's lists; a test compares their names with
+    the forms."""
+    periods = [{"since": since, "until": until} for since, until in PERIODS]
+    kinds = [{"kind": kind} for kind in EntryKind.values]
+    statuses = [{"status": status} for status in ("pending", "completed", "failed")]
+    old = {"page": "50"}
+    return {
+        "orders": [*periods, *statuses, {"client": BIG}, {"client": BIG, **periods[0]}, old],
+        "requests": [{"client": BIG}, {"code": "refused"}, {"code": "rate_limited"}, old],
+        "wallet": [*periods, *kinds, old],
+        "statement_export": [*periods[:2], *kinds],
+        "statement_proof": periods[:1],
+    }
+
+
+def untried_filters() -> set[str]:
+    """The fields of forms that filter, as `list: field`, which no address here uses."""
+    forms_of: dict[str, Any] = {
+        "orders": OrderFilter,
+        "requests": RequestFilter,
+        "wallet": StatementFilter,
+        "statement_export": StatementFilter,
+        "audit_trail": TrailFilter,
+    }
+    tried = {
+        name: {one for query in all for one in query} for name, all in merchant_filters().items()
+    }
+    fields = {name: set(form.base_fields) - {"q"} for name, form in forms_of.items()}
+    tried["audit_trail"] = {one for query in trail_queries() for one in query}
+    fields["audit_trail"] = set(TrailFilter.base_fields)
+    return {f"{name}: {one}" for name, all in fields.items() for one in all - tried[name]}
 
 
 def unlisted_names() -> set[str]:
@@ -99,4 +262,4 @@ def unlisted_names() -> set[str]:
         and pattern.name
         and str(pattern.pattern).startswith("admin/")
     }
-    return named - set(OF_STAFF + EXPORTS_OF_STAFF)
+    return named - {*OF_STAFF, "search", "audit_trail_file"}

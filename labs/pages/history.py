@@ -1,31 +1,170 @@
-"""A database with a long history, in the state that purchases would have left."""
+"""A database with a long history, in the state that its purchases would have left."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
+from django.core.management import call_command
+
+from accounts.models import Account, ApiClient
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.bench.history import fill
-from tests.database import another_database, connect
+from labs.bench.history import Spread, fill
+from tests.database import another_database, connect, kept_database
+from tests.factories import Merchant, make_product
 from tests.live import owner_url
-from tests.operators.back_office import World
+from tests.merchants.people import make_member
+from tests.operators.back_office import World, make_staff
+from wallets.roots import sign_ledger
+
+ACCOUNTS = 200
+KEPT = bool(os.environ.get("PAGES_KEEP"))
+# Account 1 makes every third order and buys everything. Each other account buys five products and
+# five top-up products. The newest top-ups are open, and every fifteenth of the others failed.
+SPREAD = Spread(
+    client="CASE WHEN n % 3 = 0 THEN 1 ELSE 2 + (n - n / 3 - 1) % 199 END",
+    number="CASE WHEN n % 3 = 0 THEN n / 3 ELSE 1 + (n - n / 3 - 1) / 199 END",
+    goods="1 + CASE WHEN n % 3 = 0 THEN n / 3 % 50"
+    " ELSE ((n - n / 3 - 1) % 199 + abs(hashint8(n)) % 5) % 50 END",
+    status="CASE WHEN n > total - 2000 THEN 'pending' WHEN n / 20 % 15 = 0 THEN 'failed'"
+    " ELSE 'completed' END",
+)
+# Each order has a request record; every tenth request was refused instead.
+REQUESTS = """
+    INSERT INTO accounts_requestrecord
+        (at, request_id, client_id, account_id, method, path, status, code, reason,
+         order_reference, idempotency_key, milliseconds)
+    SELECT bought, gen_random_uuid(), client, client, 'POST', '/api/v1/orders',
+           CASE WHEN refused THEN 409 ELSE 201 END,
+           CASE WHEN refused THEN 'order_refused' ELSE '' END,
+           CASE WHEN refused THEN 'insufficient_balance' ELSE '' END,
+           CASE WHEN NOT refused THEN reference END, 'key-' || n, 4
+      FROM history(%(first)s, %(last)s), LATERAL (SELECT n %% 10 = 9 AS refused) AS outcome
+"""
+# The last fifth of the orders, in six days. Every thousandth response was lost.
+KEYS = """
+    INSERT INTO idempotency_idempotencyrecord
+        (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
+         response)
+    SELECT client, 'key-' || n, sha256('history'), 1, claimed, claimed, reference, claimed,
+           CASE WHEN n %% 1000 > 0 THEN decode(repeat('5e', 440), 'hex') END
+      FROM history(%(first)s, %(last)s),
+           LATERAL (SELECT now() - interval '6 days' * (%(total)s - n) * 5 / %(total)s
+                    AS claimed) AS times
+     WHERE n > %(total)s * 0.8
+"""
+# One entry for five orders, by three members of staff and, sometimes, by a command.
+TRAIL = """
+    INSERT INTO audit_auditentry
+        (actor_id, actor_name, action, object_type, object_id, reference, request_id, address,
+         changes, created_at)
+    SELECT CASE WHEN n %% 50 > 0 THEN (SELECT min(id) FROM auth_user) + n / 5 %% 3 END,
+           CASE WHEN n %% 50 = 0 THEN 'shell:anna' ELSE '' END,
+           CASE n / 5 %% 4 WHEN 0 THEN 'price_changed' WHEN 1 THEN 'account_changed'
+                           ELSE 'code_revealed' END,
+           CASE n / 5 %% 4 WHEN 0 THEN 'catalogue.shelf' WHEN 1 THEN 'accounts.account'
+                           ELSE 'catalogue.vouchercode' END,
+           CASE n / 5 %% 4 WHEN 0 THEN goods WHEN 1 THEN client ELSE n END::text,
+           CASE WHEN n / 5 %% 4 > 1 THEN reference ELSE '' END, gen_random_uuid()::text,
+           '192.0.2.1', '{}', bought
+      FROM history(%(first)s, %(last)s) WHERE n %% 5 = 0
+"""
+ANNOUNCEMENTS = """
+    INSERT INTO telegram_announcement
+        (fulfilment_id, state, chat_id, message_id, attempts, lost_answers, asks, repeats,
+         repeat_requested, last_error, announced_at, created_at)
+    SELECT n, CASE WHEN status = 'pending' THEN 'announced' ELSE 'ended' END, -1001, n, 1, 0, '', 0,
+           false, '', bought, bought
+      FROM history(%(first)s, %(last)s) WHERE topup
+"""
+EMAILS = """
+    INSERT INTO merchants_email (kind, "to", facts, attempts, created_at, sent_at)
+    SELECT 'low_balance', 'finance' || client || '@merchant.example', '{}', 1, bought, bought
+      FROM history(%(first)s, %(last)s) WHERE n %% 50 = 0
+"""
+# Codes in stock for seven orders in twenty, in batches of 10,000 codes. Every hundredth is held.
+# The holds with an odd id are void.
+STOCK = """
+    INSERT INTO catalogue_codehold (reason, held_by, held_at, voided_at)
+    SELECT 'recalled', 'admin:anna', now() - interval '1 day' * (200 - n),
+           CASE WHEN n %% 2 = 1 THEN now() END
+      FROM generate_series(1, 200) AS n;
+    INSERT INTO catalogue_vouchercode (id, shelf_id, position, sealed, digest, hold_id, imported_at)
+    SELECT {total} + k, 1 + (k - 1) / 10000 %% 50, {total} + k, decode(repeat('01', 75), 'hex'),
+           sha256(({total} + k)::text::bytea),
+           CASE WHEN k %% 100 = 0
+                THEN (SELECT min(id) FROM catalogue_codehold) + k / 100 %% 200 END,
+           now() - interval '1 day'
+      FROM generate_series(1, {total} * 7 / 20) AS k;
+    INSERT INTO catalogue_batch
+        (shelf_id, first_code, last_code, supplier, invoice, cost_currency, file_digest,
+         imported_by, imported_at)
+    SELECT shelf_id, min(id), max(id), 'Supplier ' || 1 + shelf_id %% 5, 'INV-' || min(id), '',
+           sha256(min(id)::text::bytea), 'admin:anna', now() - interval '1 day'
+      FROM catalogue_vouchercode WHERE id > {total} GROUP BY shelf_id, (id - {total} - 1) / 10000;
+    UPDATE catalogue_shelf AS shelf SET available_stock = (
+           SELECT count(*) FROM catalogue_vouchercode AS code
+            WHERE code.shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL);
+    SELECT setval('catalogue_vouchercode_id_seq', (SELECT max(id) FROM catalogue_vouchercode)),
+           setval('catalogue_code_position', (SELECT max(position) FROM catalogue_vouchercode));
+    INSERT INTO catalogue_referencelink (account_id, shelf_id, reference)
+    SELECT account.id, shelf.id, 'sku-' || shelf.id
+      FROM accounts_account AS account, catalogue_shelf AS shelf
+"""
+SALES = """
+    INSERT INTO orders_dailysales
+        (day, account_id, shelf_id, topup_product_id, orders, quantity, amount)
+    SELECT (sale.created_at AT TIME ZONE 'UTC')::date, client_id, shelf_id, product_id, count(*),
+           sum(quantity), sum(total_price)
+      FROM orders_order AS sale
+      LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = fulfilment_id
+     GROUP BY 1, 2, 3, 4;
+    INSERT INTO orders_countedsales (client_id, orders)
+    SELECT client_id, orders FROM orders_clientcounter
+"""
+NEW_PURCHASES = 60  # of account 1, whose codes can be opened, unlike those of the history
 
 
 @contextmanager
 def database_with(orders: int) -> Iterator[None]:
-    """A new database with this many past orders of 100 accounts, and some rows of every model.
-    Django uses it inside the block."""
+    """A database with this many past orders of 200 accounts, and rows of every model. Django uses
+    it inside the block. With PAGES_KEEP, it stays for the next run."""
     name = f"pages_{orders}"
-    with another_database(name):
-        url = owner_url()
-        register_keys(url)
-        load_merchants_and_catalogue(url)
-        with connect(name, autocommit=True) as database:
-            # The rows of World take the ids after those of the history.
-            for table in ("orders_order", "topups_fulfilment", "catalogue_vouchercode"):
-                database.execute(f"SELECT setval('{table}_id_seq', %s)", [orders + 1])
-            database.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [orders + 10_000])
-            fill(database, orders)
-        World().grow(2)
-        with connect(name, autocommit=True) as database:
-            database.execute("VACUUM ANALYZE")
+    with kept_database(name) if KEPT else another_database(name):
+        if Account.objects.exists():
+            call_command("migrate", verbosity=0)
+        else:
+            load(name, orders)
         yield
+
+
+def load(name: str, orders: int) -> None:
+    """Fills the new database of Django's connection, whose name is `name`."""
+    url = owner_url()
+    register_keys(url)
+    load_merchants_and_catalogue(url, merchants=ACCOUNTS)
+    for _ in range(3):
+        make_staff()
+    with connect(name, autocommit=True) as database:
+        database.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [orders + 10_000])
+        more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
+        fill(database, orders, SPREAD, more=more)
+        database.execute("SET session_replication_role = replica")
+        for script in (STOCK, SALES):
+            run(database, script.format(total=orders).replace("%%", "%"))
+    World().grow(2)
+    product = make_product(codes=NEW_PURCHASES, price="0.07")
+    merchant = Merchant(ApiClient.objects.get(pk=1))
+    for _ in range(NEW_PURCHASES):
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    make_staff(superuser=True)
+    make_member(merchant.account)
+    sign_ledger()
+    with connect(name, autocommit=True) as database:
+        database.execute("VACUUM ANALYZE")
+
+
+def run(database: psycopg.Connection, script: str) -> None:
+    """Runs the statements of the script one after the other."""
+    for statement in script.split(";"):
+        database.execute(statement)
