@@ -10,18 +10,19 @@ from django.contrib import admin
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
-    DropdownFilter,
-    RangeDateTimeFilter,
-)
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
+from accounts.models import RequestRecord
+from accounts.request_records import find_requests
 from idempotency.models import BLOCKED, IdempotencyRecord
-from operators.frame.base import EMPTY, RecordAdmin, link_to_list, time_cell
+from operators.frame.base import EMPTY, link_to_list, time_cell
+from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 
+# A claim and its purchase are seldom further apart, unless a retry took the key over.
+NEAR = timedelta(minutes=5)
 IS_STORED = ExpressionWrapper(Q(response__isnull=False), output_field=BooleanField())
 # As a retry sees it: before this time, the purchase may still be answered.
 IS_LOST = Q(
@@ -61,7 +62,7 @@ class OutcomeFilter(DropdownFilter):
 
 
 @admin.register(IdempotencyRecord)
-class IdempotencyRecordAdmin(RecordAdmin):
+class IdempotencyRecordAdmin(LongRecordAdmin):
     """Shows idempotency records. Never loads the stored response or the fingerprint."""
 
     list_display = (
@@ -77,7 +78,7 @@ class IdempotencyRecordAdmin(RecordAdmin):
     list_filter = (
         OutcomeFilter,
         ("client", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
+        ("created_at", PeriodFilter),
     )
     list_select_related = ("client",)
     search_fields = ("key",)
@@ -97,8 +98,13 @@ class IdempotencyRecordAdmin(RecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term):
             order = Order.objects.filter(reference=term).first()
-            if order:  # records are indexed by client, not by order reference
-                return queryset.filter(client=order.client_id, order_reference=term), False
+            if order:  # records are indexed by client and key, and by time
+                requests = find_requests(RequestRecord.objects.all(), order_reference=term)
+                keys = [one.idempotency_key for one in requests if one.idempotency_key]
+                same_time = Q(created_at__range=(order.created_at - NEAR, order.created_at + NEAR))
+                near = Q(key__in=keys) if keys else same_time
+                rows = queryset.filter(near, client=order.client_id, order_reference=term)
+                return rows, False
         return queryset.filter(key=term), False
 
     @admin.display(description="idempotency key")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import Q, QuerySet
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.db.models import Q, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
-    RangeDateTimeFilter,
 )
 from unfold.decorators import action
 from unfold.enums import ActionVariant
@@ -21,6 +21,7 @@ from unfold.enums import ActionVariant
 from accounts.models import ApiClient
 from catalogue.models import VoucherCode
 from core.inputs import is_id
+from core.search import newest_first
 from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
 from operators.admin.merchants.booking import MOVE_MONEY, credit
 from operators.desk.columns import state_label
@@ -31,13 +32,15 @@ from operators.frame.base import (
     link_to,
     url_of,
 )
+from operators.frame.long_lists import LOOKED_AT, PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline
-from orders.models import Order
+from orders.models import ClientCounter, Order
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
 from wallets.selectors import left_to_pay_back
 
 MAX_CLIENTS_FOUND = 100
+OF_CLIENT = "client__id__exact"
 
 
 class KindFilter(DropdownFilter):
@@ -73,7 +76,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         KindFilter,
         ("client", AutocompleteSelectFilter),
         ("shelf", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
+        ("created_at", PeriodFilter),
     )
     list_select_related = (
         "client__account",
@@ -91,6 +94,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         ),
     )
     actions_detail = ("reveal", "credit")
+    served = (OF_CLIENT,)
     change_form_outer_before_template = "admin/desk_moves.html"
 
     def change_view(
@@ -103,6 +107,18 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         context = {**(extra_context or {}), **moves}
         return super().change_view(request, object_id, form_url, context)
 
+    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
+        """The orders of a client are numbered in an index. A search by name reads the few orders
+        that it finds, and no others."""
+        if request.GET.get(SEARCH_VAR):
+            return (newest_first(),)
+        return ("-number",) if OF_CLIENT in request.GET else self.ordering
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
+            return super().reads_too_much(request, filters, term)
+        return count_orders(ApiClient.objects.filter(pk__in=_clients_named(term))) > LOOKED_AT
+
     def timeline(self, request: HttpRequest, obj: Order) -> Timeline:
         return order_timeline(request, obj, on=obj)
 
@@ -114,11 +130,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(reference=term.upper()), False
-        clients = ApiClient.objects.filter(
-            Q(name__icontains=term) | Q(account__name__icontains=term)
-        )
-        ids = list(clients.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
-        return queryset.filter(client__in=ids), False
+        return queryset.filter(client__in=_clients_named(term)), False
 
     @admin.display(description="account")
     def account(self, order: Order) -> str:
@@ -202,6 +214,18 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             messages.warning(request, "This order has no codes.")
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, about=order)
+
+
+def _clients_named(term: str) -> list[int]:
+    """The clients whose name, or whose account's name, contains the text."""
+    named = ApiClient.objects.filter(Q(name__icontains=term) | Q(account__name__icontains=term))
+    return list(named.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
+
+
+def count_orders(clients: QuerySet[ApiClient]) -> int:
+    """The number of orders of these clients, from their counters."""
+    counters = ClientCounter.objects.filter(client__in=clients)
+    return counters.aggregate(sum=Sum("orders"))["sum"] or 0
 
 
 def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:

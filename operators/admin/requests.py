@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
@@ -11,12 +11,10 @@ from unfold.decorators import display
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from core.api.errors import ErrorCode, RefusalReason
-from operators.frame.base import EMPTY, RecordAdmin, link_to, link_to_list, time_cell
+from operators.frame.base import EMPTY, link_to, link_to_list, time_cell
+from operators.frame.long_lists import LongRecordAdmin
 from orders.models import Order
 
-# Without an account or a search, the list shows only the newest records: a filter that matches few
-# of many millions would read them all.
-NEWEST = 100_000
 MEANINGS = {code.value: code.default_message for code in ErrorCode} | {
     reason.value: reason.message for reason in RefusalReason
 }
@@ -37,11 +35,12 @@ class CodeFilter(DropdownFilter):
 
 
 @admin.register(RequestRecord)
-class RequestRecordAdmin(RecordAdmin):
+class RequestRecordAdmin(LongRecordAdmin):
     list_display = ("time", "caller", "call", "response", "order", "idempotency_key", "request_id")
     list_before_template = "admin/what_a_request_is.html"
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
+    served = ("account__id__exact",)
     search_fields = ("request_id",)
     search_help_text = "Request ID, order or idempotency key"
     fields = (
@@ -55,9 +54,6 @@ class RequestRecordAdmin(RecordAdmin):
         """Finds whole values only."""
         if term:
             return find_records(queryset, term), False
-        if "account__id__exact" not in request.GET and not request.resolver_match.kwargs:  # type: ignore[union-attr]
-            newest = RequestRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
-            queryset = queryset.filter(pk__gt=newest - NEWEST)
         return queryset, False
 
     @admin.display(description="time")

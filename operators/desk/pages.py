@@ -13,8 +13,9 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from core.inputs import is_id
-from operators.frame.base import RecordAdmin, list_url, staff_of
+from operators.frame.base import list_url, staff_of
 from operators.frame.desk_summary import summarise_desk, summarise_queue
+from operators.frame.long_lists import LongRecordAdmin
 from topups.models import Fulfilment
 
 # A chart of stacked bars, with whole numbers on the y axis and a legend.
@@ -36,7 +37,7 @@ CHART_OPTIONS = {
 }
 
 
-class DeskPages(RecordAdmin):
+class DeskPages(LongRecordAdmin):
     """The numbers above the queue, and the dashboard."""
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -8,16 +8,13 @@ from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import path
-from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
-    RangeDateTimeFilter,
-    RelatedDropdownFilter,
-)
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, RelatedDropdownFilter
 
 from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
 from operators.frame.base import linked
+from operators.frame.long_lists import PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
 from topups.models import Fulfilment
@@ -30,6 +27,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     """Top-up orders, the oldest first."""
 
     ordering = ("created_at", "id")  # type: ignore[assignment]
+    served = ("work",)
     list_display = (
         *("order_reference", "age", "state", "goods", "player", "texts", "claim"),
         "account",
@@ -38,7 +36,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         WorkFilter,
         ("product", RelatedDropdownFilter),
         ("account", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
+        ("created_at", PeriodFilter),
     )
     list_filter_submit = True
     list_select_related = ("product", "account", "claimed_by", "announcement")
@@ -53,6 +51,14 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         ("Merchant", {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Open orders have an index of their time. All orders are shown newest first."""
+        return ("-id",) if request.GET.get("work") == "all" else ("created_at", "id")
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        is_all = request.GET.get("work") == "all"
+        return is_all and super().reads_too_much(request, filters, term)
 
     # The permission to work on orders is enough to see the desk.
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

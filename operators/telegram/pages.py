@@ -22,6 +22,7 @@ from unfold.decorators import display
 
 from audit.models import AuditAction
 from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, linked, staff_of
+from operators.frame.long_lists import LongRecordAdmin
 from operators.telegram.announcements import announce_again
 from operators.telegram.models import (
     ONLY_ROW,
@@ -33,6 +34,7 @@ from operators.telegram.models import (
     TelegramLink,
 )
 from operators.telegram.staff_links import unlink_user
+from orders.selectors import REFERENCE_PATTERN
 
 MAX_SELECTED = 100
 STATES = {
@@ -151,7 +153,7 @@ class TelegramLinkAdmin(RecordAdmin):
 
 
 @admin.register(Announcement)
-class AnnouncementAdmin(RecordAdmin):
+class AnnouncementAdmin(LongRecordAdmin):
     """Shows announcements. The only action announces orders again."""
 
     list_display_links = ("state_badge",)  # the first column links to the order
@@ -188,6 +190,20 @@ class AnnouncementAdmin(RecordAdmin):
         "last_error",
     )
     actions = ("announce_again_selected",)  # type: ignore[assignment]
+
+    def search(
+        self, queryset: QuerySet[Announcement], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Announcement], bool]:
+        """Finds any announcement by the whole reference, and newer ones by a part of it."""
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(fulfilment__order_reference=term.upper()), False
+        return queryset.filter(fulfilment__order_reference__contains=term.upper()), False
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        is_part = bool(term) and not REFERENCE_PATTERN.fullmatch(term.upper())
+        return is_part or super().reads_too_much(request, filters, term)
 
     def get_actions(self, request: HttpRequest) -> Any:
         actions = super().get_actions(request)

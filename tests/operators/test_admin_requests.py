@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import RequestRecord
 from core.api.errors import ErrorCode, RefusalReason
-from operators.admin import requests
+from operators.frame import long_lists
 from tests.factories import make_account, make_client, make_record
 from tests.operators.back_office import make_staff, signed_in
 
@@ -58,11 +58,12 @@ def test_the_page_of_a_refused_request_says_what_its_answer_means() -> None:
 
 
 def test_only_a_search_or_an_account_reads_older_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "NEWEST", 2)
+    monkeypatch.setattr(long_lists, "LOOKED_AT", 2)
     client = make_client(make_account())
     old, *newest = (make_record(client, idempotency_key=f"key-{number}") for number in range(3))
 
-    assert found() == set(newest)
+    assert found() == {old, *newest}
+    assert found(code="refused") == set(newest)
     assert found(q="key-0") == {old}
     assert found(account__id__exact=client.account_id) == {old, *newest}
     signed_in().get(f"{PATH}{old.pk}/change/")

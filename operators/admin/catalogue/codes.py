@@ -28,12 +28,12 @@ from operators.frame.base import (
     MASK,
     ConditionFilter,
     ConfirmForm,
-    RecordAdmin,
     link_to,
     page,
     staff_of,
     url_of,
 )
+from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import Timeline, TimelinePage, timeline_of
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
@@ -43,13 +43,21 @@ REVEAL = "catalogue.reveal_vouchercode"
 NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
 
 
+ORDERINGS = {
+    "in-stock": ("shelf", "position"),
+    "sold": ("-order_id", "-position"),
+    "held": ("-hold", "-pk"),
+    "void": ("-hold", "-pk"),
+}
+
+
 class StateFilter(ConditionFilter):
     title = "state"
     parameter_name = "state"
     conditions = STATES
 
 
-class RevealingAdmin(RecordAdmin):
+class RevealingAdmin(LongRecordAdmin):
     """Pages that reveal codes. To reveal needs a permission besides the view permission."""
 
     def has_reveal_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -68,6 +76,21 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     actions = ("hold_selected",)  # type: ignore[assignment]
     actions_detail = ("reveal", "hold")
     actions_list = ("import_codes",)
+    served = ("state",)
+
+    def get_ordering(self, request: HttpRequest) -> Sequence[str]:
+        """Codes with one state are in the order of the index of that state: sold codes by their
+        sale, the last first, and codes in stock as they will be sold."""
+        return ORDERINGS.get(request.GET.get("state", ""), self.ordering)
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        """Codes in stock and held codes have an index of their own, also for a shelf."""
+        few = request.GET.get("state") in ("in-stock", "held", "void")
+        return not few and super().reads_too_much(request, filters, term)
+
+    def position_of(self, request: HttpRequest) -> str:
+        """Sold codes rise by their order."""
+        return "order_id" if request.GET.get("state") == "sold" else "pk"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VoucherCode]:
         references = Order.objects.filter(pk=OuterRef("order_id")).values("reference")

@@ -15,6 +15,7 @@ from accounts.models import Account, ApiClient
 from catalogue.selectors import list_products
 from core.api.pagination import Page
 from core.database.functions import StatementTimeout, statement_timeout
+from core.search import newest_first
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
@@ -200,7 +201,7 @@ def _emails(account: Account) -> dict[str, Any]:
         *Membership.objects.filter(account=account).values_list("user__email", flat=True),
         *Invitation.objects.filter(account=account).values_list("email", flat=True),
     }
-    newest = Email.objects.filter(to__in=addresses).order_by("-pk")[:SHOWN]
+    newest = Email.objects.filter(to__in=addresses).order_by(newest_first())[:SHOWN]
     return {
         "rows": [
             {

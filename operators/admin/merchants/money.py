@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
-    RangeDateTimeFilter,
 )
 from unfold.decorators import action, display
 
 from accounts.models import Account, ApiClient
 from audit.actor import who_and_where
 from core.inputs import is_id
+from core.search import newest_first
 from operators.admin.merchants.booking import MOVE_MONEY, book
+from operators.admin.orders import count_orders
 from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
+from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import EntryKind, LedgerEntry, Wallet
@@ -34,6 +38,12 @@ KIND_COLOURS = {
     EntryKind.ADJUSTMENT.label: "warning",
     EntryKind.PURCHASE.label: "info",
 }
+
+
+def _accounts_named(term: str) -> list[int]:
+    """The accounts whose name contains the text."""
+    named = Account.objects.filter(name__icontains=term).order_by("pk")
+    return list(named.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
 
 
 @admin.register(Wallet)
@@ -71,7 +81,7 @@ class WalletAdmin(RecordAdmin):
 
 
 @admin.register(LedgerEntry)
-class LedgerEntryAdmin(RecordAdmin):
+class LedgerEntryAdmin(LongRecordAdmin):
     list_display = (
         "created_at",
         "account",
@@ -84,9 +94,10 @@ class LedgerEntryAdmin(RecordAdmin):
     list_filter = (
         ("kind", ChoicesDropdownFilter),
         ("wallet", AutocompleteSelectFilter),
-        ("created_at", RangeDateTimeFilter),
+        ("created_at", PeriodFilter),
     )
     list_select_related = ("wallet__account",)
+    served = ("kind__exact", "wallet__account__exact")
     search_fields = ("order_reference",)
     search_help_text = "Whole reference, or account"
     fields = (
@@ -119,9 +130,19 @@ class LedgerEntryAdmin(RecordAdmin):
             return queryset.filter(order_reference=term.upper()), False
         if booking := find_booking(term):
             return queryset.filter(pk=booking.pk), False
-        accounts = Account.objects.filter(name__icontains=term).order_by("pk")
-        ids = list(accounts.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
-        return queryset.filter(wallet__in=ids), False
+        return queryset.filter(wallet__in=_accounts_named(term)), False
+
+    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
+        """A search by name reads the few entries that it finds, and no others."""
+        return (newest_first(),) if request.GET.get(SEARCH_VAR) else self.ordering
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
+            return super().reads_too_much(request, filters, term)
+        if find_booking(term):
+            return False
+        clients = ApiClient.objects.filter(account__in=_accounts_named(term))
+        return count_orders(clients) > LOOKED_AT
 
     @admin.display(description="account")
     def account(self, entry: LedgerEntry) -> str:

@@ -1,0 +1,149 @@
+"""Lists of tables that grow for ever read a bounded number of rows."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from catalogue.models import VoucherCode
+from core.database.ids import find_first_id
+from operators.frame import long_lists
+from orders.models import Order
+from tests.concurrency.racing import execute
+from tests.factories import Merchant, make_merchant, make_product, own_shelf
+from tests.neighbour import ours
+from tests.operators.back_office import list_url, signed_in
+from wallets.models import LedgerEntry
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def merchant() -> Merchant:
+    """A merchant with six orders, one of them of another product than the others."""
+    merchant = make_merchant()
+    rare, common = make_product(codes=1), make_product(codes=5)
+    for product in (rare, *[common] * 5):
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    return merchant
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_lists, "LOOKED_AT", 3)
+
+
+@pytest.fixture
+def browser() -> Client:
+    return signed_in()
+
+
+def shown(browser: Client, model: Any, **query: Any) -> tuple[list[Any], str]:
+    """The rows of the list, and the query that leads to older ones."""
+    found = browser.get(list_url(model, **query)).context["cl"]
+    return list(found.result_list), found.older
+
+
+def orders_of(merchant: Merchant) -> list[Order]:
+    return list(Order.objects.filter(client=merchant.client).order_by("-pk"))
+
+
+def test_a_filter_without_an_index_looks_at_the_newest_rows(
+    merchant: Merchant, browser: Client, window: None
+) -> None:
+    orders = orders_of(merchant)
+    rows, older = shown(browser, Order, shelf__id__exact=orders[0].shelf_id)
+    assert rows == orders[:3]
+    assert "before=" in older
+
+
+def test_the_link_leads_to_the_rows_before(
+    merchant: Merchant, browser: Client, window: None
+) -> None:
+    orders = orders_of(merchant)
+    rare = orders[-1]
+    rows, older = shown(browser, Order, shelf__id__exact=rare.shelf_id)
+    assert rows == []
+    page = browser.get(list_url(Order) + older)
+    assert list(page.context["cl"].result_list) == [rare]
+
+
+def test_a_list_without_older_rows_has_no_link(merchant: Merchant, browser: Client) -> None:
+    orders = orders_of(merchant)
+    assert shown(browser, Order, shelf__id__exact=orders[0].shelf_id) == (orders[:5], "")
+
+
+def test_a_filter_with_an_index_finds_every_row(
+    merchant: Merchant, browser: Client, window: None
+) -> None:
+    orders = orders_of(merchant)
+    assert shown(browser, Order, client__id__exact=merchant.client.pk) == (orders, "")
+
+
+def test_sold_codes_are_shown_by_their_sale(
+    merchant: Merchant, browser: Client, window: None
+) -> None:
+    orders = orders_of(merchant)
+    rows, older = shown(browser, VoucherCode, state="sold")
+    assert [code.order_id for code in rows][:6] == [order.pk for order in orders]
+    assert older == ""
+    shelf = orders[0].shelf_id
+    rows, older = shown(browser, VoucherCode, state="sold", shelf__id__exact=shelf)
+    assert [code.order_id for code in rows] == [order.pk for order in orders[:3]]
+    assert "before=" in older
+
+
+def test_codes_in_stock_are_shown_as_they_will_be_sold(browser: Client, window: None) -> None:
+    shelf = own_shelf(make_product(codes=5))
+    rows, older = shown(browser, VoucherCode, state="in-stock", shelf__id__exact=shelf.pk)
+    assert rows == list(VoucherCode.objects.filter(shelf=shelf).order_by("position"))
+    assert older == ""
+
+
+def test_a_search_by_name_finds_all_rows_of_a_merchant_with_few(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = orders_of(merchant)
+    assert shown(browser, Order, q=merchant.account.name) == (orders, "")
+    for module in ("operators.admin.orders", "operators.frame.long_lists"):
+        monkeypatch.setattr(f"{module}.LOOKED_AT", 3)
+    rows, older = shown(browser, Order, q=merchant.account.name)
+    assert rows == orders[:3]
+    assert "before=" in older
+
+
+@pytest.mark.parametrize("model", [Order, LedgerEntry])
+def test_a_period_finds_its_rows_and_no_others(model: Any, browser: Client) -> None:
+    """Rows of ten days, one for each day, whose ids rise with their times."""
+    merchant = make_merchant()
+    product = make_product(codes=10)
+    for _ in range(10):
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    now = timezone.now().replace(microsecond=0)
+    table = model._meta.db_table
+    rows = list(ours(model).order_by("pk"))
+    execute("SET session_replication_role = replica")
+    for n, row in enumerate(rows):
+        moment = now - timedelta(days=len(rows) - n)
+        execute(f"UPDATE {table} SET created_at = %s WHERE id = %s", moment, row.pk)
+    execute("RESET session_replication_role")
+    first, last = now - timedelta(days=7, hours=1), now - timedelta(days=4, hours=-1)
+    found, _ = shown(
+        browser,
+        model,
+        created_at_from_0=f"{first:%Y-%m-%d}",
+        created_at_from_1=f"{first:%H:%M:%S}",
+        created_at_to_0=f"{last:%Y-%m-%d}",
+        created_at_to_1=f"{last:%H:%M:%S}",
+    )
+    assert [row.pk for row in found] == [row.pk for row in reversed(rows[-7:-3])]
+
+
+def test_the_first_id_of_a_time_is_found(merchant: Merchant) -> None:
+    orders = orders_of(merchant)
+    assert find_first_id(Order, orders[0].created_at + timedelta(days=1)) == orders[0].pk + 1
+    first = Order.objects.earliest("pk")
+    assert find_first_id(Order, first.created_at - timedelta(days=1)) == first.pk
+    assert find_first_id(Order, orders[2].created_at) == orders[2].pk
