@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -22,7 +22,7 @@ from unfold.decorators import display
 
 from audit.models import AuditAction
 from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, linked, staff_of
-from operators.frame.long_lists import LongRecordAdmin
+from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin
 from operators.telegram.announcements import announce_again
 from operators.telegram.models import (
     ONLY_ROW,
@@ -35,6 +35,7 @@ from operators.telegram.models import (
 )
 from operators.telegram.staff_links import unlink_user
 from orders.selectors import REFERENCE_PATTERN
+from topups.models import Fulfilment
 
 MAX_SELECTED = 100
 STATES = {
@@ -199,11 +200,10 @@ class AnnouncementAdmin(LongRecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(fulfilment__order_reference=term.upper()), False
-        return queryset.filter(fulfilment__order_reference__contains=term.upper()), False
-
-    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
-        is_part = bool(term) and not REFERENCE_PATTERN.fullmatch(term.upper())
-        return is_part or super().reads_too_much(request, filters, term)
+        newest = Fulfilment.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        recent = Fulfilment.objects.filter(pk__gt=newest - LOOKED_AT)
+        ids = recent.filter(order_reference__contains=term.upper()).values_list("pk", flat=True)
+        return queryset.filter(fulfilment__in=list(ids)), False
 
     def get_actions(self, request: HttpRequest) -> Any:
         actions = super().get_actions(request)

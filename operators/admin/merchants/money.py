@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import (
@@ -19,9 +17,8 @@ from unfold.decorators import action, display
 from accounts.models import Account, ApiClient
 from audit.actor import who_and_where
 from core.inputs import is_id
-from core.search import newest_first
 from operators.admin.merchants.booking import MOVE_MONEY, book
-from operators.admin.orders import count_orders
+from operators.admin.orders import has_few_orders
 from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
 from orders.models import Order
@@ -130,19 +127,19 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return queryset.filter(order_reference=term.upper()), False
         if booking := find_booking(term):
             return queryset.filter(pk=booking.pk), False
-        return queryset.filter(wallet__in=_accounts_named(term)), False
-
-    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
-        """A search by name reads the few entries that it finds, and no others."""
-        return (newest_first(),) if request.GET.get(SEARCH_VAR) else self.ordering
+        accounts = _accounts_named(term)
+        if has_few_orders(ApiClient.objects.filter(account__in=accounts)):
+            entries = LedgerEntry.objects.filter(wallet__in=accounts)
+            ids = entries.order_by("-wallet", "-id").values_list("pk", flat=True)
+            return queryset.filter(pk__in=list(ids[: 2 * LOOKED_AT])), False
+        return queryset.filter(wallet__in=accounts), False
 
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
         if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
             return super().reads_too_much(request, filters, term)
         if find_booking(term):
             return False
-        clients = ApiClient.objects.filter(account__in=_accounts_named(term))
-        return count_orders(clients) > LOOKED_AT
+        return not has_few_orders(ApiClient.objects.filter(account__in=_accounts_named(term)))
 
     @admin.display(description="account")
     def account(self, entry: LedgerEntry) -> str:
