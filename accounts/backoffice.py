@@ -2,7 +2,7 @@
 
 from django.core.cache import cache
 
-from accounts.models import Account, ApiClient, RequestRecord, factor_row, open_factor_key
+from accounts.models import Account, ApiClient, ApiKey, RequestRecord, factor_row, open_factor_key
 from accounts.search import FINDERS
 from core.backoffice.declarations import (
     Alert,
@@ -15,8 +15,10 @@ from core.backoffice.declarations import (
     Sealed,
     Section,
     Severity,
+    StaffRight,
     Unit,
     ids_of,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
@@ -112,14 +114,49 @@ BACK_OFFICE = BackOffice(
         "django_otp_webauthn_webauthnuserhandle": Rights.CHANGE,
         "django_session": Rights.CHANGE,
     },
-    permissions={
-        StaffRole.FINANCE: [
-            "accounts.view_account",
-            "accounts.view_apiclient",
-            "accounts.view_requestrecord",
-        ],
-        StaffRole.PLATFORM_MANAGER: ["accounts.view_account", "accounts.view_requestrecord"],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.MERCHANTS,
+            "See accounts",
+            read_access(Account),
+            [
+                StaffRole.ADMINISTRATOR,
+                StaffRole.MERCHANT_MANAGER,
+                StaffRole.SUPPORT,
+                StaffRole.FINANCE,
+            ],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "See clients and the beginnings of their keys",
+            read_access(ApiClient, ApiKey),
+            [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT, StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "See the requests of merchants' programs",
+            read_access(RequestRecord),
+            [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT, StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Add accounts, change them, and switch them off",
+            ["accounts.add_account", "accounts.change_account"],
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Add clients, change their limits and networks, and switch them off",
+            ["accounts.add_apiclient", "accounts.change_apiclient"],
+            [StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Issue, rotate and revoke keys, with which a program spends the merchant's money",
+            ["accounts.add_apikey", "accounts.change_apikey"],
+            [StaffRole.MERCHANT_MANAGER],
+        ),
+    ],
     gauges=GAUGES,
     components=COMPONENTS,
     parts={

@@ -1,9 +1,26 @@
 """The declarations of `audit` for the back office (core/backoffice/)."""
 
 from audit.models import AuditEntry
-from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Section
+from core.backoffice.declarations import (
+    BackOffice,
+    Expiring,
+    MenuEntry,
+    Rights,
+    Section,
+    StaffRight,
+    read_access,
+)
+from core.backoffice.staff_roles import StaffRole
 
 BACK_OFFICE = BackOffice(
+    staff_rights=[
+        StaffRight(
+            Section.SYSTEM,
+            "Read the audit trail",
+            read_access(AuditEntry),
+            [StaffRole.ADMINISTRATOR],
+        ),
+    ],
     triggers=["audit_entry_has_its_time", "audit_entry_is_append_only", "audit_entry_is_kept"],
     expiring=[
         # Revealed codes and sign-ins. The trigger refuses every other entry.

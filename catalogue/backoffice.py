@@ -23,8 +23,10 @@ from core.backoffice.declarations import (
     Rights,
     Sealed,
     Section,
+    StaffRight,
     full_access,
     ids_of,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
@@ -171,14 +173,47 @@ BACK_OFFICE = BackOffice(
         "catalogue_variation_id_seq": Rights.RENUMBER,
         "catalogue_vouchercode": Rights.KEEP,
     },
-    permissions={
-        StaffRole.CATALOGUE_MANAGER: [
-            *full_access(Category, Product, Variation, Shelf, ReferenceLink),
-            *("catalogue.view_batch", "catalogue.change_batch"),
-            *("catalogue.view_codehold", "catalogue.hold_codes"),
-        ],
-        StaffRole.PLATFORM_MANAGER: ["catalogue.view_category"],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.CATALOGUE,
+            "See products, prices and stock",
+            read_access(Category, Product, Variation, Shelf),
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Add, change and delete products and their prices",
+            full_access(Category, Product, Variation, Shelf),
+            [StaffRole.STOCK_KEEPER],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Find codes, and see which order has one, without its text",
+            read_access(VoucherCode),
+            [StaffRole.STOCK_KEEPER, StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.CATALOGUE, "Reveal the text of a code", ["catalogue.reveal_vouchercode"]
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Hold, release and void codes, and change batches",
+            [*read_access(Batch, CodeHold), "catalogue.change_batch", "catalogue.hold_codes"],
+            [StaffRole.STOCK_KEEPER],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "See merchants' references",
+            read_access(ReferenceLink),
+            [StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Link and unlink merchants' references",
+            full_access(ReferenceLink),
+            [StaffRole.MERCHANT_MANAGER, StaffRole.STOCK_KEEPER],
+        ),
+    ],
     parts={
         "catalogue.product": lambda pk: {
             "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),

@@ -12,8 +12,11 @@ from core.backoffice.declarations import (
     Sealed,
     Section,
     Severity,
+    StaffRight,
     Unit,
+    read_access,
 )
+from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from idempotency.models import BLOCKED, IdempotencyRecord
 from idempotency.services import open_response, response_row
@@ -63,6 +66,14 @@ COMPONENTS = [
 ]
 
 BACK_OFFICE = BackOffice(
+    staff_rights=[
+        StaffRight(
+            Section.ORDERS,
+            "See idempotency records",
+            read_access(IdempotencyRecord),
+            [StaffRole.SUPPORT],
+        ),
+    ],
     gauges=GAUGES,
     components=COMPONENTS,
     counted={"idempotency_records": "idempotency_idempotencyrecord"},

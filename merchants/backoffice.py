@@ -14,8 +14,10 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
     ids_of,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.search import MAX_HITS
@@ -125,14 +127,26 @@ BACK_OFFICE = BackOffice(
         "merchants_membersession": Rights.CHANGE,
         "merchants_membership": Rights.KEEP,
     },
-    permissions={
-        StaffRole.PLATFORM_MANAGER: [
-            "merchants.add_invitation",
-            "merchants.view_invitation",
-            "merchants.view_email",
-            "merchants.view_membership",
-        ],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.MERCHANTS,
+            "See the people of accounts and who is invited",
+            read_access(Membership, Invitation),
+            [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Invite people into accounts, and approve the invitations of colleagues",
+            ["merchants.add_invitation", *read_access(Invitation)],
+            [StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.SYSTEM,
+            "See which emails were sent",
+            read_access(Email),
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
+        ),
+    ],
     parts={
         "accounts.account": lambda pk: {
             "merchants.membership": ids_of(Membership.objects.filter(account=pk)),

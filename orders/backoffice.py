@@ -12,13 +12,15 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
 from core.database.ids import first_id_since
 from orders.codes import has_codes
-from orders.models import LostPurchase, Order
+from orders.models import DailySales, LostPurchase, Order
 from orders.search import FINDERS
 
 # Half of what one key may seal. The other half covers what the check does not count: imports that
@@ -383,13 +385,26 @@ BACK_OFFICE = BackOffice(
         "orders_order": Rights.APPEND,
         "orders_settlement": Rights.APPEND,
     },
-    permissions={
-        StaffRole.FINANCE: [
-            "orders.view_order",
-            "orders.view_dailysales",
-            "orders.view_lostpurchase",
-        ]
-    },
+    staff_rights=[
+        StaffRight(
+            Section.ORDERS,
+            "See orders",
+            read_access(Order),
+            [StaffRole.FINANCE, StaffRole.SUPPORT, StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.ORDERS,
+            "See the sales of each day",
+            read_access(DailySales),
+            [StaffRole.FINANCE, StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "See lost purchases",
+            read_access(LostPurchase),
+            [StaffRole.FINANCE],
+        ),
+    ],
     finders=FINDERS,
     menu=[
         MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart"),

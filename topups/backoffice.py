@@ -13,8 +13,10 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
     full_access,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
@@ -224,13 +226,43 @@ BACK_OFFICE = BackOffice(
         "topups_topupproduct": Rights.KEEP,
         "topups_topupproduct_id_seq": Rights.RENUMBER,
     },
-    permissions={
-        StaffRole.OPERATOR: [FULFIL, VIEW_FULFILMENT],
-        StaffRole.SENIOR_OPERATOR: [FULFIL, DECIDE_REVIEW, VIEW_FULFILMENT],
-        StaffRole.FINANCE: [VIEW_FULFILMENT],
-        StaffRole.CATALOGUE_MANAGER: full_access(TopUpProduct, TopUpField, TopUpFieldOption),
-        StaffRole.PLATFORM_MANAGER: ["topups.view_topupproduct"],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.TOP_UPS,
+            "See top-up orders",
+            [VIEW_FULFILMENT],
+            [
+                StaffRole.OPERATOR,
+                StaffRole.SENIOR_OPERATOR,
+                StaffRole.FINANCE,
+                StaffRole.SUPPORT,
+            ],
+        ),
+        StaffRight(
+            Section.TOP_UPS,
+            "Claim, deliver and reject top-up orders",
+            [FULFIL],
+            [StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR],
+        ),
+        StaffRight(
+            Section.TOP_UPS,
+            "Decide orders in review, and act on the claims of others",
+            [DECIDE_REVIEW],
+            [StaffRole.SENIOR_OPERATOR],
+        ),
+        StaffRight(
+            Section.TOP_UPS,
+            "See top-up products",
+            read_access(TopUpProduct),
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.TOP_UPS,
+            "Add, change and delete top-up products and their prices",
+            full_access(TopUpProduct, TopUpField, TopUpFieldOption),
+            [StaffRole.STOCK_KEEPER],
+        ),
+    ],
     finders=FINDERS,
     menu=[
         MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),

@@ -12,7 +12,10 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
+    full_access,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from wallets.models import BookingApproval, BookingLimit, LedgerEntry, Wallet
@@ -247,16 +250,38 @@ BACK_OFFICE = BackOffice(
         "wallets_signedroot": Rights.APPEND,
         "wallets_wallet": Rights.KEEP,
     },
-    permissions={
-        StaffRole.FINANCE: [
-            "wallets.approve_booking",
-            "wallets.move_money",
-            "wallets.view_bookingapproval",
-            "wallets.view_bookinglimit",
-            "wallets.view_ledgerentry",
-            "wallets.view_wallet",
-        ],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.MONEY,
+            "See wallets and the ledger",
+            read_access(Wallet, LedgerEntry),
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "Book deposits, payouts, credits and adjustments, and settle lost purchases",
+            ["wallets.move_money"],
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "Approve or reject the large bookings of others",
+            ["wallets.approve_booking", *read_access(BookingApproval, BookingLimit)],
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "Set above which amount a booking waits for a second person",
+            full_access(BookingLimit),
+            [StaffRole.ADMINISTRATOR],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Open the wallet of an account",
+            ["wallets.add_wallet"],
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER],
+        ),
+    ],
     # They are on the account, and say an amount.
     seen_with=dict.fromkeys(BOOKED.values(), LedgerEntry),
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},

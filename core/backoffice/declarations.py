@@ -221,6 +221,22 @@ class Finder:
     replaces: type[Model] | None = None
 
 
+@dataclass(frozen=True)
+class StaffRight:
+    """What staff may do, in words, for the page on which a role is made.
+
+    section: the heading under which the page lists it.
+    words: say what a person with this right does. They begin with a verb.
+    permissions: those of Django that it needs, as `app.codename`.
+    roles: those that have it. Auditors have every `view_` permission without being named.
+    """
+
+    section: Section
+    words: str
+    permissions: Sequence[str]
+    roles: Sequence[StaffRole] = ()
+
+
 class Rights(StrEnum):
     """The rights of the service's database role to the rows of a table.
 
@@ -247,7 +263,7 @@ class BackOffice:
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
     expiring: what `delete_old_data` deletes, in this order.
     proofs: what else `reconcile --decrypt` checks.
-    permissions: the permissions of each role, as `app.codename`.
+    staff_rights: what staff may do with the rows of this app.
     menu: the entries, in the order in which they are shown.
     rights: what the service's database role may do with each table, and with a sequence that it may
         set; other sequences are granted by `migrate` without being named.
@@ -269,7 +285,7 @@ class BackOffice:
     sealed: Sequence[Sealed] = ()
     expiring: Sequence[Expiring] = ()
     proofs: Sequence[Proof] = ()
-    permissions: Mapping[StaffRole, Sequence[str]] = field(default_factory=dict)
+    staff_rights: Sequence[StaffRight] = ()
     menu: Sequence[MenuEntry] = ()
     rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
@@ -278,6 +294,11 @@ class BackOffice:
     finders: Sequence[Finder] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
     seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
+
+
+def read_access(*models: type[Model]) -> list[str]:
+    """The permissions to view rows of these models."""
+    return [f"{model._meta.app_label}.view_{model._meta.model_name}" for model in models]
 
 
 def full_access(*models: type[Model]) -> list[str]:

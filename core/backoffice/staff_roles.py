@@ -4,10 +4,42 @@ from enum import StrEnum
 
 
 class StaffRole(StrEnum):
-    """The groups of staff. The value is the name of the Django group."""
+    """A job of staff. The value is the name of the Django group."""
 
+    ADMINISTRATOR = "Administrator"
+    MERCHANT_MANAGER = "Merchant manager"
+    SUPPORT = "Support"
+    STOCK_KEEPER = "Stock keeper"
+    FINANCE = "Finance"
     OPERATOR = "Operator"
     SENIOR_OPERATOR = "Senior operator"
-    FINANCE = "Finance"
-    CATALOGUE_MANAGER = "Catalogue manager"
-    PLATFORM_MANAGER = "Platform manager"
+    AUDITOR = "Auditor"
+
+    @property
+    def description(self) -> str:
+        """Two sentences for the people who choose a role."""
+        return DESCRIPTIONS[self]
+
+
+DESCRIPTIONS = {
+    StaffRole.ADMINISTRATOR: "Invites staff, gives roles, ends access, opens accounts and changes"
+    " the settings. Moves no money, and issues no key.",
+    StaffRole.MERCHANT_MANAGER: "Looks after merchants: accounts, clients, keys, limits, networks,"
+    " references, prices and invitations. Moves no money.",
+    StaffRole.SUPPORT: "Answers merchants: reads orders, requests, top-ups and where a code is."
+    " Moves no money, and changes no account.",
+    StaffRole.STOCK_KEEPER: "Keeps the catalogue: products, prices, codes, imports and top-up"
+    " products. Sees no merchant's money.",
+    StaffRole.FINANCE: "Books deposits, payouts, credits and adjustments, and settles lost"
+    " purchases. Reads orders, sales and the ledger.",
+    StaffRole.OPERATOR: "Delivers or rejects top-ups at the desk and in Telegram. Acts only on"
+    " their own claims.",
+    StaffRole.SENIOR_OPERATOR: "Does an operator's work. Also decides orders in review, and acts on"
+    " the claims of others.",
+    StaffRole.AUDITOR: "Reads every page, the audit trail included. Changes nothing, and reveals no"
+    " code.",
+}
+
+# Groups of earlier versions. `migrate` creates neither. Where one exists, it keeps its people and
+# rights, and administrators edit it like any role that they made.
+FORMER_ROLES = ("Catalogue manager", "Platform manager")

@@ -2,11 +2,31 @@
 
 from django.contrib.auth.models import Group, User
 
-from core.backoffice.declarations import BackOffice, MenuEntry, Section
+from core.backoffice.declarations import (
+    BackOffice,
+    MenuEntry,
+    Section,
+    StaffRight,
+    full_access,
+    read_access,
+)
+from core.backoffice.staff_roles import StaffRole
 
 BACK_OFFICE = BackOffice(
+    staff_rights=[
+        StaffRight(Section.SYSTEM, "See staff and roles", read_access(User, Group)),
+        StaffRight(
+            Section.SYSTEM,
+            "Add staff, give and make roles, and end access",
+            [
+                "sign_in.manage_staff",
+                *(name for name in full_access(User, Group) if name != "auth.delete_user"),
+            ],
+            [StaffRole.ADMINISTRATOR],
+        ),
+    ],
     menu=[
         MenuEntry(Section.SYSTEM, "Staff", User, "badge"),
-        MenuEntry(Section.SYSTEM, "Groups", Group, "groups"),
+        MenuEntry(Section.SYSTEM, "Roles", Group, "groups"),
     ],
 )

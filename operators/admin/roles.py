@@ -1,22 +1,40 @@
-"""The groups of staff.
+"""The roles of staff: the groups that `migrate` makes, and their rights in words.
 
-Every migrate creates missing groups and adds missing permissions. It keeps the permissions
-that superusers added to a group.
+Every migrate creates missing groups and adds missing permissions. It keeps the permissions that
+were added to a group, and the groups of earlier versions (`FORMER_ROLES`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
+from django.utils.text import slugify
 
+from core.backoffice.declarations import Section, StaffRight
 from core.backoffice.registry import back_offices
 from core.backoffice.staff_roles import StaffRole
 
 
+def staff_rights() -> list[StaffRight]:
+    """All rights, in the order of the menu's sections."""
+    rights = [right for app in back_offices() for right in app.staff_rights]
+    return sorted(rights, key=lambda right: list(Section).index(right.section))
+
+
+def name_of_right(right: StaffRight) -> str:
+    """The right's name in forms."""
+    return slugify(right.words)
+
+
 def permissions_of(role: StaffRole) -> list[str]:
-    """The permissions that the apps declare for a role, as `app.codename`."""
-    return [name for app in back_offices() for name in app.permissions.get(role, ())]
+    """The permissions of a role, as `app.codename`. An auditor may view everything."""
+    rights = staff_rights()
+    if role is StaffRole.AUDITOR:
+        names = [name for right in rights for name in right.permissions if ".view_" in name]
+    else:
+        names = [name for right in rights if role in right.roles for name in right.permissions]
+    return list(dict.fromkeys(names))
 
 
 def make_roles(**kwargs: Any) -> None:
@@ -29,8 +47,41 @@ def make_roles(**kwargs: Any) -> None:
         group.permissions.add(*_find(permissions_of(role)))
 
 
+def rights_of(group: Group) -> list[StaffRight]:
+    """The rights whose permissions the group has."""
+    has = _names(group.permissions.all())
+    return [right for right in staff_rights() if has.issuperset(right.permissions)]
+
+
+def set_rights(group: Group, rights: Iterable[StaffRight]) -> None:
+    """Gives the group these rights and no other. Keeps permissions that belong to no right."""
+    in_words = {name for right in staff_rights() for name in right.permissions}
+    others = _names(group.permissions.all()) - in_words
+    wanted = {name for right in rights for name in right.permissions}
+    group.permissions.set(_find([*wanted, *others]))
+
+
+def describe(group: Group) -> str:
+    """What people with this role do: two sentences, or the rights of a role made here."""
+    if is_built_in(group):
+        return StaffRole(group.name).description
+    words = [right.words for right in rights_of(group)]
+    return f"{'. '.join(words)}." if words else "Gives no right."
+
+
+def is_built_in(group: Group) -> bool:
+    """Whether the service made the role, and adds the rights of new versions to it."""
+    return group.name in {role.value for role in StaffRole}
+
+
+def _names(permissions: Iterable[Permission]) -> set[str]:
+    known = Permission.objects.filter(pk__in=[one.pk for one in permissions])
+    pairs = known.values_list("content_type__app_label", "codename")
+    return {f"{app}.{codename}" for app, codename in pairs}
+
+
 def _find(names: Sequence[str]) -> list[Permission]:
-    conditions = Q()
+    conditions = Q(pk=None)
     for name in names:
         app, _, codename = name.partition(".")
         conditions |= Q(content_type__app_label=app, codename=codename)

@@ -116,6 +116,8 @@ class DeskMoves(RecordAdmin):
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
         """Claims the oldest waiting order for the operator."""
+        if not self.has_fulfil_permission(request):
+            raise PermissionDenied
         if request.method != "POST":
             return HttpResponseRedirect(queue_url())
         return _claim_next(request)
@@ -129,6 +131,8 @@ class DeskMoves(RecordAdmin):
         fulfilment = self.get_object(request, str(pk))
         if not isinstance(fulfilment, Fulfilment):
             raise Http404
+        if not self.has_fulfil_permission(request):
+            raise PermissionDenied
         if request.method != "POST":
             return HttpResponseRedirect(url_of(fulfilment))
         if _was_just_claimed(fulfilment):

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from audit.models import AuditAction
 from audit.services import Changes, change_action, find_changes, record_action
 
-RIGHTS = {"groups", "user_permissions", "permissions"}  # audit/people.py records them
+RIGHTS = {"groups", "user_permissions", "rights"}  # audit/people.py records them
 
 
 class AuditedAdmin:

@@ -1,6 +1,15 @@
 """The declarations of imports for the back office (core/backoffice/)."""
 
-from core.backoffice.declarations import BackOffice, Expiring, MenuEntry, Rights, Sealed, Section
+from core.backoffice.declarations import (
+    BackOffice,
+    Expiring,
+    MenuEntry,
+    Rights,
+    Sealed,
+    Section,
+    StaffRight,
+    read_access,
+)
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from operators.imports.models import FileImport, open_file, row_of_import
@@ -27,12 +36,19 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     rights={"imports_fileimport": Rights.CHANGE},
-    permissions={
-        StaffRole.CATALOGUE_MANAGER: [
-            "imports.view_fileimport",
-            "imports.import_codes",
-            "imports.import_catalogue",
-        ],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.CATALOGUE,
+            "Import codes",
+            ["imports.import_codes", *read_access(FileImport)],
+            [StaffRole.STOCK_KEEPER],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Import the catalogue",
+            ["imports.import_catalogue", *read_access(FileImport)],
+            [StaffRole.STOCK_KEEPER],
+        ),
+    ],
     menu=[MenuEntry(Section.CATALOGUE, "Imports", FileImport, "upload_file")],
 )

@@ -25,6 +25,7 @@ class CompanyIdentity(models.Model):
 
     class Meta:
         verbose_name_plural = "company identities"
+        permissions = [("manage_staff", "Can add staff, give and make roles, and end access")]
         constraints = [
             models.UniqueConstraint(
                 name="sign_in_company_identity_once", fields=["issuer", "subject"]

@@ -15,8 +15,10 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
     full_access,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from operators.telegram.chats import read_platform
@@ -152,7 +154,6 @@ COMPONENTS = [
     ),
 ]
 
-ANNOUNCEMENTS = ["telegram.announce_again", "telegram.view_announcement"]
 
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
@@ -175,17 +176,30 @@ BACK_OFFICE = BackOffice(
         "telegram_telegramlink": Rights.CHANGE,
         "telegram_telegramlinkcode": Rights.CHANGE,
     },
-    permissions={
-        StaffRole.SENIOR_OPERATOR: ANNOUNCEMENTS,
-        StaffRole.PLATFORM_MANAGER: [
-            *ANNOUNCEMENTS,
-            "telegram.change_platformsettings",
-            "telegram.delete_telegramlink",
-            "telegram.view_platformsettings",
-            "telegram.view_telegramlink",
-            *full_access(AnnouncementRoute),
-        ],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.TELEGRAM,
+            "See announcements, and announce an order again",
+            ["telegram.announce_again", *read_access(Announcement)],
+            [StaffRole.ADMINISTRATOR, StaffRole.SENIOR_OPERATOR],
+        ),
+        StaffRight(
+            Section.TELEGRAM,
+            "Change the chats and what they receive",
+            [
+                "telegram.change_platformsettings",
+                *read_access(PlatformSettings),
+                *full_access(AnnouncementRoute),
+            ],
+            [StaffRole.ADMINISTRATOR],
+        ),
+        StaffRight(
+            Section.TELEGRAM,
+            "See which staff are linked, and end their links",
+            ["telegram.delete_telegramlink", *read_access(TelegramLink)],
+            [StaffRole.ADMINISTRATOR],
+        ),
+    ],
     menu=[
         MenuEntry(Section.TELEGRAM, "Announcements", Announcement, "campaign"),
         MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),

@@ -14,7 +14,9 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     Severity,
+    StaffRight,
     Unit,
+    read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from operators.frame.limits import ALIVE_SECONDS
@@ -273,8 +275,6 @@ ALERTS = [
     ),
 ]
 
-RUNS = ["upkeep.view_reconcilerun"]
-
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
@@ -292,9 +292,19 @@ BACK_OFFICE = BackOffice(
         "upkeep_heartbeat": Rights.CHANGE,
         "upkeep_reconcilerun": Rights.CHANGE,
     },
-    permissions={
-        StaffRole.FINANCE: RUNS,
-        StaffRole.PLATFORM_MANAGER: [*RUNS, "upkeep.view_heartbeat"],
-    },
+    staff_rights=[
+        StaffRight(
+            Section.SYSTEM,
+            "See the runs of reconcile, and receive their findings by email",
+            read_access(ReconcileRun),
+            [StaffRole.ADMINISTRATOR, StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.SYSTEM,
+            "See the figures of the System page",
+            read_access(Heartbeat),
+            [StaffRole.ADMINISTRATOR],
+        ),
+    ],
     menu=[MenuEntry(Section.SYSTEM, "Reconcile runs", ReconcileRun, "fact_check")],
 )

@@ -83,7 +83,7 @@ def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> 
 
 def test_people_see_the_lines_of_what_they_may_view(healthy: None) -> None:
     operator = shown(signed_in(make_staff(*permissions_of(StaffRole.OPERATOR))))
-    manager = shown(signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER))))
+    manager = shown(signed_in(make_staff(*permissions_of(StaffRole.ADMINISTRATOR))))
     nobody = signed_in(make_staff("audit.view_auditentry"))
 
     assert "nobody has claimed" in operator

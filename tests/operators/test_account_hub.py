@@ -103,7 +103,10 @@ SECTIONS = {"money", "sales", "orders", "clients", "people", "prices", "emails"}
     ("role", "hidden"),
     [
         (StaffRole.FINANCE, {"people", "emails"}),
-        (StaffRole.PLATFORM_MANAGER, {"money", "sales", "orders", "clients"}),
+        (StaffRole.ADMINISTRATOR, {"money", "sales", "orders", "clients", "people"}),
+        (StaffRole.MERCHANT_MANAGER, {"money"}),
+        (StaffRole.SUPPORT, {"money", "sales"}),
+        (StaffRole.AUDITOR, set()),
     ],
 )
 def test_each_role_sees_its_sections(role: StaffRole, hidden: set[str], account: Account) -> None:

@@ -493,9 +493,9 @@ def test_progress_and_steps_are_for_those_who_see_imports(staff: User, shelf: Sh
 
 
 @pytest.mark.parametrize("kind", ImportKind.values)
-def test_a_catalogue_manager_imports_and_others_do_not(kind: str, shelf: Shelf) -> None:
+def test_a_stock_keeper_imports_and_others_do_not(kind: str, shelf: Shelf) -> None:
     manager, reader = make_staff(), make_staff("imports.view_fileimport")
-    manager.groups.add(Group.objects.get(name=StaffRole.CATALOGUE_MANAGER.value))
+    manager.groups.add(Group.objects.get(name=StaffRole.STOCK_KEEPER.value))
     address = reverse("admin:imports_fileimport_upload", args=[kind])
     row = upload(manager, CODES, shelf)
 

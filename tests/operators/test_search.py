@@ -160,8 +160,19 @@ ROLES = {
     StaffRole.OPERATOR: {"Top-up"},
     StaffRole.SENIOR_OPERATOR: {"Top-up"},
     StaffRole.FINANCE: {"Order", "Account", "Client", "Request", "Booking"},
-    StaffRole.CATALOGUE_MANAGER: {"Product", "Top-up product"},
-    StaffRole.PLATFORM_MANAGER: {"Account", "Request", "Member", "Top-up product"},
+    StaffRole.STOCK_KEEPER: {"Product", "Top-up product", "Voucher code"},
+    StaffRole.ADMINISTRATOR: {"Account", "Product", "Top-up product", "Staff"},
+    StaffRole.MERCHANT_MANAGER: {
+        *("Account", "Client", "Request", "Member", "Order", "Product", "Top-up product"),
+    },
+    StaffRole.SUPPORT: {
+        *("Account", "Client", "Request", "Member", "Order", "Product", "Top-up product"),
+        "Voucher code",
+    },
+    StaffRole.AUDITOR: {
+        *("Account", "Booking", "Client", "Member", "Order", "Product", "Request", "Staff"),
+        *("Top-up product", "Voucher code"),
+    },
 }
 
 

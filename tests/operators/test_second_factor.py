@@ -158,7 +158,7 @@ def test_an_administrator_can_remove_a_lost_second_factor(anna: User) -> None:
     assert sees_the_back_office(log_in())
 
 
-def test_only_a_superuser_removes_the_second_factor_of_another_person(anna: User) -> None:
+def test_only_an_administrator_removes_the_second_factor_of_another_person(anna: User) -> None:
     enrol(log_in())
     colleague = signed_in(make_staff("auth.view_user", "auth.change_user"))
 

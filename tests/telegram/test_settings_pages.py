@@ -105,8 +105,8 @@ def test_settings_need_the_permission(permissions: list[str]) -> None:
     assert not platform_settings().announcing
 
 
-def test_platform_manager_edits_settings_and_routes() -> None:
-    browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
+def test_administrator_edits_settings_and_routes() -> None:
+    browser = signed_in(make_staff(*permissions_of(StaffRole.ADMINISTRATOR)))
 
     assert save(browser, announcing="on").status_code == 302
     for page in (list_url(AnnouncementRoute), reverse("admin:telegram_announcementroute_add")):
@@ -137,8 +137,8 @@ def test_route_needs_either_a_product_or_a_category() -> None:
 
 
 @pytest.mark.parametrize("field", ["product", "category"])
-def test_platform_manager_can_search_products_and_categories(field: str) -> None:
-    browser = signed_in(make_staff(*permissions_of(StaffRole.PLATFORM_MANAGER)))
+def test_administrator_can_search_products_and_categories(field: str) -> None:
+    browser = signed_in(make_staff(*permissions_of(StaffRole.ADMINISTRATOR)))
     asked = {"app_label": "telegram", "model_name": "announcementroute", "field_name": field}
 
     assert browser.get(reverse("admin:autocomplete"), asked).status_code == 200

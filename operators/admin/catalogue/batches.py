@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -63,10 +64,12 @@ class HoldingAdmin(ModelAdmin):
         return bool(self.has_view_permission(request)) and staff_of(request).has_perm(HOLD)
 
     def find(self, request: HttpRequest, object_id: str) -> Any:
-        """The row of the page. Raises Http404."""
+        """The row of the page. Raises Http404, or PermissionDenied for people without the right."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
         return row
 
     def ask(

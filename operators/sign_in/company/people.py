@@ -21,7 +21,6 @@ from audit.actor import acting_as, who_and_where
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
-from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
 from merchants.models import Membership
 from operators.sign_in.company.settings import CompanySignIn
@@ -67,7 +66,7 @@ class Person:
     subject: str
     name: str
     email: str
-    roles: Set[StaffRole]
+    roles: Set[str]
     showed_factor: bool
 
 
@@ -204,11 +203,10 @@ def _find_namesake(person: Person, company: CompanySignIn) -> User | None:
     raise Refusal(NAME_TAKEN)
 
 
-def _set_roles(user: User, roles: Set[StaffRole]) -> None:
+def _set_roles(user: User, roles: Set[str]) -> None:
     """Gives the user exactly these groups. The audit trail records each change."""
-    names = {role.value for role in roles}
-    if names != set(user.groups.values_list("name", flat=True)):
-        user.groups.set(Group.objects.filter(name__in=names))
+    if roles != set(user.groups.values_list("name", flat=True)):
+        user.groups.set(Group.objects.filter(name__in=roles))
 
 
 @transaction.atomic

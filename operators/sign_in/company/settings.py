@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from core.backoffice.staff_roles import StaffRole
+from core.backoffice.staff_roles import FORMER_ROLES, StaffRole
 from core.env import StrictEnv, stop_start
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -17,7 +17,7 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 class CompanySignIn:
     """The settings of sign-in at the company's OpenID Connect provider.
 
-    roles: our role by the value of the roles claim.
+    roles: the name of our role by the value of the roles claim.
     second_factors: pairs of a claim, `amr` or `acr`, and a value that counts as a second factor.
     links_by_email: whether a first sign-in may take over the staff account with its email.
     only: whether passwords of staff are refused, except for the usernames in `break_glass`.
@@ -30,7 +30,7 @@ class CompanySignIn:
     scopes: str
     name_claim: str
     roles_claim: str
-    roles: Mapping[str, StaffRole]
+    roles: Mapping[str, str]
     second_factors: frozenset[tuple[str, str]]
     links_by_email: bool
     only: bool
@@ -74,16 +74,16 @@ def company_sign_in(env: StrictEnv) -> CompanySignIn | None:
     return settings
 
 
-def _roles(pairs: list[str]) -> dict[str, StaffRole]:
+def _roles(pairs: list[str]) -> dict[str, str]:
     """`["desk=Operator"]` as a dictionary."""
-    names = {role.value: role for role in StaffRole}
+    names = [role.value for role in StaffRole]
     roles = {}
     for pair in pairs:
         value, _, name = (part.strip() for part in pair.rpartition("="))
-        if not value or name not in names:
+        if not value or name not in (*names, *FORMER_ROLES):
             known = ", ".join(names)
             stop_start("COMPANY_SIGN_IN_ROLES", f"must be value=role pairs. Roles are {known}.")
-        roles[value] = names[name]
+        roles[value] = name
     return roles
 
 

@@ -1,0 +1,290 @@
+"""Which role may open each page of the back office, and send each of its forms.
+
+A page without a row fails. `tests/operators/test_no_dead_links.py` walks the links of each role.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.test import Client
+from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
+from pytest_django import DjangoDbBlocker
+
+from accounts.models import ApiKey
+from catalogue.models import VoucherCode
+from core.backoffice.staff_roles import StaffRole
+from merchants.models import Role
+from merchants.people.invitations import invite_person
+from operators.imports.models import ImportKind
+from operators.telegram.models import PlatformSettings
+from tests.merchants.people import make_member
+from tests.operators.back_office import (
+    World,
+    list_url,
+    make_staff,
+    rows_for_a_module,
+    shown_models,
+    signed_in,
+    url,
+    without_frame,
+)
+from topups.transitions import Move
+
+LETTERS = {
+    "A": StaffRole.ADMINISTRATOR,
+    "M": StaffRole.MERCHANT_MANAGER,
+    "S": StaffRole.SUPPORT,
+    "K": StaffRole.STOCK_KEEPER,
+    "F": StaffRole.FINANCE,
+    "O": StaffRole.OPERATOR,
+    "P": StaffRole.SENIOR_OPERATOR,
+    "R": StaffRole.AUDITOR,
+}
+ALL = "".join(LETTERS)
+
+# The roles that may view, add, change and delete the rows of a model.
+MODELS: dict[str, tuple[str, str, str, str]] = {
+    "accounts.account": ("AMSFR", "AM", "AM", ""),
+    "accounts.apiclient": ("MSFR", "M", "M", ""),
+    "accounts.requestrecord": ("MSFR", "", "", ""),
+    "audit.auditentry": ("AR", "", "", ""),
+    "auth.group": ("AR", "A", "A", "A"),
+    "auth.user": ("AR", "A", "A", ""),
+    "catalogue.batch": ("KR", "", "K", ""),
+    "catalogue.category": ("AMSKR", "K", "K", "K"),
+    "catalogue.codehold": ("KR", "", "", ""),
+    "catalogue.product": ("AMSKR", "K", "K", "K"),
+    "catalogue.referencelink": ("MSKR", "MK", "MK", "MK"),
+    "catalogue.shelf": ("AMSKR", "", "K", ""),
+    "catalogue.vouchercode": ("SKR", "", "", ""),
+    "idempotency.idempotencyrecord": ("SR", "", "", ""),
+    "imports.fileimport": ("KR", "", "", ""),
+    "merchants.email": ("AMSR", "", "", ""),
+    "merchants.invitation": ("MSR", "M", "", ""),
+    "merchants.membership": ("MSR", "", "", ""),
+    "orders.lostpurchase": ("FR", "", "", ""),
+    "orders.order": ("MSFR", "", "", ""),
+    "telegram.announcement": ("APR", "", "", ""),
+    "telegram.announcementroute": ("AR", "A", "A", "A"),
+    "telegram.platformsettings": ("AR", "", "A", ""),
+    "telegram.telegramlink": ("AR", "", "", "A"),
+    "topups.fulfilment": ("SFOPR", "", "", ""),
+    "topups.topupproduct": ("AMSKR", "K", "K", ""),
+    "upkeep.reconcilerun": ("AFR", "", "", ""),
+    "wallets.bookingapproval": ("FR", "", "", ""),
+    "wallets.bookinglimit": ("AFR", "A", "A", "A"),
+    "wallets.ledgerentry": ("FR", "", "", ""),
+    "wallets.wallet": ("FR", "", "", ""),
+}
+
+# The roles that may open (GET) another page, and send its form (POST).
+PAGES: dict[str, tuple[str, str]] = {
+    "admin:accounts_account_book": ("F", "F"),
+    "admin:accounts_account_prices": ("AMSFR", "AMSFR"),
+    "admin:accounts_account_switch_off": ("AM", "AM"),
+    "admin:accounts_account_switch_on": ("AM", "AM"),
+    "admin:accounts_apiclient_issue": ("M", "M"),
+    "admin:accounts_apiclient_revoke_key": ("M", "M"),
+    "admin:accounts_apiclient_rotate": ("M", "M"),
+    "admin:accounts_apiclient_switch_off": ("M", "M"),
+    "admin:accounts_apiclient_switch_on": ("M", "M"),
+    "admin:auth_user_password_change": ("A", "A"),
+    "admin:auth_user_remove_second_factor": ("A", "A"),
+    "admin:catalogue_batch_hold": ("K", "K"),
+    "admin:catalogue_batch_recall": ("KR", "KR"),
+    "admin:catalogue_batch_recall_file": ("KR", "KR"),
+    "admin:catalogue_codehold_release": ("K", "K"),
+    "admin:catalogue_codehold_void": ("K", "K"),
+    "admin:catalogue_product_import_catalogue": ("K", "K"),
+    "admin:catalogue_shelf_import_codes": ("K", "K"),
+    "admin:catalogue_vouchercode_hold": ("K", "K"),
+    "admin:catalogue_vouchercode_import_codes": ("K", "K"),
+    "admin:catalogue_vouchercode_reveal": ("", ""),
+    "admin:imports_fileimport_new_catalogue": ("K", "K"),
+    "admin:imports_fileimport_new_codes": ("K", "K"),
+    "admin:imports_fileimport_problems": ("KR", "KR"),
+    "admin:imports_fileimport_progress": ("KR", "KR"),
+    "admin:imports_fileimport_step": ("K", "K"),
+    "admin:imports_fileimport_upload": ("K", "K"),
+    "admin:merchants_invitation_approve": ("M", "M"),
+    "admin:merchants_invitation_withdraw": ("M", "M"),
+    "admin:orders_lostpurchase_settle": ("F", "F"),
+    "admin:orders_lostpurchase_settle_all": ("F", "F"),
+    "admin:orders_order_credit": ("F", "F"),
+    "admin:orders_order_reveal": ("", ""),
+    "admin:topups_fulfilment_dashboard": ("SFOPR", "SFOPR"),
+    "admin:topups_fulfilment_deliver_next": ("OP", "OP"),
+    "admin:topups_fulfilment_glance": ("SFOPR", "SFOPR"),
+    "admin:topups_fulfilment_move": ("OP", "OP"),
+    "admin:topups_fulfilment_next": ("OP", "OP"),
+    "admin:topups_fulfilment_strip": ("SFOPR", "SFOPR"),
+    "admin:wallets_bookingapproval_approve": ("F", "F"),
+    "admin:wallets_bookingapproval_reject": ("F", "F"),
+    "admin:wallets_wallet_book": ("F", "F"),
+    "audit_trail": ("AR", ""),
+    "audit_trail_file": ("AR", ""),
+    "system": (ALL, ALL),
+    "system_now": (ALL, ALL),
+    "telegram_link": (ALL, ALL),
+}
+
+# Pages of everybody: their own password, second factor and passkeys, and what signs in or out.
+OWN = {
+    "admin:autocomplete",  # asks the page of the rows (test_admin_permissions.py)
+    "admin:index",
+    "admin:jsi18n",
+    "admin:login",
+    "admin:logout",
+    "admin:password_change",
+    "admin:password_change_done",
+    "admin:search",  # each finder asks its model (test_search.py)
+    "admin:view_on_site",
+    "note",  # asks the page of its row (test_timelines.py)
+    "otp_webauthn:credential-authentication-begin",
+    "otp_webauthn:credential-authentication-complete",
+    "otp_webauthn:credential-registration-begin",
+    "otp_webauthn:credential-registration-complete",
+    "otp_webauthn:js-i18n-catalog",
+    "passkey_remove",
+    "passkeys",
+    "search",
+    "two_factor",
+    "two_factor_enrol",
+}
+OF_MODELS = ("changelist", "add", "change", "delete", "history")
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """One row of every model."""
+    with rows_for_a_module(django_db_blocker):
+        World().grow(1)
+        PlatformSettings.objects.get_or_create()
+        yield
+
+
+def more_arguments(name: str) -> list[Any]:
+    """The arguments of an address after, or instead of, the key of a row."""
+    arguments: dict[str, list[Any]] = {
+        "admin:imports_fileimport_upload": [ImportKind.CODES],
+        "admin:imports_fileimport_step": ["discard"],
+        "admin:topups_fulfilment_move": [Move.CLAIM],
+        "admin:accounts_apiclient_revoke_key": [ApiKey.objects.latest("pk").pk],
+    }
+    return arguments.get(name, [])
+
+
+def address_of(name: str) -> str:
+    """The address of a page, about the newest row of its model."""
+    more = more_arguments(name)
+    for model in shown_models():
+        if name.startswith(f"admin:{model._meta.app_label}_{model._meta.model_name}_"):
+            try:
+                return reverse(name, args=[latest(model).pk, *more])
+            except NoReverseMatch:
+                return reverse(name, args=more)
+    return reverse(name)
+
+
+def names_of_pages(resolver: Any = None, before: str = "", space: str = "") -> set[str]:
+    """The names of all pages under /admin/."""
+    names: set[str] = set()
+    for pattern in (resolver or get_resolver()).url_patterns:
+        address = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            inner = f"{space}{pattern.namespace}:" if pattern.namespace else space
+            names |= names_of_pages(pattern, address, inner)
+        elif isinstance(pattern, URLPattern) and address.startswith("admin/") and pattern.name:
+            names.add(space + pattern.name)
+    return names - {"admin:app_list"}
+
+
+def test_every_page_has_a_row() -> None:
+    of_models = {
+        f"admin:{label.replace('.', '_')}_{page}" for label in MODELS for page in OF_MODELS
+    }
+    assert names_of_pages() == of_models | set(PAGES) | OWN
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """Undoes what a form did."""
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    with block:
+        yield
+        transaction.set_rollback(True)
+
+
+def browser_of(role: StaffRole) -> Client:
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=role.value))
+    return signed_in(person)
+
+
+def lets_in(answer: Any) -> bool:
+    return answer.status_code not in (HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED)
+
+
+def latest(model: Any) -> Any:
+    """The newest row for which the actions of its page are offered."""
+    label = model._meta.label_lower
+    if label == "auth.user":
+        person = make_staff("auth.view_user")
+        signed_in(person)  # sets up a second factor
+        return person
+    if label == "accounts.apiclient":
+        return ApiKey.objects.latest("pk").client
+    if label == "catalogue.vouchercode":
+        return VoucherCode.objects.filter(order_id=None, hold=None).latest("pk")
+    if label == "merchants.invitation":
+        owner = make_member()
+        return invite_person(
+            account=owner.account, email="next@shop.example", role=Role.VIEWER,
+            invited_by=make_staff(),
+        )  # fmt: skip
+    return model._default_manager.latest("pk")
+
+
+def rights_to(model: Any, browser: Client) -> list[bool]:
+    row, meta = latest(model), model._meta
+    views = {lets_in(browser.get(page)) for page in (list_url(model), url(row))}
+    assert len(views) == 1, f"a role sees the list and the pages of {meta.label}, or neither"
+    return [
+        views.pop(),
+        lets_in(browser.get(reverse(f"admin:{meta.app_label}_{meta.model_name}_add"))),
+        lets_in(browser.post(url(row), {})),
+        lets_in(browser.get(url(row, "delete"))),
+    ]
+
+
+def test_each_role_has_its_rights_to_rows(world: None, db: None) -> None:
+    found = {model._meta.label_lower: ["", "", "", ""] for model in shown_models()}
+    for letter, role in LETTERS.items():
+        browser = browser_of(role)
+        with without_frame(""):
+            for model in shown_models():
+                for number, allowed in enumerate(rights_to(model, browser)):
+                    found[model._meta.label_lower][number] += letter if allowed else ""
+
+    assert {label: tuple(roles) for label, roles in found.items()} == MODELS
+
+
+def test_each_role_has_its_pages_and_actions(world: None, db: None) -> None:
+    found = {}
+    browsers = {letter: browser_of(role) for letter, role in LETTERS.items()}
+    for name in PAGES:
+        opens = sends = ""
+        for letter, browser in browsers.items():
+            with taken_back(), without_frame(""):
+                address = address_of(name)
+                opens += letter if lets_in(browser.get(address)) else ""
+                sends += letter if lets_in(browser.post(address)) else ""
+        found[name] = (opens, sends)
+
+    assert found == PAGES
