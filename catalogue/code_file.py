@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from io import BytesIO
+from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tqdm import tqdm
 
@@ -47,12 +47,33 @@ def read_path(path: Path, digest: FileDigest, doing: str) -> Iterator[Iterator[R
 
 
 @contextmanager
-def read_bytes(
-    content: bytes, advance: Advance, digest: FileDigest, doing: str
+def read_pieces(
+    pieces: Callable[[], Iterator[bytes]], advance: Advance, digest: FileDigest, doing: str
 ) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file in memory. `partial(read_bytes, content, advance, digest)` is a
-    Reader."""
-    yield _parse_rows(BytesIO(content), advance, digest)
+    """The rows of a CSV file that comes in pieces. `partial(read_pieces, pieces, advance, digest)`
+    is a Reader."""
+    with BufferedReader(_Pieces(pieces())) as file:
+        yield _parse_rows(file, advance, digest)
+
+
+class _Pieces(RawIOBase):
+    """A file whose content comes in pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
 
 
 def _parse_rows(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:

@@ -1,4 +1,4 @@
-"""Mutants of the files in `*/sql/`, made by rules that remove or weaken one guard each.
+"""Mutants of the files in `sql/` folders, made by rules that remove or weaken one guard each.
 
     drop       one operand of an AND or OR, or the whole condition of a WHERE, ON or JOIN
     never      the condition of an IF or WHEN: the branch never runs
@@ -60,9 +60,11 @@ class Change:
 
 def sql_mutants(root: Path = PROJECT) -> list[Mutant]:
     """Every mutant of every installed SQL file."""
-    return [
-        mutant for path in sorted(root.glob("*/sql/*.sql")) for mutant in _mutants_of(path, root)
-    ]
+    return [mutant for path in _files(root) for mutant in _mutants_of(path, root)]
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted([*root.glob("*/sql/*.sql"), *root.glob("operators/*/sql/*.sql")])
 
 
 def _mutants_of(path: Path, root: Path) -> list[Mutant]:

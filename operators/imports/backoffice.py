@@ -12,7 +12,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
-from operators.imports.models import FileImport, open_file, row_of_import
+from operators.imports.models import FileImport, open_file, row_of_import, row_of_part
 
 BACK_OFFICE = BackOffice(
     expiring=[
@@ -34,8 +34,19 @@ BACK_OFFICE = BackOffice(
             check="every file to import opens",
             read=open_file,
         ),
+        Sealed(
+            kind="file_parts",
+            table="imports_filepart",
+            column="sealed",
+            context=Context.IMPORTED_FILE,
+            identity=["upload", "number"],
+            row=row_of_part,
+            check="every part of a file to import opens",
+            read=open_file,
+        ),
     ],
-    rights={"imports_fileimport": Rights.CHANGE},
+    triggers=["imports_end_deletes_the_parts"],
+    rights={"imports_fileimport": Rights.CHANGE, "imports_filepart": Rights.CHANGE},
     staff_rights=[
         StaffRight(
             Section.CATALOGUE,

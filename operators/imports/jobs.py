@@ -10,13 +10,15 @@ next one does: the check changes nothing, and an import is one transaction with 
 happens once. After five attempts the import is stopped, and staff may try again.
 
 The file is sealed in the request that uploads it, and deleted in the transaction that ends the
-import. A file that waits for a person is discarded a day after its last step. It is never written
-to the disk, or sent to the broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
+import. The browser sends a large file in parts, each in a request of its own. A file that waits for
+a person is discarded a day after its last step. It is never written to the disk, or sent to the
+broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -26,15 +28,16 @@ from uuid import UUID, uuid5
 
 import structlog
 from django.contrib.auth.models import User
-from django.db import transaction
-from django.db.models import F
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Sum
 from django.utils import timezone
 
 from audit.actor import on_behalf_of
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.batches import BatchDetails, FileDigest
-from catalogue.code_file import read_bytes
+from catalogue.code_file import read_pieces
 from catalogue.code_import import ImportRunning, check_rows, import_rows
 from catalogue.models import Shelf
 from core.database.columns import ACTOR_LENGTH
@@ -50,25 +53,35 @@ from operators.imports.models import (
     RUNNING,
     WAITING,
     FileImport,
+    FilePart,
     ImportKind,
     ImportState,
+    row_of_import,
+    row_of_part,
     seal_file,
 )
 
 logger = structlog.get_logger(__name__)
 
-# About 80,000 codes, and about 3,000 products. The check of a catalogue locks its shelves for three
-# seconds at most.
-MAX_BYTES = {ImportKind.CODES: 2 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
+# The check of a catalogue, about 3,000 products, locks its shelves for three seconds at most. A
+# million codes with serial numbers and PINs are about 40 MB.
+MAX_BYTES = {ImportKind.CODES: 64 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
+PART_BYTES = 1024 * 1024  # of a file that the browser sends in parts
+REQUEST_BYTES = 2 * 1024 * 1024  # of a file that comes in one request
 ATTEMPTS = 5
-STUCK_AFTER = timedelta(seconds=60)  # longer than a task may take
+STUCK_AFTER = timedelta(seconds=60)  # without a report of progress
 KEPT_FOR = timedelta(days=1)
 REPORT_BYTES = 64 * 1024  # of a file, between two reports of progress
+LOCK_NAME = "imports.fileimport"  # of the advisory locks of imports at work
 SHOWN_PRICES = 100
 LOST_FILE = "The stored file can no longer be decrypted. Upload it again."
 UNFINISHED = (
     "The import did not finish. Try again, or ask an administrator to look at the worker's log."
 )
+
+
+class Superseded(Exception):
+    """The import was stopped while a worker carried it out. Nothing was imported."""
 
 
 def upload_file(
@@ -92,20 +105,90 @@ def upload_file(
         )
     if not content:
         raise InputProblem("The file is empty.")
-    check_keys()
     # The browser's Back leads to the same form. Another file in it is another import. The form's
     # token is random and not stored, so nobody can guess a code by its digest.
     about = f"{kind} {shelf and shelf.pk} {actor.pk} {sha256(content).hexdigest()}"
-    token = uuid5(token, about)
+    return _add_import(
+        token=uuid5(token, about),
+        kind=kind,
+        content=content,
+        size=len(content),
+        file_name=file_name,
+        shelf=shelf,
+        actor=actor,
+        details=details,
+    )
+
+
+def add_part(*, upload: UUID, number: int, content: bytes, actor: User) -> None:
+    """Stores a part of a file of codes, sealed. A part that is sent twice is stored once.
+
+    Raises InputProblem.
+    """
+    most = MAX_BYTES[ImportKind.CODES] // PART_BYTES
+    if not (0 <= number < most and 0 < len(content) <= PART_BYTES):
+        raise InputProblem(f"A part has at most {PART_BYTES} bytes, and a file {most} parts.")
+    check_keys()
+    FilePart.objects.get_or_create(
+        upload=upload,
+        number=number,
+        defaults={
+            "size": len(content),
+            "sealed": seal_file(content, row_of_part(upload, number)),
+            "created_by": actor,
+        },
+    )
+
+
+def finish_upload(
+    *,
+    upload: UUID,
+    size: int,
+    file_name: str,
+    shelf: Shelf,
+    actor: User,
+    details: BatchDetails | None = None,
+) -> FileImport:
+    """Has a worker check a file of codes whose parts are stored. Sending it again returns the same
+    import. Raises InputProblem if parts are missing."""
+    parts = FilePart.objects.filter(upload=upload, created_by=actor)
+    stored = parts.aggregate(size=Sum("size"))["size"]
+    known = FileImport.objects.filter(token=upload, created_by=actor)
+    if stored != size and not known.exists():
+        raise InputProblem("The upload is not complete. Choose the file again.")
+    return _add_import(
+        token=upload,
+        kind=ImportKind.CODES,
+        content=b"",
+        size=size,
+        file_name=file_name,
+        shelf=shelf,
+        actor=actor,
+        details=details,
+    )
+
+
+def _add_import(
+    *,
+    token: UUID,
+    kind: ImportKind,
+    content: bytes,
+    size: int,
+    file_name: str,
+    shelf: Shelf | None,
+    actor: User,
+    details: BatchDetails | None,
+) -> FileImport:
+    check_keys()
     with transaction.atomic():
         row, created = FileImport.objects.get_or_create(
             token=token,
             defaults={
                 "kind": kind,
                 "file_name": _printable_name(file_name),
-                "size": len(content),
+                "size": size,
                 "shelf": shelf,
-                "sealed": seal_file(content, token),
+                "sealed": seal_file(content, row_of_import(token)),
                 "created_by": actor,
                 "batch": details.as_json() if details else {},
             },
@@ -127,7 +210,13 @@ def confirm_import(*, pk: int, actor: User) -> bool:
     """Has a worker import a checked file. False if it was not ready any more. Who confirms has read
     its doubts (`CheckedFile`)."""
     return _move(
-        pk, [ImportState.READY], ImportState.IMPORTING, actor, attempts=0, confirmed_by=actor
+        pk,
+        [ImportState.READY],
+        ImportState.IMPORTING,
+        actor,
+        attempts=0,
+        done=0,
+        confirmed_by=actor,
     )
 
 
@@ -169,7 +258,9 @@ def sweep_imports() -> dict[str, int]:
     """Continues imports whose message or worker was lost, stops those that failed too often, and
     discards files that nobody confirmed."""
     now = timezone.now()
-    stuck = FileImport.objects.filter(state__in=RUNNING, touched_at__lt=now - STUCK_AFTER)
+    stuck = FileImport.objects.filter(state__in=RUNNING, touched_at__lt=now - STUCK_AFTER).exclude(
+        pk__in=_rows_at_work()
+    )
     stopped = stuck.filter(attempts__gte=ATTEMPTS).update(
         state=ImportState.STOPPED, problems=[UNFINISHED]
     )
@@ -178,33 +269,61 @@ def sweep_imports() -> dict[str, int]:
         _queue(pk)
     old = FileImport.objects.filter(state__in=WAITING, touched_at__lt=now - KEPT_FOR)
     discarded = old.update(state=ImportState.DISCARDED, sealed=None, finished_at=now)
+    _delete_abandoned_parts()
     return {"stopped": stopped, "again": len(again), "discarded": discarded}
+
+
+def _delete_abandoned_parts() -> None:
+    """Deletes the parts of uploads that did not become imports within a day."""
+    old = FilePart.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
+    old.exclude(upload__in=FileImport.objects.filter(state__in=OPEN).values("token")).delete()
+
+
+def _rows_at_work() -> list[int]:
+    """The imports that a worker is carrying out now: they hold their advisory lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT objid FROM pg_locks
+             WHERE locktype = 'advisory' AND granted AND objsubid = 2
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND classid = hashtext(%s)::bit(32)::bigint
+            """,
+            [LOCK_NAME],
+        )
+        return [pk for (pk,) in cursor]
 
 
 def _check(row: FileImport) -> None:
     """The dry run. It imports nothing, and reports its progress in the row."""
-    content = row.content()
     if row.shelf is not None:
-        read = partial(read_bytes, content, _report_progress(row), FileDigest())
+        advance = _report_progress(row, connection)
+        read = partial(read_pieces, row.pieces, advance, FileDigest())
         result: dict[str, Any] = asdict(check_rows(read=read))
     else:
-        counts, prices = preview_rows(parse_catalogue(content, name=row.file_name))
+        counts, prices = preview_rows(parse_catalogue(row.content(), name=row.file_name))
         result = {"counts": counts, **_prices_to_show(prices)}
     _ask_to_confirm(row, result)
 
 
 def _import(row: FileImport) -> None:
-    """Imports all or nothing. Its rows and the new state are one transaction."""
-    with transaction.atomic():
-        # Another worker that holds the row is importing it.
-        waiting = FileImport.objects.select_for_update(skip_locked=True, of=("self",))
-        locked = waiting.filter(pk=row.pk, state=ImportState.IMPORTING).first()
+    """Imports all or nothing. Its rows and the new state are one transaction.
+
+    Another connection reads the parts of the file, because this one is busy with COPY, and reports
+    the progress. The transaction therefore does not lock the row; an advisory lock keeps other
+    workers out.
+    """
+    with closing(connections[DEFAULT_DB_ALIAS].copy()) as beside, transaction.atomic():
+        if not _begin_work(row):
+            return
+        locked = FileImport.objects.filter(pk=row.pk, state=ImportState.IMPORTING).first()
         if locked is None or locked.confirmed_by is None:
             return
-        content, actor = locked.content(), locked.confirmed_by
+        actor = locked.confirmed_by
         if locked.shelf is not None:
             digest = FileDigest()
-            read = partial(read_bytes, content, lambda count: None, digest)
+            advance = _report_progress(locked, beside)
+            read = partial(read_pieces, partial(locked.pieces, beside), advance, digest)
             batch = import_rows(
                 shelf=locked.shelf,
                 read=read,
@@ -219,7 +338,7 @@ def _import(row: FileImport) -> None:
             try:
                 with on_behalf_of(actor):
                     counts = catalogue_file.import_rows(
-                        parse_catalogue(content, name=locked.file_name),
+                        parse_catalogue(locked.content(), name=locked.file_name),
                         actor=f"admin:{actor.get_username()}",
                         user=actor,
                         accepts=lambda prices: (
@@ -231,7 +350,18 @@ def _import(row: FileImport) -> None:
                 _ask_to_confirm(locked, changes)
                 return
             result = {**locked.result, "counts": counts}
-        _end(locked, ImportState.IMPORTED, result=result)
+        if not _end(locked, ImportState.IMPORTED, result=result):
+            raise Superseded
+
+
+def _begin_work(row: FileImport) -> bool:
+    """Takes the advisory lock of the row until the end of the transaction; False if another worker
+    has it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_try_advisory_xact_lock(hashtext(%s), %s::int)", [LOCK_NAME, row.pk]
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def _ask_to_confirm(row: FileImport, result: dict[str, Any]) -> None:
@@ -245,11 +375,12 @@ def _ask_to_confirm(row: FileImport, result: dict[str, Any]) -> None:
     )
 
 
-def _end(row: FileImport, state: ImportState, **values: Any) -> None:
-    """Ends a running import and deletes its file."""
-    FileImport.objects.filter(pk=row.pk, state=row.state).update(
+def _end(row: FileImport, state: ImportState, **values: Any) -> bool:
+    """Ends a running import and deletes its file. False if it was in another state."""
+    ended = FileImport.objects.filter(pk=row.pk, state=row.state).update(
         state=state, sealed=None, finished_at=timezone.now(), **values
     )
+    return bool(ended)
 
 
 def _move(
@@ -279,8 +410,9 @@ def _queue(pk: int) -> None:
     enqueue("operators.imports.tasks.run_import", pk)
 
 
-def _report_progress(row: FileImport) -> Callable[[int], None]:
-    """A function that adds up bytes, and now and then writes the sum to the row."""
+def _report_progress(row: FileImport, over: BaseDatabaseWrapper) -> Callable[[int], None]:
+    """A function that adds up bytes, and now and then writes the sum to the row, over this
+    connection."""
     read = reported = 0
 
     def advance(count: int) -> None:
@@ -288,9 +420,12 @@ def _report_progress(row: FileImport) -> Callable[[int], None]:
         read += count
         if read - reported >= REPORT_BYTES:
             reported = read
-            FileImport.objects.filter(pk=row.pk, state=ImportState.CHECKING).update(
-                done=read, touched_at=timezone.now()
-            )
+            with over.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE imports_fileimport SET done = %s, touched_at = now()"
+                    " WHERE id = %s AND state = %s",
+                    [read, row.pk, row.state],
+                )
 
     return advance
 

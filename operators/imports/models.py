@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from catalogue.models import Shelf
-from core.database.sealing import Context, open_sealed, seal
+from core.database.sealing import CannotOpen, Context, open_sealed, seal
 
 FILE_NAME_LENGTH = 200
 
@@ -42,9 +44,10 @@ OPEN = [*RUNNING, *WAITING]
 class FileImport(models.Model):
     """A file that staff uploaded: its check, and its import, by a worker.
 
-    - `sealed`: the file, encrypted; null as soon as the import has ended.
+    - `sealed`: the file, encrypted; null as soon as the import has ended. A file that came in parts
+      is in rows of `FilePart`, and empty here.
     - `batch`: what people said of the codes (catalogue/batches.py).
-    - `done`: how many of the file's bytes the check has read.
+    - `done`: how many of the file's bytes the check or the import has read.
     - `result`: what the check or the import counted, and the prices that change.
     - `problems`: why it was refused, each with its place in the file; `more_problems` counts those
       that are not listed.
@@ -115,7 +118,59 @@ class FileImport(models.Model):
 
     def content(self) -> bytes:
         """The uploaded file. Raises sealing.CannotOpen; also if it was deleted."""
-        return open_file(self.sealed or b"", row_of_import(self.token))
+        return b"".join(self.pieces())
+
+    def pieces(self, over: BaseDatabaseWrapper | None = None) -> Iterator[bytes]:
+        """The uploaded file, piece by piece; its parts are read one by one over this connection.
+
+        Raises sealing.CannotOpen, at the end if a piece is missing.
+        """
+        if whole := open_file(self.sealed or b"", row_of_import(self.token)):
+            yield whole
+            return
+        number = read = 0
+        while sealed := _sealed_part(over or connection, self.token, number):
+            piece = open_file(sealed, row_of_part(self.token, number))
+            number, read = number + 1, read + len(piece)
+            yield piece
+        if read != self.size:
+            raise CannotOpen("parts of the file are missing")
+
+
+class FilePart(models.Model):
+    """A part of a large file, encrypted. The browser sends the parts one by one, before there is an
+    import.
+
+    `upload` becomes the token of the import. A trigger deletes the parts when the import ends
+    (operators/imports/sql/parts.sql).
+    """
+
+    upload = models.UUIDField()
+    number = models.PositiveSmallIntegerField(help_text="Its place in the file, from 0.")
+    size = models.PositiveIntegerField(help_text="In bytes.")
+    sealed = models.BinaryField()
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="imports_part_has_a_place", fields=["upload", "number"])
+        ]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of upload {self.upload}"
+
+
+def _sealed_part(over: BaseDatabaseWrapper, upload: UUID, number: int) -> bytes | None:
+    with over.cursor() as cursor:
+        cursor.execute(
+            "SELECT sealed FROM imports_filepart WHERE upload = %s AND number = %s",
+            [upload, number],
+        )
+        row = cursor.fetchone()
+    return row and bytes(row[0])
 
 
 def row_of_import(token: UUID) -> bytes:
@@ -123,11 +178,16 @@ def row_of_import(token: UUID) -> bytes:
     return token.bytes
 
 
-def seal_file(content: bytes, token: UUID) -> bytes:
-    """The file, encrypted for the import with this token."""
-    return seal(content, Context.IMPORTED_FILE, row_of_import(token))
+def row_of_part(upload: UUID, number: int) -> bytes:
+    """The row that a sealed part of a file is bound to."""
+    return upload.bytes + number.to_bytes(4)
+
+
+def seal_file(content: bytes, row: bytes) -> bytes:
+    """A file or a part of one, encrypted for this row."""
+    return seal(content, Context.IMPORTED_FILE, row)
 
 
 def open_file(sealed: bytes | memoryview, row: bytes) -> bytes:
-    """The file of the import that `row` names. Raises sealing.CannotOpen."""
+    """The file, or the part of one, that `row` names. Raises sealing.CannotOpen."""
     return open_sealed(sealed, Context.IMPORTED_FILE, row)

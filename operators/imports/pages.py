@@ -10,7 +10,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -50,8 +50,12 @@ from operators.frame.base import (
 from operators.frame.form_fields import LARGE_CHANGE
 from operators.imports.jobs import (
     MAX_BYTES,
+    PART_BYTES,
+    REQUEST_BYTES,
+    add_part,
     confirm_import,
     discard_import,
+    finish_upload,
     retry_import,
     size_in_words,
     upload_file,
@@ -79,22 +83,40 @@ STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_im
 
 
 class UploadForm(forms.Form):
-    """A file. `form` identifies the form, so that sending it twice uploads once."""
+    """A file. `form` identifies the form, so that sending it twice uploads once.
+
+    upload.js sends a large file in parts, and then this form with their `upload`, and the name and
+    size of the file.
+    """
 
     kind: ClassVar[ImportKind]
     file = forms.FileField(widget=UnfoldAdminFileFieldWidget)
     form = FormIdField()
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    upload_name = forms.CharField(required=False, widget=forms.HiddenInput)
+    upload_size = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         size = size_in_words(self.kind)
         file = self.fields["file"]
+        if self.kind == ImportKind.CODES:
+            file.widget.attrs |= {"data-parts": _parts_url(), "data-part-bytes": PART_BYTES}
+            file.required = not self["upload"].data
         file.help_text = f"{file.help_text} At most {size}."
         # The browser refuses a larger file before it sends it.
         file.widget.attrs["x-on:change"] = (
             f"$el.setCustomValidity($el.files[0]?.size > {MAX_BYTES[self.kind]}"
             f" ? 'This file is too large. At most {size}.' : '')"
         )
+
+
+class PartForm(forms.Form):
+    """A part of a large file."""
+
+    upload = forms.UUIDField()
+    number = forms.IntegerField()
+    file = forms.FileField()
 
 
 class CatalogueForm(UploadForm):
@@ -231,6 +253,7 @@ class FileImportAdmin(RecordAdmin):
 
     def get_urls(self) -> list[Any]:
         ours = [
+            ("upload/part/", self.add_part, "part"),
             ("upload/<str:kind>/", self.upload, "upload"),
             ("<int:pk>/progress/", self.show_progress, "progress"),
             ("<int:pk>/step/<str:step>/", self.take_step, "step"),
@@ -251,7 +274,27 @@ class FileImportAdmin(RecordAdmin):
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
-    @accepts_bodies_up_to(max(MAX_BYTES.values()) + settings.MAX_BODY_BYTES)
+    @accepts_bodies_up_to(PART_BYTES + settings.MAX_BODY_BYTES)
+    def add_part(self, request: HttpRequest) -> HttpResponse:
+        """Takes a part of a file of codes from upload.js."""
+        if not may_import(staff_of(request), ImportKind.CODES):
+            raise PermissionDenied
+        form = PartForm(posted(request), request.FILES or None)
+        if not form.is_valid():
+            raise BadRequest("This is not a part of a file.")
+        values = form.cleaned_data
+        try:
+            add_part(
+                upload=values["upload"],
+                number=values["number"],
+                content=values["file"].read(),
+                actor=staff_of(request),
+            )
+        except InputProblem as problem:
+            raise BadRequest(str(problem)) from None
+        return HttpResponse(status=204)
+
+    @accepts_bodies_up_to(REQUEST_BYTES + settings.MAX_BODY_BYTES)
     def upload(self, request: HttpRequest, kind: str) -> HttpResponse:
         """The form of a file; then the page of its import."""
         if kind not in ImportKind.values:
@@ -275,6 +318,7 @@ class FileImportAdmin(RecordAdmin):
             form=form,
             question=f"Choose a file with {what}.",
             empty_file=static(EMPTY_FILE) if kind == ImportKind.CODES else "",
+            in_parts=kind == ImportKind.CODES,
             facts=["The file is checked first. You see what was found before anything changes."],
             button="Upload and check",
             back=_list_url(),
@@ -328,15 +372,28 @@ def upload_url(kind: ImportKind, shelf: Shelf | None = None) -> str:
 
 def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImport:
     values = form.cleaned_data
+    if values["file"] is None:  # it came in parts
+        return finish_upload(
+            upload=values["upload"],
+            size=values["upload_size"] or 0,
+            file_name=values["upload_name"],
+            shelf=values["shelf"],
+            actor=staff_of(request),
+            details=values["details"],
+        )
     return upload_file(
         kind=kind,
-        content=values["file"].read(MAX_BYTES[kind] + 1),
+        content=values["file"].read(REQUEST_BYTES + 1),
         file_name=values["file"].name,
         shelf=values.get("shelf"),
         actor=staff_of(request),
         token=values["form"] or uuid4(),
         details=values.get("details"),
     )
+
+
+def _parts_url() -> str:
+    return reverse("admin:imports_fileimport_part")
 
 
 def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:

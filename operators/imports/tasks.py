@@ -6,7 +6,11 @@ from django.db import InterfaceError, OperationalError
 from operators.imports import jobs
 
 
+# The message is confirmed before the task begins: a million codes take longer than the broker
+# waits. The sweep continues what a dead worker left.
 @shared_task(
+    acks_late=False,
+    time_limit=1800,
     autoretry_for=(InterfaceError, OperationalError),  # the database is down or busy
     max_retries=3,
     retry_backoff=True,

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from catalogue.models import Shelf, VoucherCode
 from operators.imports import jobs
-from operators.imports.models import FileImport, ImportKind
+from operators.imports.models import FileImport, FilePart, ImportKind
 from tests.browsing import take_session
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
@@ -51,9 +51,18 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     expect(page.get_by_text("line 4 repeats line 2")).to_be_visible()
 
     page.get_by_role("link", name="Upload another file").click()
-    page.set_input_files("[name=file]", codes("A" * jobs.MAX_BYTES[ImportKind.CODES]))
-    said = page.locator("[name=file]").evaluate("field => field.validationMessage")
-    assert said == "This file is too large. At most 2 MB."
+    field = page.locator("[name=file]")
+    field.evaluate(
+        """(field, size) => {
+            const files = new DataTransfer();
+            files.items.add(new File([new Uint8Array(size)], "large.csv"));
+            field.files = files.files;
+            field.dispatchEvent(new Event("change"));
+        }""",
+        jobs.MAX_BYTES[ImportKind.CODES] + 1,
+    )
+    said = field.evaluate("field => field.validationMessage")
+    assert said == "This file is too large. At most 64 MB."
     page.set_input_files("[name=file]", codes(*(f"B-{number}" for number in range(1200))))
     page.get_by_role("button", name="Upload and check").click()
     page.get_by_role("button", name="Import 1,200 codes").click()
@@ -62,6 +71,36 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     assert VoucherCode.objects.filter(shelf=shelf).count() == 1200
     assert Shelf.objects.get(pk=shelf.pk).available_stock == 1200
     assert not FileImport.objects.exclude(sealed=None).exists()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_large_file_is_sent_in_parts_and_again_after_a_failure(page: Page, shelf: Shelf) -> None:
+    failures = iter([503])
+
+    def fail_once(route: Route) -> None:
+        if next(failures, None):
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/upload/part/", fail_once)
+    upload(page, shelf, codes(*(f"LARGE-{number:0400}" for number in range(3000))))
+
+    page.get_by_role("button", name="Import 3,000 codes").click()
+    expect(page.get_by_text(re.compile("3,000 codes were added to"))).to_be_visible()
+    assert VoucherCode.objects.filter(shelf=shelf).count() == 3000
+    assert FileImport.objects.get().file_name == "delivery.csv"
+    assert not FilePart.objects.exists()
+
+
+def test_an_upload_that_is_refused_says_so(page: Page, shelf: Shelf) -> None:
+    page.route("**/upload/part/", lambda route: route.fulfill(status=403))
+    upload(page, shelf, codes(*(f"LARGE-{number:0400}" for number in range(3000))))
+
+    expect(
+        page.get_by_text("The upload was refused. You may have been logged out.")
+    ).to_be_visible()
+    expect(page.get_by_role("button", name="Upload and check")).to_be_enabled()
 
 
 def test_the_page_follows_the_progress(page: Page, shelf: Shelf) -> None:

@@ -29,7 +29,7 @@ from catalogue.holds import hold_codes
 from catalogue.models import VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
-from operators.imports.models import FileImport, ImportKind, seal_file
+from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
 from operators.upkeep.models import ReconcileRun, RunState
@@ -159,7 +159,7 @@ def make_import() -> FileImport:
         kind=ImportKind.CATALOGUE,
         file_name="catalogue.json",
         size=2,
-        sealed=seal_file(b"{}", token),
+        sealed=seal_file(b"{}", row_of_import(token)),
         created_by=make_staff(),
     )
 

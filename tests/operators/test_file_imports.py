@@ -3,7 +3,7 @@
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 import pytest
@@ -19,7 +19,7 @@ from catalogue.codes import Code
 from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import jobs
-from operators.imports.models import FileImport, ImportKind, ImportState
+from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
 from operators.imports.pages import upload_url
 from tests.factories import make_product, make_topup_product, make_variation, own_shelf
 from tests.neighbour import ours
@@ -241,6 +241,110 @@ def test_the_database_refuses_a_state_that_cannot_be(
         cursor.execute(f"UPDATE imports_fileimport SET {change} WHERE id = {row.pk}")
 
 
+# --- Large files, in parts -----------------------------------------------------------------------
+
+LARGE = b"code\n" + b"".join(b"LARGE-%0400d\n" % number for number in range(3000))
+
+
+def send_part(browser: Client, upload: UUID, number: int, content: bytes) -> int:
+    file = BytesIO(content)
+    file.name = "part"
+    sent = {"upload": upload, "number": number, "file": file}
+    return browser.post(reverse("admin:imports_fileimport_part"), sent).status_code
+
+
+def send_parts(browser: Client, upload: UUID, content: bytes) -> None:
+    for number, start in enumerate(range(0, len(content), jobs.PART_BYTES)):
+        part = content[start : start + jobs.PART_BYTES]
+        assert send_part(browser, upload, number, part) == 204
+
+
+def finish(browser: Client, upload: UUID, content: bytes, shelf: Shelf) -> Any:
+    address = reverse("admin:imports_fileimport_upload", args=["codes"])
+    about = {"upload": upload, "upload_name": "large.csv", "upload_size": len(content)}
+    return browser.post(address, {"form": uuid4(), "shelf": shelf.pk, **about}, follow=True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_comes_in_parts_is_imported(staff: User, shelf: Shelf) -> None:
+    browser, upload = signed_in(staff), uuid4()
+    send_parts(browser, upload, LARGE)
+    send_part(browser, upload, 0, LARGE[: jobs.PART_BYTES])  # its response was lost
+    for _ in range(2):
+        assert "Checking the file" in finish(browser, upload, LARGE, shelf).content.decode()
+    row = FileImport.objects.get()
+    assert (row.file_name, row.size, row.content() == LARGE) == ("large.csv", len(LARGE), True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT string_agg(part::text, ' ') FROM imports_filepart AS part")
+        assert b"LARGE-0".hex() not in cursor.fetchone()[0]
+
+    row = now(row, run=True)
+    assert (row.state, row.result["codes"]) == (ImportState.READY, 3000)
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.IMPORTED
+
+    assert ours(VoucherCode).filter(shelf=shelf).count() == 3000
+    assert not FilePart.objects.exists()
+
+
+def test_an_upload_without_all_parts_is_refused(staff: User, shelf: Shelf) -> None:
+    browser, upload = signed_in(staff), uuid4()
+    send_part(browser, upload, 0, LARGE[: jobs.PART_BYTES])
+
+    page = finish(browser, upload, LARGE, shelf).content.decode()
+
+    assert "The upload is not complete. Choose the file again." in page
+    assert not FileImport.objects.exists()
+
+
+def test_parts_of_another_person_are_not_used(staff: User, shelf: Shelf) -> None:
+    upload = uuid4()
+    send_parts(signed_in(staff), upload, LARGE)
+
+    page = finish(signed_in(make_staff(superuser=True)), upload, LARGE, shelf).content.decode()
+
+    assert "The upload is not complete" in page
+    assert not FileImport.objects.exists()
+
+
+@pytest.mark.parametrize("change", ["DELETE", "add a part"])
+def test_a_file_whose_parts_changed_is_refused(change: str, staff: User, shelf: Shelf) -> None:
+    browser, upload = signed_in(staff), uuid4()
+    send_parts(browser, upload, LARGE)
+    finish(browser, upload, LARGE, shelf)
+    if change == "DELETE":
+        FilePart.objects.filter(number=1).delete()
+    else:
+        assert send_part(browser, upload, 2, b"ANOTHER\n") == 204
+
+    row = now(FileImport.objects.get(), run=True)
+
+    assert (row.state, row.problems) == (ImportState.REFUSED, [jobs.LOST_FILE])
+    assert not FilePart.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "content"), [(64, b"A"), (-1, b"A"), (0, b""), (0, b"A" * (jobs.PART_BYTES + 1))]
+)
+def test_a_part_beyond_the_limits_is_refused(number: int, content: bytes, staff: User) -> None:
+    assert send_part(signed_in(staff), uuid4(), number, content) == 400
+    assert not FilePart.objects.exists()
+
+
+def test_parts_are_taken_from_those_who_import_codes(shelf: Shelf) -> None:
+    assert send_part(signed_in(make_staff()), uuid4(), 0, b"A") == 403
+
+
+def test_an_abandoned_upload_is_deleted_after_a_day(staff: User) -> None:
+    send_part(signed_in(staff), uuid4(), 0, b"A")
+    jobs.sweep_imports()
+    assert FilePart.objects.count() == 1
+
+    FilePart.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
+    jobs.sweep_imports()
+    assert not FilePart.objects.exists()
+
+
 # --- Work that breaks off ------------------------------------------------------------------------
 
 
@@ -457,19 +561,17 @@ def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:
     assert signed_in(staff).post(step(row, "explode")).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "The submitted file is empty."),
-        (b"x" * (jobs.MAX_BYTES[ImportKind.CODES] + 1), "larger than 2 MB"),
-    ],
-)
-def test_a_file_of_the_wrong_size_is_refused(
-    content: bytes, problem: str, staff: User, shelf: Shelf
-) -> None:
-    page = send(signed_in(staff), "codes", content, shelf=shelf.pk)
+def test_an_empty_file_is_refused(staff: User, shelf: Shelf) -> None:
+    page = send(signed_in(staff), "codes", b"", shelf=shelf.pk)
 
-    assert problem in page.content.decode()
+    assert "The submitted file is empty." in page.content.decode()
+    assert not FileImport.objects.exists()
+
+
+def test_a_request_with_a_large_file_is_refused(staff: User, shelf: Shelf) -> None:
+    answer = send(signed_in(staff), "codes", b"x" * (3 * 1024 * 1024), shelf=shelf.pk)
+
+    assert answer.status_code == 413
     assert not FileImport.objects.exists()
 
 

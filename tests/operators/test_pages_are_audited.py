@@ -425,6 +425,17 @@ def upload_file(browser: Client) -> None:
     assert answer.status_code == 302
 
 
+def upload_parts(browser: Client) -> None:
+    upload = uuid4()
+    part = {"upload": upload, "number": 0, "file": SimpleUploadedFile("part", b"code\n")}
+    address = reverse("admin:imports_fileimport_part")
+    assert browser.post(address, part).status_code == 204
+    about = {"upload": upload, "upload_name": "codes.csv", "upload_size": 5}
+    address = reverse("admin:imports_fileimport_upload", args=["codes"])
+    answer = browser.post(address, {"shelf": own_shelf(make_product()).pk, **about})
+    assert answer.status_code == 302
+
+
 def confirm_import(browser: Client) -> None:
     row = FileImport.objects.latest("pk")
     jobs.run_import(pk=row.pk)
@@ -452,6 +463,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
     "telegram.announcement announce_again_selected": (announce_again, "audit"),
+    "imports.fileimport part": (upload_parts, "audit"),
     "imports.fileimport step": (confirm_import, "audit"),
     "imports.fileimport upload": (upload_file, "audit"),
     "orders.lostpurchase settle": (settle, "audit"),

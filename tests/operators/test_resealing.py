@@ -1,12 +1,15 @@
 """After `reseal`, nothing needs the old encryption key."""
 
+from uuid import uuid4
+
 import pytest
 from pytest_django import Settings
 
 from accounts.models import SecondFactor
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
-from operators.imports.models import FileImport
+from operators.imports import jobs
+from operators.imports.models import FileImport, FilePart, open_file, row_of_part
 from operators.upkeep.reconcile import reconcile
 from operators.upkeep.reseal import reseal_all, retire_keys
 from tests.factories import (
@@ -28,9 +31,11 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     factor = SecondFactor.objects.create(user=make_operator().user)
     key = factor.key
     file = make_import()
+    upload = uuid4()
+    jobs.add_part(upload=upload, number=0, content=b"code", actor=factor.user)
     settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
-    kinds = {"second_factors": 1, "codes": 3, "replays": 1, "file_imports": 1}
+    kinds = {"second_factors": 1, "codes": 3, "replays": 1, "file_imports": 1, "file_parts": 1}
     assert reseal_all() == kinds
     assert reseal_all() == dict.fromkeys(kinds, 0)
     assert retire_keys() == [9]
@@ -42,6 +47,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
         assert bytes(row.sealed)[0] == 9
     assert SecondFactor.objects.get().key == key
     assert FileImport.objects.get(pk=file.pk).content() == b"{}"
+    assert open_file(FilePart.objects.get().sealed, row_of_part(upload, 0)) == b"code"
     assert bytes(IdempotencyRecord.objects.get().response or b"")[0] == 9
     reference = bought.json()["data"]["reference"]
     assert merchant.get(f"/orders/{reference}").json()["data"] == bought.json()["data"]
