@@ -24,6 +24,7 @@ from tests.commands import refusal, run
 from tests.database import django_uses
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
 from tests.live import API, as_service, live_server
+from tests.operators.back_office import signed_in
 from tests.tasks.running import wait_until
 from wallets.models import Wallet
 
@@ -195,6 +196,8 @@ def test_no_code_is_sold_again(restored: Purchases) -> None:
     assert not sold & purchases.codes_handed_over
     assert run("lost_purchases", "settle", "--all", "--debit", "--note", "x")["settled"] == 3
     assert purchases.balance() == 100 - 2 - 6 - 1 - len(sold)
+    page = signed_in().get("/admin/orders/lostpurchase/?state=debited").content.decode()
+    assert all(order["reference"] in page for _, _, order in purchases.lost)
     assert run("reconcile")["findings"] == []
 
     repeated = run("hold_codes", "--log", purchases.log, "--since", since)

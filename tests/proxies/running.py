@@ -191,7 +191,7 @@ def start_haproxy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Pro
 
 def _lines(kind: str, ports: Sequence[int]) -> str:
     """The lines of a backend, as the file has them."""
-    return "\n".join(f"    server {kind}-{port} {HOST}:{port}" for port in ports)
+    return "\n".join(f"    server {kind}-{port} {HOST}:{port} tcp-ut 5s" for port in ports)
 
 
 PROXIES: dict[str, Start] = {"nginx": start_nginx, "caddy": start_caddy, "haproxy": start_haproxy}
