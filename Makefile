@@ -20,7 +20,7 @@ FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempoten
 	labs/mutants/test_mutants.py
 
 CLEAN_TREE = test -z "$$(git status --porcelain)" || { echo "Commit or remove the changes first." >&2; exit 1; }
-WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml
+WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml sdk/python/pyproject.toml
 
 export UV_PYTHON_DOWNLOADS := never
 # With this variable set, every process would compile every module again, which takes long.
@@ -28,7 +28,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run servers test system-test proof upgrade-test mutants soak \
-	odd-requests support-test check fast bench lint format openapi monitoring lock release audit
+	odd-requests client-proof support-test check fast bench lint format openapi monitoring sdk lock \
+	release audit
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +64,9 @@ soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS
 
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
 	@exec $(EXEC) --fast -- $(RUN) -m labs.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+client-proof: $(VENV)/dev.stamp ## buy with the client library, killed around any write of its journal [COUNT=10000 SEED=7]
+	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support
@@ -119,6 +123,9 @@ openapi: $(VENV)/dev.stamp ## write docs/openapi.yaml from the code
 monitoring: $(VENV)/dev.stamp ## write the alert rules and docs/operate/metrics.md from the code
 	$(RUN) manage.py show_monitoring alerts > deploy/prometheus/alerts.yml
 	$(RUN) manage.py show_monitoring document > docs/operate/metrics.md
+
+sdk: $(VENV)/dev.stamp ## write the documentation's advice into the client libraries
+	$(RUN) -m sdk.write_advice
 
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet

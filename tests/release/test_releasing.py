@@ -66,14 +66,17 @@ def release(folder: Path, version: str = "7.8.9", check: str = "true") -> tuple[
 
 def versions(text: dict[str, str]) -> set[str]:
     line = text["core/version.py"].partition('\nVERSION = "')[2]
-    return {line.partition('"')[0], tomllib.loads(text["pyproject.toml"])["project"]["version"]}
+    projects = (name for name in text if name.endswith("pyproject.toml"))
+    return {line.partition('"')[0]} | {
+        tomllib.loads(text[name])["project"]["version"] for name in projects
+    }
 
 
 def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
     assert release(clone)[0] == 0
 
     tagged = git("rev-list", "-1", "v7.8.9", folder=clone)
-    files = ("core/version.py", "pyproject.toml", "CHANGELOG.md")
+    files = ("core/version.py", "pyproject.toml", "sdk/python/pyproject.toml", "CHANGELOG.md")
     at_tag = {name: git("show", f"v7.8.9:{name}", folder=clone) for name in files}
     assert versions(at_tag) == {"7.8.9"}
     assert "## 7.8.9 (" in at_tag["CHANGELOG.md"]

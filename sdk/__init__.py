@@ -1,0 +1,1 @@
+"""The client library for merchants, and what writes its advice."""
