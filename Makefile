@@ -13,14 +13,18 @@ EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
 SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/e2e/test_back_office_in_browser.py \
-	tests/embedded tests/metrics/test_prometheus.py tests/tasks \
+	tests/embedded tests/metrics/test_prometheus.py tests/sdk/test_typescript_client.py tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \
 	labs/mutants/test_mutants.py
 
 CLEAN_TREE = test -z "$$(git status --porcelain)" || { echo "Commit or remove the changes first." >&2; exit 1; }
-WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml sdk/python/pyproject.toml
+# npm writes versions in its own way: 1.2.1-dev.0.
+WRITE_VERSION = sed -i -E '/^(version|VERSION) = /s/".*"/"$(1)"/' core/version.py pyproject.toml \
+		sdk/python/pyproject.toml && \
+	sed -i -E '1,10s/^( *"version": )".*"/\1"$(subst .dev0,-dev.0,$(1))"/' \
+		sdk/typescript/package.json sdk/typescript/package-lock.json
 
 export UV_PYTHON_DOWNLOADS := never
 # With this variable set, every process would compile every module again, which takes long.

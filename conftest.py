@@ -45,6 +45,7 @@ PROGRAMS = {
     "history": has_history() or None,
     "nginx": find_proxies(),
     "node": shutil.which("node"),
+    "npm": (shutil.which("node") and shutil.which("npm")) or None,
     "patroni": find_patroni(),
     "pgbouncer": find_pgbouncer(),
     "prometheus": all(map(shutil.which, ("prometheus", "promtool", "amtool"))) or None,

@@ -1,1 +1,1 @@
-"""The client library for merchants, and what writes its advice."""
+"""The client libraries for merchants, and what writes their advice."""

@@ -15,6 +15,7 @@ from embedded.environment import PROJECT
 pytestmark = pytest.mark.history
 
 NOTE = "- Refunds are announced."
+PACKAGE, LOCK = "sdk/typescript/package.json", "sdk/typescript/package-lock.json"
 PERSON = {
     f"GIT_{role}_{field}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -67,7 +68,9 @@ def release(folder: Path, version: str = "7.8.9", check: str = "true") -> tuple[
 def versions(text: dict[str, str]) -> set[str]:
     line = text["core/version.py"].partition('\nVERSION = "')[2]
     projects = (name for name in text if name.endswith("pyproject.toml"))
-    return {line.partition('"')[0]} | {
+    lock = json.loads(text[LOCK])
+    npm = {json.loads(text[PACKAGE])["version"], lock["version"], lock["packages"][""]["version"]}
+    return {line.partition('"')[0], *(name.replace("-dev.0", ".dev0") for name in npm)} | {
         tomllib.loads(text[name])["project"]["version"] for name in projects
     }
 
@@ -76,7 +79,14 @@ def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
     assert release(clone)[0] == 0
 
     tagged = git("rev-list", "-1", "v7.8.9", folder=clone)
-    files = ("core/version.py", "pyproject.toml", "sdk/python/pyproject.toml", "CHANGELOG.md")
+    files = (
+        "core/version.py",
+        "pyproject.toml",
+        "sdk/python/pyproject.toml",
+        PACKAGE,
+        LOCK,
+        "CHANGELOG.md",
+    )
     at_tag = {name: git("show", f"v7.8.9:{name}", folder=clone) for name in files}
     assert versions(at_tag) == {"7.8.9"}
     assert "## 7.8.9 (" in at_tag["CHANGELOG.md"]

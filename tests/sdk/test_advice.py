@@ -1,8 +1,15 @@
-"""The client library contains the advice of the documentation."""
+"""The client libraries contain the advice of the documentation."""
 
-from sdk.write_advice import FILE, advice
+from pathlib import Path
+
+import pytest
+
+from sdk.write_advice import advice_files
+
+FILES = advice_files()
 
 
-def test_the_advice_of_the_library_is_that_of_the_documentation() -> None:
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_library_has_the_advice_of_the_documentation(file: Path) -> None:
     """`make sdk` writes it."""
-    assert FILE.read_text() == advice()
+    assert file.read_text() == FILES[file]

@@ -1,0 +1,235 @@
+import type { Failure } from "./wire.js";
+
+/** A purchase in the journal. `openedAt` is in seconds of Unix time. */
+export interface Entry {
+    readonly orderNumber: string;
+    readonly key: string;
+    /** The exact text of the request. */
+    readonly body: string;
+    readonly openedAt: number;
+    readonly state: "open" | "bought" | "refused";
+    readonly reference?: string;
+    readonly total?: string;
+    readonly error?: Failure;
+}
+
+/**
+ * Where purchases are written before they are sent, so that a crash loses none. Each method is one
+ * durable transaction. `orderNumber` and `key` are unique. A purchase that was bought stays bought.
+ * A journal keeps no code.
+ */
+export interface Journal {
+    /** Stores the entry. If the order number exists, returns the stored entry instead. */
+    write(entry: Entry): Promise<Entry>;
+    find(orderNumber: string): Promise<Entry | undefined>;
+    /** All open purchases, the oldest first. */
+    openEntries(): Promise<Entry[]>;
+    boughtEntries(): Promise<Entry[]>;
+    /** Makes an open or refused purchase bought. */
+    settleBought(orderNumber: string, reference: string, total: string): Promise<void>;
+    /** Makes an open purchase refused. Does nothing to a purchase that was bought. */
+    settleRefused(orderNumber: string, error: Failure): Promise<void>;
+    /** Makes a refused purchase open again, with the same key and text. */
+    reopen(orderNumber: string, openedAt: number): Promise<void>;
+}
+
+/** A journal that a crash loses, with every purchase in it. For experiments only. */
+export class MemoryJournal implements Journal {
+    private readonly entries = new Map<string, Entry>();
+
+    async write(entry: Entry): Promise<Entry> {
+        const stored = this.entries.get(entry.orderNumber);
+        if (!stored) this.entries.set(entry.orderNumber, entry);
+        return stored ?? entry;
+    }
+
+    async find(orderNumber: string): Promise<Entry | undefined> {
+        return this.entries.get(orderNumber);
+    }
+
+    async openEntries(): Promise<Entry[]> {
+        return [...this.entries.values()].filter((entry) => entry.state === "open");
+    }
+
+    async boughtEntries(): Promise<Entry[]> {
+        return [...this.entries.values()].filter((entry) => entry.state === "bought");
+    }
+
+    async settleBought(orderNumber: string, reference: string, total: string): Promise<void> {
+        this.change(orderNumber, ["open", "refused"], { state: "bought", reference, total });
+    }
+
+    async settleRefused(orderNumber: string, error: Failure): Promise<void> {
+        this.change(orderNumber, ["open"], { state: "refused", error });
+    }
+
+    async reopen(orderNumber: string, openedAt: number): Promise<void> {
+        this.change(orderNumber, ["refused"], { state: "open", openedAt });
+    }
+
+    private change(orderNumber: string, states: string[], changes: Partial<Entry>): void {
+        const entry = this.entries.get(orderNumber);
+        if (entry && states.includes(entry.state)) {
+            this.entries.set(orderNumber, { ...entry, ...changes });
+        }
+    }
+}
+
+const COLUMNS =
+    "order_number, idempotency_key, body, opened_at, state, reference, total, error";
+const CREATE = `
+CREATE TABLE IF NOT EXISTS voucher_purchases (
+    order_number text PRIMARY KEY,
+    idempotency_key text NOT NULL UNIQUE,
+    body text NOT NULL,
+    opened_at double precision NOT NULL,
+    state text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'bought', 'refused')),
+    reference text UNIQUE,
+    total text,
+    error text,
+    CHECK ((state = 'bought') = (reference IS NOT NULL)),
+    CHECK ((state = 'refused') = (error IS NOT NULL))
+)`;
+const CREATE_INDEX = `
+CREATE INDEX IF NOT EXISTS voucher_purchases_open ON voucher_purchases (opened_at)
+WHERE state = 'open'`;
+
+type Row = Record<string, unknown>;
+
+/** The statements that SQLite and PostgreSQL share. `$1` is the first value. */
+abstract class SqlJournal implements Journal {
+    protected abstract query(statement: string, values: unknown[]): Promise<Row[]>;
+
+    /** Creates the table unless it exists. */
+    async createTable(): Promise<void> {
+        await this.query(CREATE, []);
+        await this.query(CREATE_INDEX, []);
+    }
+
+    async write(entry: Entry): Promise<Entry> {
+        await this.query(
+            `INSERT INTO voucher_purchases (order_number, idempotency_key, body, opened_at)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (order_number) DO NOTHING`,
+            [entry.orderNumber, entry.key, entry.body, entry.openedAt],
+        );
+        const stored = await this.find(entry.orderNumber);
+        if (!stored) throw new Error("The journal did not store the purchase.");
+        return stored;
+    }
+
+    async find(orderNumber: string): Promise<Entry | undefined> {
+        return (await this.select("order_number = $1", [orderNumber]))[0];
+    }
+
+    openEntries(): Promise<Entry[]> {
+        return this.select("state = 'open'", []);
+    }
+
+    boughtEntries(): Promise<Entry[]> {
+        return this.select("state = 'bought'", []);
+    }
+
+    async settleBought(orderNumber: string, reference: string, total: string): Promise<void> {
+        await this.query(
+            `UPDATE voucher_purchases
+             SET state = 'bought', reference = $2, total = $3, error = NULL
+             WHERE order_number = $1 AND state IN ('open', 'refused')`,
+            [orderNumber, reference, total],
+        );
+    }
+
+    async settleRefused(orderNumber: string, error: Failure): Promise<void> {
+        await this.query(
+            `UPDATE voucher_purchases SET state = 'refused', error = $2
+             WHERE order_number = $1 AND state = 'open'`,
+            [orderNumber, JSON.stringify(error)],
+        );
+    }
+
+    async reopen(orderNumber: string, openedAt: number): Promise<void> {
+        await this.query(
+            `UPDATE voucher_purchases SET state = 'open', error = NULL, opened_at = $2
+             WHERE order_number = $1 AND state = 'refused'`,
+            [orderNumber, openedAt],
+        );
+    }
+
+    private async select(condition: string, values: unknown[]): Promise<Entry[]> {
+        const statement = `SELECT ${COLUMNS} FROM voucher_purchases
+            WHERE ${condition} ORDER BY opened_at`;
+        return (await this.query(statement, values)).map(entryFromRow);
+    }
+}
+
+/** A database of `node:sqlite` or of the package better-sqlite3. */
+export interface SqliteDatabase {
+    exec(statement: string): unknown;
+    prepare(statement: string): {
+        all(...values: never[]): unknown[];
+        run(...values: never[]): unknown;
+    };
+}
+
+/**
+ * A journal in a file on a local disk:
+ * `SqliteJournal.open(new DatabaseSync("purchases.db"))`.
+ */
+export class SqliteJournal extends SqlJournal {
+    private constructor(private readonly database: SqliteDatabase) {
+        super();
+    }
+
+    static async open(database: SqliteDatabase): Promise<SqliteJournal> {
+        database.exec("PRAGMA journal_mode = WAL");
+        database.exec("PRAGMA synchronous = FULL");
+        database.exec("PRAGMA busy_timeout = 30000");
+        const journal = new SqliteJournal(database);
+        await journal.createTable();
+        return journal;
+    }
+
+    protected async query(statement: string, values: unknown[]): Promise<Row[]> {
+        const ordered: unknown[] = [];
+        const positional = statement.replace(/\$(\d)/g, (_, number: string) => {
+            ordered.push(values[Number(number) - 1]);
+            return "?";
+        });
+        const prepared = this.database.prepare(positional);
+        if (/^\s*SELECT/.test(statement)) return prepared.all(...(ordered as never[])) as Row[];
+        prepared.run(...(ordered as never[]));
+        return [];
+    }
+}
+
+/** A pool or a client of the package pg. */
+export interface PostgresConnection {
+    query(statement: string, values: unknown[]): Promise<{ rows: Row[] }>;
+}
+
+/**
+ * A journal in the shop's PostgreSQL database. Give the client a journal of a pool, and `prepare` a
+ * journal of the connection whose transaction writes the purchase.
+ */
+export class PostgresJournal extends SqlJournal {
+    constructor(private readonly connection: PostgresConnection) {
+        super();
+    }
+
+    protected async query(statement: string, values: unknown[]): Promise<Row[]> {
+        return (await this.connection.query(statement, values)).rows;
+    }
+}
+
+function entryFromRow(row: Row): Entry {
+    const { reference, total, error } = row as Record<string, string | null>;
+    return {
+        orderNumber: String(row.order_number),
+        key: String(row.idempotency_key),
+        body: String(row.body),
+        openedAt: Number(row.opened_at),
+        state: row.state as Entry["state"],
+        ...(reference ? { reference } : {}),
+        ...(total ? { total } : {}),
+        ...(error ? { error: JSON.parse(error) as Failure } : {}),
+    };
+}

@@ -1,0 +1,283 @@
+"""The TypeScript library decides as the Python library does, and buys from the real service."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from voucher_topup import core
+from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Success
+
+from embedded.environment import PROJECT
+from merchants.money.statement import write_csv
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    make_topup_product,
+    move_now,
+)
+from tests.live import LiveServer
+from tests.merchants.bad_network import FOREIGN, bad_network
+from tests.neighbour import ours
+from topups.transitions import Move
+from wallets.models import EntryKind, LedgerEntry
+
+pytestmark = [pytest.mark.npm, pytest.mark.django_db(transaction=True)]
+
+HERE = Path(__file__).parent
+LIBRARY = PROJECT / "sdk" / "typescript"
+RULES = {"firstPause": 0.01, "longestPause": 0.05, "crowdPause": 0.1, "progressPause": 0.05}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compiles the library, once for all processes."""
+    if not (LIBRARY / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--silent"], cwd=LIBRARY, check=True)
+    subprocess.run(["node", "build.mjs"], cwd=LIBRARY, check=True)
+
+
+def node(program: str, given: Any) -> Any:
+    done = subprocess.run(
+        ["node", HERE / program],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def run(base_url: str, merchant: Merchant, *steps: list[Any], **rules: float) -> list[Any]:
+    given = {"baseUrl": base_url, "apiKey": merchant.key, "rules": {**RULES, **rules}}
+    results: list[Any] = node("buy.mjs", {**given, "steps": steps})
+    assert merchant.key not in json.dumps(results)
+    return results
+
+
+def debits() -> list[str | None]:
+    purchases = ours(LedgerEntry).filter(kind=EntryKind.PURCHASE).order_by("pk")
+    return list(purchases.values_list("order_reference", flat=True))
+
+
+@pytest.mark.parametrize(
+    "plan", [(), ("lose",), ("half", "gateway", "lose"), ("limit", "lose"), tuple(FOREIGN)]
+)
+def test_it_buys_once_whatever_is_lost(live: LiveServer, plan: tuple[str, ...]) -> None:
+    merchant, product = make_merchant(), make_product(price="9.99", codes=5)
+    purchase = {"product_id": product.pk, "quantity": 2}
+
+    with bad_network(live.port, *plan) as network:
+        bought, again = run(
+            network.base_url, merchant, ["buy", "1", purchase], ["buy", "1", purchase]
+        )
+
+    assert bought["result"]["kind"] == "bought"
+    assert debits() == [bought["result"]["order"]["reference"]]
+    assert bought["result"]["order"]["total_price"] == "19.98"
+    assert len(bought["codes"]) == 2
+    assert again["codes"] == bought["codes"]
+    for code in bought["codes"]:
+        assert code not in bought["printed"] + json.dumps(bought["result"])
+
+
+def test_outcomes_that_are_not_a_purchase(live: LiveServer) -> None:
+    merchant, product = make_merchant(balance="5.00"), make_product(price="9.99", codes=5)
+    purchase = {"product_id": product.pk, "quantity": 1}
+
+    with bad_network(live.port) as network:
+        refused, taken, missing = run(
+            network.base_url,
+            merchant,
+            ["buy", "1", purchase],
+            ["buy", "1", {**purchase, "quantity": 2}],
+            ["complete", "2"],
+        )
+    assert refused["result"]["kind"] == "refused"
+    assert refused["result"]["error"]["reason"] == "insufficient_balance"
+    assert refused["advice"]["charged"] == "no"
+    assert taken["result"]["thrown"] == "OrderNumberTaken"
+    assert missing["result"]["thrown"] == "NotInJournal"
+
+
+def test_an_unknown_outcome_is_settled_by_resume(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_product(codes=5)
+    purchase = {"product_id": product.pk, "quantity": 1}
+
+    with bad_network(live.port, "lose", "disable", "lose") as network:
+        unknown, is_open, resumed, left = run(
+            network.base_url, merchant, ["buy", "1", purchase], ["open"], ["resume"], ["open"]
+        )
+
+    assert unknown["result"]["kind"] == "unknown"
+    assert unknown["result"]["error"]["code"] == "client_disabled"
+    assert is_open["result"] == ["1"]
+    assert [outcome["kind"] for outcome in resumed["result"]] == ["bought"]
+    assert left["result"] == []
+    assert len(debits()) == 1
+
+
+def test_a_double_click_buys_once(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_product(codes=5)
+    (clicks,) = run(
+        f"{live.base_url}/api/v1",
+        merchant,
+        ["twice", "1", {"product_id": product.pk, "quantity": 1}],
+    )
+    assert len({outcome["order"]["reference"] for outcome in clicks["result"]}) == 1
+    assert len(debits()) == 1
+
+
+def test_reading_watching_and_reconciling(live: LiveServer) -> None:
+    merchant = make_merchant(balance="12.30")
+    kept, gone = make_product(name="Card", codes=1, price="0.10"), make_product(name="Old")
+    gone.active = False
+    gone.save()
+    topup_product, operator = make_topup_product(price="1.10"), make_operator()
+    first, second = (buy_topup(merchant, topup_product) for _ in range(2))
+    for reference in (first, second):
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+    statement = b"".join(write_csv(ours(LedgerEntry).order_by("pk"), account=merchant.account))
+
+    balance, copy, topups, since, watched, unknown, books = run(
+        f"{live.base_url}/api/v1",
+        merchant,
+        ["balance"],
+        ["sync", [kept.pk, gone.pk]],
+        ["syncTopups"],
+        ["since", first],
+        ["watch", [first, second]],
+        ["since", "unknown"],
+        ["reconcile", statement.decode()],
+    )
+
+    assert balance["result"]["balance"] == "10.10"
+    assert kept.pk in {product["id"] for product in copy["result"]["products"]}
+    assert copy["result"]["gone"] == [gone.pk]
+    assert topup_product.pk in {product["id"] for product in topups["result"]["products"]}
+    assert [order["reference"] for order in since["result"]] == [second]
+    assert sorted(watched["result"]) == sorted([first, second])
+    assert unknown["result"]["thrown"] == "ReferenceNotFound"
+    assert sorted(books["result"]["debitsUnknownHere"]) == sorted([first, second])
+
+
+def as_event(reply: Reply) -> dict[str, Any]:
+    if isinstance(reply, Success):
+        return {"kind": "success", "status": reply.status, "data": dict(reply.data)}
+    if isinstance(reply, Refusal):
+        return {"kind": "refusal", "status": reply.status, "error": reply.error.as_json()}
+    return {"kind": "foreign", "status": reply.status}
+
+
+KINDS = {
+    core.Send: "send",
+    core.Read: "read",
+    core.SettleBought: "bought",
+    core.SettleRefused: "refused",
+    core.LeaveOpen: "open",
+}
+
+
+def decide_all(events: list[Reply], *, doubt: bool, chance: float) -> list[list[Any]]:
+    state = core.State(started=0, key_ends=core.RULES.key_lifetime, doubt=doubt)
+    now = 0.0
+    actions: list[list[Any]] = []
+    everything: list[core.Event] = [core.Begin(), *events]
+    for event in everything:
+        state, action = core.decide(state, event, now=now, chance=chance)
+        after = getattr(action, "after", None)
+        reference = getattr(action, "reference", None)
+        actions.append([KINDS[type(action)], after, reference, state.doubt])
+        if after is None:
+            break
+        now += after
+    return actions
+
+
+def test_both_cores_decide_the_same() -> None:
+    """On 3,000 random orders of events."""
+    chance = random.Random(7)
+    replies: list[Reply] = [
+        *(Foreign(status) for status in (0, 200, 302, 403, 408, 429, 500, 502)),
+        *(
+            Refusal(status, Failure(code, "", reference=reference, retry_after_seconds=seconds))
+            for code in [*ErrorCode, ErrorCode("a_new_code")]
+            for status in (400, 408, 409, 429, 500)
+            for reference in (None, "R-1")
+            for seconds in (None, 3)
+        ),
+        *(Success(status, {"reference": "R-1"}) for status in (200, 201)),
+        Success(201, {}),
+    ]
+    # An outcome that settles would end most lists at once, so some replies are more frequent.
+    slow = replies[:12]
+    cases: list[dict[str, Any]] = [
+        {
+            "doubt": chance.random() < 0.5,
+            "chance": chance.random(),
+            "events": [chance.choice(pool) for pool in chance.choices([slow, replies], k=20)],
+        }
+        for _ in range(3000)
+    ]
+
+    theirs = node(
+        "core.mjs",
+        [{**case, "events": [as_event(each) for each in case["events"]]} for case in cases],
+    )
+
+    for case, actions in zip(cases, theirs, strict=True):
+        expected = decide_all(case["events"], doubt=case["doubt"], chance=case["chance"])
+        assert [[kind, pytest.approx(after), *rest] for kind, after, *rest in expected] == actions
+
+
+def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
+    """As npm packs it."""
+    packed = subprocess.run(
+        ["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", tmp_path],
+        cwd=LIBRARY,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()[-1]
+    package = tmp_path / "node_modules" / "voucher-topup"
+    package.mkdir(parents=True)
+    subprocess.run(
+        ["tar", "-xzf", tmp_path / packed, "--strip-components=1", "-C", package], check=True
+    )
+    assert not (package / "src").exists()
+    for program in (
+        "import { Client } from 'voucher-topup'; console.log(typeof Client)",
+        "const { Client } = require('voucher-topup'); console.log(typeof Client)",
+    ):
+        kind = "module" if program.startswith("import") else "commonjs"
+        done = subprocess.run(
+            ["node", f"--input-type={kind}", "--eval", program],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout == "function\n"
+
+
+def test_it_refuses_to_run_in_a_browser() -> None:
+    program = (
+        "globalThis.document = {};"
+        f"const {{ Client, MemoryJournal }} = await import('{LIBRARY}/dist/esm/index.js');"
+        "new Client({ baseUrl: 'https://a.example', apiKey: 'x', journal: new MemoryJournal() });"
+    )
+    done = subprocess.run(
+        ["node", "--input-type=module", "--eval", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "must never reach a browser" in done.stderr
