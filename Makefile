@@ -31,7 +31,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run servers test system-test proof upgrade-test mutants soak \
+.PHONY: help install install-dev run simulate exam servers test system-test proof upgrade-test mutants soak \
 	odd-requests client-proof support-test check fast bench lint format openapi monitoring sdk lock \
 	release audit
 
@@ -43,6 +43,12 @@ install-dev: $(VENV)/dev.stamp ## create the virtual environment with the develo
 
 run: $(VENV)/embedded.stamp ## run the whole service with its own PostgreSQL and Valkey [PORT=8000]
 	@exec $(RUN) -m embedded run
+
+simulate: $(VENV)/embedded.stamp ## run a shop without real money, whose service fails on request [PORT=8100 SCENARIO=file]
+	@exec $(EXEC) --fast -- $(RUN) -m simulator run --port=$(or $(PORT),8100) $(if $(SCENARIO),--scenario=$(SCENARIO))
+
+exam: $(VENV)/dev.stamp ## judge a program that buys [PROGRAM="python shop.py" ARGS="--purchases=500"]
+	@exec $(EXEC) --fast -- $(RUN) -m simulator exam $(ARGS) -- $(PROGRAM)
 
 servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py in another terminal
 	@exec $(RUN) -m embedded servers

@@ -26,7 +26,7 @@ LAYERS = [
 ]
 PACKAGES = [package for layer in LAYERS for package in layer]
 # `config` puts the service together and names every app. The others stand beside the service.
-APART = {"config", "embedded", "labs", "sdk", "tests"}
+APART = {"config", "embedded", "labs", "sdk", "simulator", "tests"}
 # The wings of `operators` are apps with labels of their own: their tables and models.
 WINGS = [
     re.escape(name)

@@ -1,0 +1,401 @@
+"""Judges a merchant's program, in any language, by what it sends and by the ledger.
+
+The program is started with these variables, and again after each kill. It ends with exit code 0
+when every order has an outcome.
+
+    VOUCHER_BASE_URL, VOUCHER_API_KEY   where to buy
+    EXAM_ORDERS      a file with one JSON object per line: {"order_number", "body"}
+    EXAM_RESULTS     a file to which the program appends one JSON object per line:
+                     {"order_number", "outcome": "bought" or "refused", "reference", "total"}
+    EXAM_FOLDER      an empty folder for whatever the program keeps
+
+With `each`, the command is started once for each order, with the body and an idempotency key as its
+last arguments. It ends with 0 (bought; the order is printed), 1 (refused) or 2 (unknown; it is
+started again with the same key).
+"""
+
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+
+from orders.models import Order
+from simulator.faults import UNKNOWN, Choices, Fault
+from simulator.proxy import Exchange, Simulator, running
+from simulator.shop import Shop, make_operator, work_on_orders
+
+FAULTS = [
+    *(Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.CUT, Fault.ERROR_BEFORE, Fault.ERROR_AFTER),
+    *(Fault.TIMEOUT, Fault.PORTAL, Fault.ABANDONED, Fault.RATE_LIMITED, Fault.TWICE),
+    Fault.CLIENT_DISABLED,
+]
+EARLY = 0.1  # seconds: a retry that comes sooner has not waited
+WINDOW = 60.0
+LONGEST = 3600.0  # of a whole exam
+STARTS = 10_000
+MISTAKES = {
+    "double_debit": "An order was debited more than once.",
+    "lost_order": "An order was debited, and the program does not know it as bought.",
+    "no_outcome": "An order has no outcome, although the program has ended.",
+    "wrong_outcome": "The program says bought, and nothing was debited.",
+    "new_key": "An order was sent with another idempotency key after an unknown outcome.",
+    "changed_bytes": "A retry has other bytes than the request before.",
+    "early_retry": "A request was sent before the time to wait was over.",
+    "above_limit": "More requests were sent in a minute than /ping allows.",
+    "rounding": "The program has another amount than the order.",
+    "secret": "The output of the program contains the API key or a code.",
+    "failed": "The program ended with another exit code, or did not end.",
+}
+
+
+@dataclass
+class Report:
+    """How often each mistake was made, and one example of each."""
+
+    purchases: int
+    requests: int = 0
+    kills: int = 0
+    faults: int = 0
+    mistakes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, mistake: str, example: str) -> None:
+        self.mistakes[mistake] += 1
+        self.examples.setdefault(mistake, example)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.purchases} orders, {self.requests} requests, {self.faults} faults,"
+            f" {self.kills} kills."
+        ]
+        for name, number in sorted(self.mistakes.items()):
+            lines.append(f"{name}: {number}. {MISTAKES[name]} For example: {self.examples[name]}.")
+        lines.append("FAILED" if self.mistakes else "PASSED")
+        return "\n".join(lines)
+
+
+class Exam:
+    """One program, one shop, and one proxy before the service."""
+
+    def __init__(
+        self,
+        shop: Shop,
+        service_port: int,
+        *,
+        purchases: int = 500,
+        seed: int = 7,
+        rate: float = 0.3,
+        kills: int = 20,
+        faults: Sequence[Fault] = FAULTS,
+    ) -> None:
+        self._shop = shop
+        self._chance = random.Random(seed)  # noqa: S311
+        scenario = {"seed": seed, "rate": rate, "faults": [str(fault) for fault in faults]}
+        self._simulator = Simulator(service_port, Choices(scenario))
+        self._orders = [self._order(number) for number in range(purchases)]
+        self._kills = kills
+        self._report = Report(purchases)
+        self._output = b""  # what may contain no secret
+
+    def run(self, command: Sequence[str], *, each: bool = False) -> Report:
+        """Runs the program until it has ended, and judges it."""
+        with tempfile.TemporaryDirectory(prefix="voucher-exam-") as place:
+            folder = Path(place)
+            with running(self._simulator), self._operators():
+                if each:
+                    self._run_each(command, folder)
+                else:
+                    self._run_list(command, folder)
+            self._judge(folder)
+        return self._report
+
+    def _order(self, number: int) -> dict[str, Any]:
+        """No two orders have the same content, so each request names its order."""
+        body: dict[str, Any]
+        if number % 2:
+            products = self._shop.topup_products
+            body = {
+                "delivery_type": "top_up",
+                "system_product_id": products[number % len(products)],
+                "player_id": f"00{number}",
+            }
+        else:
+            products = self._shop.products
+            half = number // 2
+            body = {
+                "product_id": products[half % len(products)],
+                "quantity": 1 + half // len(products),
+            }
+        return {"order_number": f"order-{number}", "body": body}
+
+    # Running
+
+    def _run_list(self, command: Sequence[str], folder: Path) -> None:
+        orders = folder / "orders.jsonl"
+        orders.write_text("".join(json.dumps(order) + "\n" for order in self._orders))
+        kept = folder / "kept"
+        kept.mkdir()
+        variables = {
+            "EXAM_ORDERS": str(orders),
+            "EXAM_RESULTS": str(folder / "results.jsonl"),
+            "EXAM_FOLDER": str(kept),
+        }
+        ends = time.monotonic() + LONGEST
+        for start in range(STARTS):
+            kill_after = self._next_kill(len(self._orders) // (self._kills + 1) + 1)
+            code, printed = self._start(command, variables, kill_after, ends)
+            self._output += printed
+            if code == 0:
+                return
+            if code != -signal.SIGKILL:
+                self._report.add("failed", f"exit code {code} at start {start + 1}")
+                return
+        self._report.add("failed", "it never ended")
+
+    def _run_each(self, command: Sequence[str], folder: Path) -> None:
+        """The exam is the shop: it keeps the keys, and starts the program again."""
+        ends = time.monotonic() + LONGEST
+        results = (folder / "results.jsonl").open("w")
+        every = len(self._orders) // (self._kills + 1) + 1
+        for number, order in enumerate(self._orders):
+            key, body = secrets.token_hex(16), json.dumps(order["body"])
+            code = -signal.SIGKILL
+            kill_after = 1 if number % every == every - 1 else None
+            while code in (2, -signal.SIGKILL):
+                code, printed = self._start([*command, body, key], {}, kill_after, ends)
+                kill_after = None
+            if code not in (0, 1):
+                self._report.add("failed", f"exit code {code}")
+                continue
+            result = {"order_number": order["order_number"], "outcome": "refused"}
+            if code == 0:
+                bought = json.loads(printed.splitlines()[-1], parse_float=str)
+                bought = bought.get("data", bought)
+                result = {
+                    "order_number": order["order_number"],
+                    "outcome": "bought",
+                    "reference": bought["reference"],
+                    "total": str(bought["total_price"]),
+                }
+            results.write(json.dumps(result) + "\n")
+        results.close()
+
+    def _start(
+        self,
+        command: Sequence[str],
+        variables: dict[str, str],
+        kill_after: int | None,
+        ends: float,
+    ) -> tuple[int, bytes]:
+        """Runs the command once, and kills it after so many requests. Returns its exit code and its
+        standard output."""
+        first = len(self._simulator.exchanges)
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            program = subprocess.Popen(
+                command,
+                env={
+                    **os.environ,
+                    **variables,
+                    "VOUCHER_BASE_URL": self._simulator.base_url,
+                    "VOUCHER_API_KEY": self._shop.key,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+            while program.poll() is None:
+                sent = len(self._simulator.exchanges) - first
+                if (kill_after and sent >= kill_after) or time.monotonic() > ends:
+                    os.killpg(program.pid, signal.SIGKILL)
+                    program.wait()
+                    if kill_after:
+                        self._report.kills += 1
+                time.sleep(0.005)
+            output.seek(0)
+            errors.seek(0)
+            printed = output.read()
+            self._output += errors.read()
+        return (124 if time.monotonic() > ends else program.returncode), printed
+
+    def _next_kill(self, every: int) -> int | None:
+        if self._report.kills >= self._kills:
+            return None
+        return self._chance.randint(1, 2 * every)
+
+    @contextmanager
+    def _operators(self) -> Iterator[None]:
+        """Operators deliver the top-ups meanwhile."""
+        stop = threading.Event()
+        operator = make_operator()
+
+        def work() -> None:
+            while not stop.wait(0.5):
+                work_on_orders(operator)
+            connection.close()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    # Judging
+
+    def _judge(self, folder: Path) -> None:
+        exchanges = sorted(self._simulator.exchanges, key=lambda each: each.at)
+        self._report.requests = len(exchanges)
+        self._report.faults = sum(each.fault is not Fault.NONE for each in exchanges)
+        self._judge_requests(exchanges)
+        self._judge_pace(exchanges)
+        self._judge_books(_results(folder / "results.jsonl"))
+        self._judge_secrets()
+
+    def _judge_requests(self, exchanges: Sequence[Exchange]) -> None:
+        by_order: dict[str, list[Exchange]] = defaultdict(list)
+        for exchange in exchanges:
+            if exchange.method == "POST":
+                by_order[_signature(exchange.body)].append(exchange)
+        for name, sent in by_order.items():
+            bodies: dict[str, bytes] = {}
+            unknown: str | None = None
+            for exchange in sent:
+                if unknown not in (None, exchange.key):
+                    self._report.add("new_key", name)
+                    unknown = None
+                if bodies.setdefault(exchange.key, exchange.body) != exchange.body:
+                    self._report.add("changed_bytes", name)
+                if exchange.fault in UNKNOWN or exchange.status >= 500:
+                    unknown = exchange.key
+                elif exchange.received == 201:
+                    unknown = None
+
+    def _judge_pace(self, exchanges: Sequence[Exchange]) -> None:
+        wait_until, reason = 0.0, ""
+        last: dict[str, Exchange] = {}
+        limit = self._shop.client.rate_limit_per_minute
+        times: list[float] = []
+        for exchange in exchanges:
+            if exchange.at < wait_until:
+                self._report.add("early_retry", f"{exchange.method} {exchange.path} {reason}")
+                wait_until = 0.0
+            if seconds := _retry_after(exchange):
+                wait_until, reason = exchange.at + seconds, f"within {seconds} s of rate_limited"
+            if exchange.method == "POST":
+                before = last.get(exchange.key)
+                is_unknown = before and (before.fault in UNKNOWN or before.status >= 500)
+                if before and is_unknown and exchange.at - before.at < EARLY:
+                    self._report.add("early_retry", "a purchase at once after an unknown outcome")
+                last[exchange.key] = exchange
+            times = [each for each in times if each > exchange.at - WINDOW] + [exchange.at]
+            if len(times) > limit:
+                self._report.add("above_limit", f"{len(times)} requests in a minute")
+
+    def _judge_books(self, results: dict[str, dict[str, Any]]) -> None:
+        bought = _orders_of(self._shop)
+        for order in self._orders:
+            name = order["order_number"]
+            signature = _signature(json.dumps(order["body"]).encode())
+            debited = bought.get(signature, [])
+            result = results.get(name, {})
+            outcome = result.get("outcome")
+            if len(debited) > 1:
+                self._report.add("double_debit", name)
+            if outcome not in ("bought", "refused"):
+                self._report.add("no_outcome", name)
+            if debited and outcome != "bought":
+                self._report.add("lost_order", name)
+            if outcome == "bought":
+                totals = dict(debited)
+                if result.get("reference") not in totals:
+                    self._report.add("wrong_outcome", name)
+                elif not _is_exact(result.get("total"), totals[result["reference"]]):
+                    self._report.add("rounding", name)
+
+    def _judge_secrets(self) -> None:
+        text = self._output.decode(errors="replace")
+        if self._shop.key in text:
+            self._report.add("secret", "the API key")
+        for exchange in self._simulator.exchanges:
+            for code in _codes(exchange.content):
+                if code in text:
+                    self._report.add("secret", "a voucher code")
+                    return
+
+
+def _signature(body: bytes) -> str:
+    """Which order a request is for: what is the same in each attempt."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return "no JSON"
+    if player := content.get("player_id"):
+        return f"player {player}"
+    return f"product {content.get('product_id')} x {content.get('quantity')}"
+
+
+def _orders_of(shop: Shop) -> dict[str, list[tuple[str, Decimal]]]:
+    """References and totals of the shop's orders, by signature."""
+    found: dict[str, list[tuple[str, Decimal]]] = defaultdict(list)
+    for order in Order.objects.filter(client=shop.client).select_related("shelf", "fulfilment"):
+        if order.fulfilment:
+            name = f"player {order.fulfilment.player_id}"
+        else:
+            assert order.shelf is not None  # noqa: S101
+            name = f"product {order.shelf.product_id} x {order.quantity}"
+        found[name].append((order.reference, order.total_price))
+    return found
+
+
+def _results(path: Path) -> dict[str, dict[str, Any]]:
+    """The last result of each order."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    results = {}
+    for line in lines:
+        try:
+            result = json.loads(line, parse_float=str)
+            results[str(result["order_number"])] = result
+        except (ValueError, KeyError, TypeError):
+            continue  # a line that a kill cut
+    return results
+
+
+def _is_exact(text: Any, total: Decimal) -> bool:
+    try:
+        return Decimal(str(text)) == total
+    except ArithmeticError:
+        return False
+
+
+def _retry_after(exchange: Exchange) -> int:
+    if exchange.received != 429 or exchange.fault is Fault.CROWD:
+        return 0
+    try:
+        return int(json.loads(exchange.content)["error"]["retry_after_seconds"])
+    except (ValueError, KeyError):
+        return 0
+
+
+def _codes(content: bytes) -> list[str]:
+    try:
+        data = json.loads(content).get("data") or {}
+    except (ValueError, AttributeError):
+        return []
+    orders = data.get("items", [data]) if isinstance(data, dict) else []
+    return [code["code"] for order in orders for code in order.get("codes", ())]

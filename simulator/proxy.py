@@ -1,0 +1,274 @@
+"""The proxy before the service. It carries out and records the fault of each request.
+
+It serves `/simulator/`, a page that chooses faults, and passes everything else on.
+"""
+
+import html
+import http.client
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+from django.db import connection
+
+from accounts.keys import find_client
+from accounts.models import ApiClient
+from simulator.faults import HEADER, MEANINGS, Choices, Fault
+from simulator.situations import abandon, hold_wallet, situation
+
+PAGE = "/simulator/"
+API = "/api/"
+AGAIN_SECONDS = 10.0
+SLOW_PIECES, SLOW_SECONDS = 10, 5.0
+FOREIGN = {
+    Fault.ERROR_BEFORE: (502, "<html><h1>502 Bad Gateway</h1></html>"),
+    Fault.ERROR_AFTER: (502, "<html><h1>502 Bad Gateway</h1></html>"),
+    Fault.TIMEOUT: (408, "<html><h1>408 Request Time-out</h1></html>"),
+    Fault.CROWD: (429, "<html><h1>Too many requests</h1></html>"),
+    Fault.PORTAL: (201, "<html><h1>Sign in to this network</h1></html>"),
+}
+UNFORWARDED = frozenset({Fault.LOST_BEFORE, Fault.ERROR_BEFORE, Fault.CROWD})
+UNANSWERED = frozenset({Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.IN_PROGRESS, Fault.ABANDONED})
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request, what the service answered, and what the program received (0: nothing)."""
+
+    at: float
+    method: str
+    path: str
+    key: str
+    body: bytes
+    fault: Fault
+    status: int
+    content: bytes
+    received: int
+
+
+class Simulator(ThreadingHTTPServer):
+    """Passes requests to the service at `service_port`."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, service_port: int, choices: Choices, *, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.service_port = service_port
+        self.choices = choices
+        self.exchanges: list[Exchange] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/api/v1"
+
+    def forward(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        service = http.client.HTTPConnection("127.0.0.1", self.service_port, timeout=60)
+        try:
+            service.request(method, path, body or None, headers)
+            response = service.getresponse()
+            return response.status, response.getheaders(), response.read()
+        finally:
+            service.close()
+
+
+def is_up(port: int) -> bool:
+    """Whether a service answers at this port."""
+    service = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        service.request("GET", "/healthz")
+        return service.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        service.close()
+
+
+@contextmanager
+def running(simulator: Simulator) -> Iterator[Simulator]:
+    thread = threading.Thread(target=simulator.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield simulator
+    finally:
+        simulator.shutdown()
+        thread.join()
+        simulator.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Simulator
+
+    def do_GET(self) -> None:
+        if self.path == PAGE:
+            self._answer(200, [("Content-Type", "text/html; charset=utf-8")], self._page())
+        else:
+            self._pass_on()
+
+    def do_POST(self) -> None:
+        if self.path == PAGE:
+            form = parse_qs(self._body().decode())
+            requests = int(form.get("requests", ["1"])[0])
+            self.server.choices.add(Fault(form["fault"][0]), requests)
+            self._answer(303, [("Location", PAGE)], b"")
+        else:
+            self._pass_on()
+
+    def log_message(self, *_: Any) -> None:
+        """Logs nothing."""
+
+    def _pass_on(self) -> None:
+        self.close_connection = True
+        at, body = time.monotonic(), self._body()
+        fault = Fault.NONE
+        if self.path.startswith(API):
+            try:
+                fault = self.server.choices.choose(self.headers.get(HEADER), body)
+            except ValueError:
+                self._answer(400, [], f"{HEADER} names no fault of {PAGE}\n".encode())
+                return
+        try:
+            status, headers, content = self._of_service(fault, body)
+        except (OSError, http.client.HTTPException):
+            status, headers, content = 0, [], b""
+        finally:
+            connection.close()
+        received = self._received(fault, status)
+        key = self.headers.get("Idempotency-Key", "")
+        self.server.exchanges.append(
+            Exchange(at, self.command, self.path, key, body, fault, status, content, received)
+        )
+        self._send(fault, status, headers, content)
+
+    def _of_service(self, fault: Fault, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        if fault in UNFORWARDED:
+            return 0, [], b""
+        headers = {
+            name: value
+            for name, value in self.headers.items()
+            if name.lower() not in ("connection", HEADER.lower())
+        }
+        request = (self.command, self.path, body, headers)
+        client = self._client()
+        if client is None:
+            return self.server.forward(*request)
+        if fault is Fault.RATE_LIMITED:
+            with situation(fault, client):
+                self.server.forward("GET", "/api/v1/ping", b"", headers)
+                return self.server.forward(*request)
+        if fault is Fault.TWICE:
+            threading.Thread(target=self.server.forward, args=request).start()
+        elif fault is Fault.AGAIN_LATER:
+            later = threading.Timer(AGAIN_SECONDS, self.server.forward, request)
+            later.daemon = True
+            later.start()
+        elif fault is Fault.IN_PROGRESS:
+            locked = threading.Event()
+            threading.Thread(target=hold_wallet, args=(client, locked)).start()
+            locked.wait()
+            threading.Thread(target=self.server.forward, args=request).start()
+            time.sleep(0.2)  # the service has claimed the key by then
+            return 0, [], b""
+        with situation(fault, client):
+            answer = self.server.forward(*request)
+        if fault is Fault.ABANDONED:
+            abandon(client, self.headers.get("Idempotency-Key", ""))
+        return answer
+
+    def _client(self) -> ApiClient | None:
+        return find_client(self.headers.get("Authorization", "").removeprefix("Bearer "))
+
+    def _received(self, fault: Fault, status: int) -> int:
+        if fault in FOREIGN:
+            return FOREIGN[fault][0]
+        return 0 if fault in UNANSWERED or fault is Fault.CUT else status
+
+    def _send(
+        self, fault: Fault, status: int, headers: list[tuple[str, str]], content: bytes
+    ) -> None:
+        try:
+            if fault in FOREIGN:
+                status, text = FOREIGN[fault]
+                self._answer(status, [("Content-Type", "text/html")], text.encode())
+            elif fault in UNANSWERED or not status:
+                return
+            elif fault is Fault.CUT:
+                self._answer(status, headers, content, send=len(content) // 2)
+            elif fault is Fault.SLOW:
+                self._answer(status, headers, content, send=0)
+                size = -(-len(content) // SLOW_PIECES)
+                for start in range(0, len(content), size):
+                    time.sleep(SLOW_SECONDS / SLOW_PIECES)
+                    self.wfile.write(content[start : start + size])
+                    self.wfile.flush()
+            else:
+                self._answer(status, headers, content)
+        except OSError:
+            """The program has ended."""
+
+    def _answer(
+        self,
+        status: int,
+        headers: list[tuple[str, str]],
+        content: bytes,
+        send: int | None = None,
+    ) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in ("content-length", "connection", "transfer-encoding"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(content[:send])
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _page(self) -> bytes:
+        options = "".join(
+            f'<option value="{fault}">{fault}: {html.escape(meaning)}</option>'
+            for fault, meaning in MEANINGS.items()
+        )
+        rows = "".join(
+            f"<tr><td>{each.method}</td><td>{html.escape(each.path)}</td><td>{each.fault}</td>"
+            f"<td>{each.status or '-'}</td><td>{each.received or '-'}</td></tr>"
+            for each in self.server.exchanges[:-21:-1]
+        )
+        return _PAGE.format(options=options, rows=rows, header=HEADER).encode()
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Simulator</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 1rem }}
+select, input, button {{ font: inherit; padding: .3rem; max-width: 100% }}
+table {{ border-collapse: collapse }} td, th {{ padding: .2rem .8rem .2rem 0; text-align: left }}
+div {{ overflow-x: auto }}
+</style></head><body><main>
+<h1>Simulator</h1>
+<p>No money and no code here is real.</p>
+<form method="post">
+<p><label>Fault<br><select name="fault">{options}</select></label></p>
+<p><label>of the next requests<br><input name="requests" type="number" min="1" max="1000"
+ value="1" required></label> <button>Add the fault</button></p>
+</form>
+<p>Or send the header <code>{header}: lost_after</code>, or buy for the player id
+ <code>fault-lost_after</code>. Operators reject an order for <code>reject-…</code>, review one for
+ <code>review-…</code>, fail one without a refund for <code>unrefunded-…</code>, and leave one for
+ <code>wait-…</code>; they deliver all others.</p>
+<h2>Last requests</h2>
+<div tabindex="0" role="region" aria-label="Last requests"><table>
+<tr><th scope="col">Method</th><th scope="col">Path</th><th scope="col">Fault</th>
+<th scope="col">Service</th><th scope="col">Program received</th></tr>{rows}</table></div>
+</main></body></html>
+"""
