@@ -14,7 +14,9 @@ from core.api.views import ApiViewSet, ok
 
 class PingViewSet(ApiViewSet):
     @extend_schema(
-        operation_id="ping", responses=documented(PingSerializer, examples=[example(PING)])
+        operation_id="ping",
+        summary="Check the API key",
+        responses=documented(PingSerializer, examples=[example(PING)]),
     )
     def retrieve(self, request: Request) -> HttpResponse:
         """Confirms that the API key works."""

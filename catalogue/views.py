@@ -24,6 +24,7 @@ from core.api.views import ApiViewSet, ok
 class ProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="list_products",
+        summary="List voucher products",
         parameters=[
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
@@ -50,6 +51,7 @@ class ProductViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_product",
+        summary="Read one voucher product",
         parameters=[PRODUCT_ID],
         responses=documented(
             ProductSerializer,

@@ -69,6 +69,7 @@ PURCHASE_ERRORS = [
 class OrderViewSet(ApiViewSet):
     @extend_schema(
         operation_id="create_order",
+        summary="Buy voucher codes or a top-up",
         parameters=[
             OpenApiParameter(
                 KEY_HEADER,
@@ -149,6 +150,7 @@ class OrderViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="list_orders",
+        summary="List orders, newest first",
         parameters=page_parameters(ORDERS_PER_PAGE),
         responses=documented(
             page_schema(OrderSerializer),
@@ -163,6 +165,7 @@ class OrderViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_order",
+        summary="Read one order",
         parameters=[
             OpenApiParameter(
                 "reference",

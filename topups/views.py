@@ -24,6 +24,7 @@ from topups.schemas import TopUpProductSerializer
 class TopUpProductViewSet(ApiViewSet):
     @extend_schema(
         operation_id="list_topup_products",
+        summary="List top-up products",
         parameters=[
             *page_parameters(DEFAULT_PER_PAGE),
             OpenApiParameter("search", str, description="Part of the name. Case does not matter."),
@@ -45,6 +46,7 @@ class TopUpProductViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="get_topup_product",
+        summary="Read one top-up product",
         parameters=[PRODUCT_ID],
         responses=documented(
             TopUpProductSerializer,

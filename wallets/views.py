@@ -16,6 +16,7 @@ from wallets.schemas import BalanceSerializer
 class BalanceViewSet(ApiViewSet):
     @extend_schema(
         operation_id="balance",
+        summary="Read the balance",
         responses=documented(
             BalanceSerializer,
             errors=[ErrorCode.CLIENT_WITHOUT_WALLET],

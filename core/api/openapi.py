@@ -52,7 +52,10 @@ MESSAGES = {
     404: "The id in the path is not a positive integer",
     405: "The path does not have this method",
     413: "The body is too large",
+    500: "The service is not available",
 }
+
+SERVER_ERRORS = "5XX"
 
 # Members of the error object besides `code` and `message`, for the examples.
 EXAMPLE_EXTRAS: dict[ErrorCode, dict[str, Any]] = {
@@ -124,7 +127,7 @@ def documented(
     errors: Iterable[ErrorCode] = (),
     messages: Iterable[int] = (),
     examples: Iterable[OpenApiExample] = (),
-) -> dict[int, Any]:
+) -> dict[int | str, Any]:
     """The documented responses of an endpoint, by status: its success and its failures.
 
     `errors` are the codes of this endpoint besides COMMON_ERRORS. `messages` are the statuses that
@@ -138,10 +141,16 @@ def documented(
             _envelope_of(serializer), HTTPStatus(status).phrase, examples=list(examples)
         ),
         **failures,
+        SERVER_ERRORS: _server_errors(),
     }
 
 
-def _failures(codes: Iterable[ErrorCode]) -> dict[int, OpenApiResponse]:
+def _server_errors() -> OpenApiResponse:
+    """A 5xx of the service, or of a proxy, whose body may be of any kind."""
+    return _or_message(500, _failures([ErrorCode.SERVER_ERROR])[500])
+
+
+def _failures(codes: Iterable[ErrorCode]) -> dict[int | str, OpenApiResponse]:
     by_status: dict[int, list[ErrorCode]] = {}
     for code in codes:
         by_status.setdefault(int(code.status), []).append(code)
