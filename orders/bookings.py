@@ -4,11 +4,13 @@ from django.contrib.auth.models import User
 
 from core.database.columns import ACTOR_LENGTH
 from orders.credits import credit_order
+from orders.models import Order
 from topups.models import Channel
+from topups.refunds import reverse_credit_of_topup
 from wallets.approvals import approve_booking, ask_for_approval
 from wallets.limits import limit_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
-from wallets.services import adjust, deposit, pay_out, refuse_repeated
+from wallets.services import adjust, deposit, pay_out, refuse_repeated, reverse
 
 
 def needs_approval(booking: BookingApproval) -> bool:
@@ -50,6 +52,9 @@ def approve(*, booking: BookingApproval, actor: User) -> LedgerEntry | None:
 def _book(booking: BookingApproval) -> LedgerEntry:
     """Books in the name of the person who asked."""
     actor = f"admin:{booking.asked_by.get_username()}"[:ACTOR_LENGTH]
+    if booking.reversed_entry is not None:
+        entry = LedgerEntry.objects.get(pk=booking.reversed_entry)
+        return _reverse(entry, actor=actor, note=booking.note)
     if booking.kind == EntryKind.CREDIT:
         return credit_order(
             reference=booking.order_reference or "",
@@ -68,3 +73,12 @@ def _book(booking: BookingApproval) -> LedgerEntry:
         note=booking.note,
         booking_reference=booking.booking_reference,
     )
+
+
+def _reverse(entry: LedgerEntry, *, actor: str, note: str) -> LedgerEntry:
+    order = Order.objects.filter(reference=entry.order_reference or "").first()
+    if order is not None and order.fulfilment_id is not None:
+        return reverse_credit_of_topup(
+            fulfilment_id=order.fulfilment_id, entry=entry, actor=actor, note=note
+        )
+    return reverse(entry=entry, actor=actor, note=note)

@@ -20,7 +20,7 @@ from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.signals import fulfilment_refunded
 from wallets.models import LedgerEntry
 from wallets.selectors import left_to_pay_back
-from wallets.services import credit, refund
+from wallets.services import BadBooking, credit, refund, reverse
 
 logger = structlog.get_logger(__name__)
 
@@ -82,6 +82,21 @@ def credit_topup(
         )
         settle(fulfilment, actor=actor, channel=channel, note=entry.note)
     return entry
+
+
+def reverse_credit_of_topup(
+    *, fulfilment_id: int, entry: LedgerEntry, actor: str, note: str
+) -> LedgerEntry:
+    """Takes a credit of a top-up back; orders/bookings.py calls it.
+
+    Raises what `reverse` raises, and BadBooking for a failed top-up: its merchant counts on the
+    refund, which was less by this credit.
+    """
+    with transaction.atomic():
+        fulfilment = Fulfilment.objects.select_for_update().get(pk=fulfilment_id)
+        if fulfilment.status == FulfilmentStatus.FAILED:
+            raise BadBooking("the top-up failed, and this credit is a part of what was paid back")
+        return reverse(entry=entry, actor=actor, note=note)
 
 
 def settle(fulfilment: Fulfilment, *, actor: str, channel: Channel, note: str = "") -> None:

@@ -119,6 +119,21 @@ CHECKS = [
                 entry.booking_reference)
         """,
     ),
+    Check(
+        "each reversal is the opposite of a booking that is no reversal",
+        """
+        SELECT format('entry %s does not reverse a booking', reversal.id)
+          FROM wallets_ledgerentry AS reversal
+          LEFT JOIN wallets_ledgerentry AS entry
+                 ON reversal.booking_reference = 'reversal-of-entry:' || entry.id
+                AND entry.booking_reference NOT LIKE 'reversal-of-entry:%'
+                AND (reversal.wallet_id, reversal.kind, reversal.amount,
+                     coalesce(reversal.order_reference, ''))
+                    = (entry.wallet_id, entry.kind, -entry.amount,
+                       coalesce(entry.order_reference, ''))
+         WHERE reversal.booking_reference LIKE 'reversal-of-entry:%' AND entry.id IS NULL
+        """,
+    ),
     # In the order of the index, so nothing is sorted and memory stays bounded.
     Check(
         "each entry continues the hash chain of its wallet",
@@ -237,6 +252,7 @@ BACK_OFFICE = BackOffice(
         "wallets_ledger_is_append_only",
         "wallets_paid_back_at_most_once",
         "wallets_post_entry",
+        "wallets_reversal_is_opposite",
         "wallets_roots_are_append_only",
         "wallets_wallet_starts_empty",
     ],

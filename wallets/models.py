@@ -26,6 +26,7 @@ from core.database.columns import (
     ORDER_REFERENCE_LENGTH,
     validate_currency,
 )
+from core.inputs import is_id
 
 
 class Wallet(models.Model):
@@ -81,6 +82,17 @@ COUNTERPARTS = {
 }
 
 
+# The booking reference of a reversal: this, and the id of the entry that it reverses. So an entry
+# is reversed once.
+REVERSAL_OF = "reversal-of-entry:"
+_IS_REVERSAL = Q(booking_reference__startswith=REVERSAL_OF)
+
+
+def _reversed_entry(booking_reference: str | None) -> int | None:
+    text = (booking_reference or "").removeprefix(REVERSAL_OF)
+    return int(text) if text != booking_reference and is_id(text) else None
+
+
 class LedgerEntry(models.Model):
     """One movement of a wallet's money. It is never changed or deleted.
 
@@ -88,6 +100,9 @@ class LedgerEntry(models.Model):
     `shell:anna` or `system`. Purchases and refunds are unique by their order. Every other entry has
     a booking reference, which is unique in the whole ledger: a booking that is repeated by mistake
     is refused, even for another account.
+
+    A reversal has the kind of the entry that it reverses and the opposite amount. A trigger
+    compares both (wallets/sql/reversals.sql).
     """
 
     wallet = models.ForeignKey(
@@ -150,10 +165,16 @@ class LedgerEntry(models.Model):
                 name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)
             ),
             models.CheckConstraint(
-                name="wallets_entry_kind_agrees",
+                name="wallets_entry_kind_and_sign_agree",
                 condition=(
-                    Q(kind="deposit", counterpart="bank", amount__gt=0, order_reference=None)
-                    | Q(kind="payout", counterpart="bank", amount__lt=0, order_reference=None)
+                    (
+                        Q(kind="deposit", counterpart="bank", order_reference=None)
+                        & (Q(amount__gt=0) | _IS_REVERSAL)
+                    )
+                    | (
+                        Q(kind="payout", counterpart="bank", order_reference=None)
+                        & (Q(amount__lt=0) | _IS_REVERSAL)
+                    )
                     | (
                         Q(kind="adjustment", counterpart="corrections", order_reference=None)
                         & ~Q(amount=0)
@@ -165,10 +186,14 @@ class LedgerEntry(models.Model):
                         order_reference__isnull=False,
                     )
                     | Q(
-                        kind__in=["refund", "credit"],
+                        kind="refund",
                         counterpart="sales",
                         amount__gt=0,
                         order_reference__isnull=False,
+                    )
+                    | (
+                        Q(kind="credit", counterpart="sales", order_reference__isnull=False)
+                        & (Q(amount__gt=0) | _IS_REVERSAL)
                     )
                 ),
             ),
@@ -176,6 +201,21 @@ class LedgerEntry(models.Model):
 
     def __str__(self) -> str:
         return f"Ledger entry {self.pk}"
+
+    @property
+    def reversal_reference(self) -> str:
+        """The booking reference of the entry that reverses this one."""
+        return f"{REVERSAL_OF}{self.pk}"
+
+    @property
+    def reversed_entry(self) -> int | None:
+        """The id of the entry that this one reverses."""
+        return _reversed_entry(self.booking_reference)
+
+    @property
+    def can_be_reversed(self) -> bool:
+        """Whether it is a booking and no reversal. It may be reversed already."""
+        return self.booking_reference is not None and self.reversed_entry is None
 
     @property
     def merchant_note(self) -> str:
@@ -319,6 +359,11 @@ class BookingApproval(models.Model):
 
     def __str__(self) -> str:
         return f"Booking {self.pk} that needs approval"
+
+    @property
+    def reversed_entry(self) -> int | None:
+        """The id of the ledger entry that this booking reverses."""
+        return _reversed_entry(self.booking_reference)
 
 
 class SignedRoot(models.Model):

@@ -37,10 +37,12 @@ BOOKED = {
     EntryKind.ADJUSTMENT: AuditAction.ADJUSTMENT_BOOKED,
     EntryKind.CREDIT: AuditAction.CREDIT_BOOKED,
 }
-# What the ledger says about a refund or credit that it refuses (wallets/sql/paid_back.sql).
-NOT_PAID_BACK = {
+# What the ledger says about a refund, credit or reversal that it refuses: wallets/sql/paid_back.sql
+# and wallets/sql/reversals.sql.
+REFUSED = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
     "not_paid_by_wallet": "this wallet did not pay for this order",
+    "not_a_reversal": "references that begin like this are for reversals",
 }
 
 
@@ -127,6 +129,25 @@ def credit(
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
+def reverse(*, entry: LedgerEntry, actor: str, note: str) -> LedgerEntry:
+    """Books the opposite of a booking, once. `note` says why.
+
+    The credit of a top-up must be reversed through topups/refunds.py. Raises AlreadyBooked,
+    BadBooking if the entry is no booking or a reversal itself, or OrderRefused with
+    `insufficient_balance`.
+    """
+    if not entry.can_be_reversed:
+        raise BadBooking("only a booking can be reversed, and no reversal")
+    reversal = LedgerEntry(
+        wallet_id=entry.wallet_id,
+        kind=entry.kind,
+        amount=-entry.amount,
+        order_reference=entry.order_reference,
+        note=_clean(note, what="note", max_length=NOTE_LENGTH),
+    )
+    return _book(reversal, actor=actor, booking_reference=entry.reversal_reference)
+
+
 def refund(*, account: Account, amount: Decimal, order_reference: str, actor: str) -> LedgerEntry:
     """Pays back what a failed order cost, or what is left of it after credits.
 
@@ -211,8 +232,8 @@ def _post(entry: LedgerEntry) -> LedgerEntry:
 
 
 def _refused(word: str) -> Exception:
-    if word in NOT_PAID_BACK:
-        return BadBooking(NOT_PAID_BACK[word])
+    if word in REFUSED:
+        return BadBooking(REFUSED[word])
     return order_refused(word)
 
 

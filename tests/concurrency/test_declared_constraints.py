@@ -121,7 +121,7 @@ BROKEN = {
     "wallets_approval_state_is_known": "state = 'lost'",
     "wallets_entry_balance_not_negative": "balance_after = -1",
     "wallets_entry_booking_reference_is_known": "kind = 'deposit', booking_reference = NULL",
-    "wallets_entry_kind_agrees": "kind = 'deposit', counterpart = 'sales'",
+    "wallets_entry_kind_and_sign_agree": "kind = 'deposit', counterpart = 'sales'",
     "wallets_limit_amount_not_negative": "amount = -1",
     "wallets_limit_currency_is_a_code": "currency = 'usd'",
     "wallets_limit_is_of_a_booking": "kind = 'purchase'",

@@ -53,7 +53,7 @@ from tests.operators.back_office import (
 )
 from tests.operators.records import Watch, failed_order
 from topups.models import Fulfilment
-from wallets.models import Wallet
+from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db
 
@@ -278,6 +278,11 @@ def decide(name: str) -> Callable[[Client], None]:
     return carry_out
 
 
+def reverse_entry(browser: Client) -> None:
+    entry = LedgerEntry.objects.get(wallet=make_account(balance="1").pk)
+    browser.post(url(entry, "reverse"), {"reason": "x"})
+
+
 def book(browser: Client) -> None:
     wallet = Wallet.objects.get(account=make_account(balance="1"))
     browser.post(url(wallet, "book"), {**deposit_form(), "confirmed": "1"})
@@ -472,6 +477,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "orders.order reveal": (reveal_order, "audit"),
     "wallets.bookingapproval approve": (decide("approve"), "audit"),
     "wallets.bookingapproval reject": (decide("reject"), "audit"),
+    "wallets.ledgerentry reverse": (reverse_entry, "audit"),
     "wallets.wallet book": (book, "audit"),
     **{
         f"topups.fulfilment {name}": (move(name), "history")

@@ -65,6 +65,10 @@ CREDIT = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "each reversal is the opposite of a booking that is no reversal": (
+        "UPDATE wallets_ledgerentry SET booking_reference = 'reversal-of-entry:' || id"
+        " WHERE kind = 'deposit'"
+    ),
     "each booking reference belongs to one booking, compared without case and punctuation": (
         "UPDATE wallets_bookingkey SET key = 'x' WHERE entry_id ="
         " (SELECT min(entry_id) FROM wallets_bookingkey)"

@@ -35,7 +35,7 @@ from operators.frame.base import (
 from orders.bookings import approve
 from orders.models import Order
 from wallets.approvals import reject_booking, waiting_approvals
-from wallets.models import ApprovalState, BookingApproval, BookingLimit
+from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
 
 APPROVE = "wallets.approve_booking"
@@ -65,7 +65,7 @@ class BookingApprovalAdmin(RecordAdmin):
     decider = linked("decided_by", "decided by")
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "note"),
-        *("booking_reference", "order", "maker", "asked_at", "expires_at"),
+        *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
         *("decider", "decided_at", "booked_as"),
     )
     actions_detail = ("approve", "reject")
@@ -92,6 +92,12 @@ class BookingApprovalAdmin(RecordAdmin):
         if not booking.order_reference:
             return EMPTY
         return link_to_list(Order, booking.order_reference, q=booking.order_reference)
+
+    @admin.display(description="reverses")
+    def reverses(self, booking: BookingApproval) -> str:
+        return link_to(
+            None if booking.reversed_entry is None else LedgerEntry(pk=booking.reversed_entry)
+        )
 
     @admin.display(description="ledger entry")
     def booked_as(self, booking: BookingApproval) -> str:

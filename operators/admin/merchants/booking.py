@@ -160,6 +160,17 @@ class CreditForm(MoneyForm):
         return value
 
 
+class ReversalForm(forms.Form):
+    """Why an entry is reversed."""
+
+    reason = forms.CharField(
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The ledger keeps it. If the entry is a credit, the merchant reads it in the"
+        " statement.",
+    )
+
+
 def _decimals(value: Decimal) -> int:
     return max(0, -int(value.normalize().as_tuple().exponent))
 
@@ -284,6 +295,44 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             back=url_of(order),
         )
     return _book_and_report(request, booking, about=order)
+
+
+def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpResponse:
+    """Asks why, then books the opposite of the entry."""
+    account = entry.wallet.account
+    booking = BookingApproval(
+        wallet=entry.wallet,
+        kind=entry.kind,
+        amount=-entry.amount,
+        order_reference=entry.order_reference,
+        booking_reference=entry.reversal_reference,
+        asked_by=staff_of(request),
+    )
+    form = ReversalForm(posted(request))
+    if form.is_valid():
+        booking.note = form.cleaned_data["reason"]
+        return _book_and_report(request, booking, about=entry)
+    after = entry.wallet.balance - entry.amount
+    return page(
+        admin,
+        request,
+        "admin/confirm.html",
+        obj=entry,
+        title="Reverse an entry",
+        form=form,
+        question=f"Reverse this {entry.get_kind_display().lower()} of"
+        f" {amount(entry.amount, account.currency)} for {account}?",
+        facts=[
+            f"Balance now: {amount(entry.wallet.balance, account.currency)}",
+            f"Balance after: {amount(after, account.currency)}",
+            "The entry stays in the ledger, and its opposite is added. A reversal cannot be"
+            " reversed.",
+            *_wait(booking),
+        ],
+        button="Reverse",
+        danger=True,
+        back=url_of(entry),
+    )
 
 
 def _wait(booking: BookingApproval) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
@@ -17,9 +18,9 @@ from unfold.decorators import action, display
 from accounts.models import Account, ApiClient
 from audit.actor import who_and_where
 from core.inputs import is_id
-from operators.admin.merchants.booking import MOVE_MONEY, book
+from operators.admin.merchants.booking import MOVE_MONEY, book, reverse
 from operators.admin.orders import has_few_orders
-from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list
+from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list, url_of
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
@@ -109,7 +110,40 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "by",
         "booking_reference",
         "note",
+        "reversal",
     )
+    actions_detail = ("reverse",)
+
+    def has_reverse_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(MOVE_MONEY))
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers the action for a booking that was not reversed and is no reversal."""
+        entry = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed or _reversal_of(entry):
+            return []
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        return actions
+
+    @action(
+        description="Reverse this entry…", icon="undo", permissions=["reverse"], url_path="reverse"
+    )
+    def reverse(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        entry = self.get_object(request, unquote(object_id))
+        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed:
+            raise Http404
+        if _reversal_of(entry):
+            messages.info(request, "This entry was already reversed.")
+            return HttpResponseRedirect(url_of(entry))
+        return reverse(self, request, entry)
+
+    @admin.display(description="reversal")
+    def reversal(self, entry: LedgerEntry) -> str:
+        if entry.reversed_entry is not None:
+            first = LedgerEntry(pk=entry.reversed_entry)
+            return format_html("Reverses {}", link_to(first))
+        later = _reversal_of(entry)
+        return format_html("Reversed by {}", link_to(later)) if later else EMPTY
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # The wallet filter uses this lookup because a wallet's primary key is its account. Django
@@ -174,3 +208,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         if not entry.order_reference:
             return EMPTY
         return link_to_list(Order, entry.order_reference, q=entry.order_reference)
+
+
+def _reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
+    return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()

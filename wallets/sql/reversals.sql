@@ -1,0 +1,26 @@
+-- Refuses a reversal that is not the opposite of a booking: VT001 not_a_reversal. A reversal cannot be
+-- reversed. The booking reference names the entry, and is unique, so an entry is reversed once.
+--
+-- Runs after post_entry.sql has locked the wallet. Purchases do not call it.
+CREATE OR REPLACE FUNCTION wallets_check_reversal() RETURNS trigger LANGUAGE plpgsql
+SET enable_seqscan = off  -- docs/performance.md
+AS $$
+BEGIN
+    PERFORM FROM wallets_ledgerentry
+      WHERE id = substring(NEW.booking_reference FROM '^reversal-of-entry:([0-9]{1,18})$')::bigint
+        AND booking_reference NOT LIKE 'reversal-of-entry:%'
+        AND wallet_id = NEW.wallet_id
+        AND kind = NEW.kind
+        AND amount = -NEW.amount
+        AND order_reference IS NOT DISTINCT FROM NEW.order_reference;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'not_a_reversal';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER wallets_reversal_is_opposite
+    BEFORE INSERT ON wallets_ledgerentry
+    FOR EACH ROW
+    WHEN (NEW.booking_reference LIKE 'reversal-of-entry:%')
+    EXECUTE FUNCTION wallets_check_reversal();
