@@ -24,6 +24,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "sweep-spending-limits": {
+            "task": "merchants.tasks.sweep_spending_limits",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
         "hold-expired-codes": {
             "task": "catalogue.tasks.hold_expired_codes",

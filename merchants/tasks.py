@@ -4,6 +4,7 @@ from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
 from accounts.sign_in import forget_old_addresses
+from merchants.api_access import spending_limits
 from merchants.email import sending
 from merchants.money import balance_alerts
 from merchants.people.password_resets import forget_strangers
@@ -25,6 +26,12 @@ def sweep_emails() -> dict[str, int]:
 def sweep_balance_alerts() -> dict[str, int]:
     """Emails the owners of accounts whose balance fell below the level of their alert."""
     return balance_alerts.sweep_balance_alerts()
+
+
+@shared_task
+def sweep_spending_limits() -> int:
+    """Emails the owners of clients whose spending limit refused a purchase."""
+    return spending_limits.sweep_spending_limits()
 
 
 @shared_task

@@ -39,6 +39,7 @@ urlpatterns = [
     path("clients/<int:client_id>/rename/", clients.rename, name="rename_client"),
     path("clients/<int:client_id>/switch/", clients.switch, name="switch_client"),
     path("clients/<int:client_id>/allowlist/", clients.allowlist, name="allowlist"),
+    path("clients/<int:client_id>/spending/", clients.spending_limit, name="spending_limit"),
     path("clients/<int:client_id>/keys/issue/", clients.issue, name="issue_key"),
     path("clients/<int:client_id>/keys/rotate/", clients.rotate, name="rotate_keys"),
     path("clients/<int:client_id>/keys/<int:key_id>/revoke/", clients.revoke, name="revoke_key"),

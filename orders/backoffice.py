@@ -118,6 +118,32 @@ CHECKS = [
         """,
     ),
     Check(
+        "a spending limit has counted the orders of its day and month",
+        """
+        SELECT format('client %s spent %s on %s and %s in its month, not %s and %s',
+                      spending.client_id, today, day, this_month, spent_today, spent_this_month)
+          FROM (SELECT spending.client_id, day, spent_today, spent_this_month,
+                       coalesce(sum(total_price) FILTER (
+                           WHERE (created_at AT TIME ZONE 'UTC')::date = day), 0) AS today,
+                       coalesce(sum(total_price) FILTER (
+                           WHERE date_trunc('month', created_at AT TIME ZONE 'UTC') = month), 0)
+                           AS this_month
+                  FROM orders_spendinglimit AS spending
+                  LEFT JOIN orders_order AS sale ON sale.client_id = spending.client_id
+                                                AND number > counted_after
+                 GROUP BY spending.client_id) AS spending
+         WHERE (spent_today, spent_this_month) <> (today, this_month)
+        UNION ALL
+        SELECT format('client %s is marked as limited: %s, and has %s spending limits',
+                      coalesce(counter.client_id, spending.client_id), coalesce(limited, false),
+                      count(spending.client_id))
+          FROM orders_clientcounter AS counter
+          FULL JOIN orders_spendinglimit AS spending ON spending.client_id = counter.client_id
+         GROUP BY counter.client_id, spending.client_id, limited
+        HAVING coalesce(limited, false) <> (count(spending.client_id) = 1)
+        """,
+    ),
+    Check(
         "the daily sales add up to the counted orders",
         # The rows are compared by account: those that were counted wrongly rarely cancel out.
         """
@@ -384,6 +410,7 @@ BACK_OFFICE = BackOffice(
         "orders_lostpurchase": Rights.APPEND,
         "orders_order": Rights.APPEND,
         "orders_settlement": Rights.APPEND,
+        "orders_spendinglimit": Rights.CHANGE,
     },
     staff_rights=[
         StaffRight(

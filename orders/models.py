@@ -17,6 +17,7 @@ from core.database.columns import (
     NOTE_LENGTH,
     ORDER_REFERENCE_LENGTH,
 )
+from idempotency.models import MAX_KEY_BYTES
 from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
 from wallets.models import LedgerEntry
 
@@ -97,6 +98,7 @@ class Order(models.Model):
     unit_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     total_price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     currency = models.CharField(max_length=CURRENCY_LENGTH)
+    idempotency_key = models.CharField(max_length=MAX_KEY_BYTES, null=True, editable=False)
     codes_mac = models.BinaryField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -153,9 +155,56 @@ class ClientCounter(models.Model):
 
     client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
     orders = models.PositiveBigIntegerField()
+    # Whether there is a SpendingLimit. Purchases of other clients do not look for one.
+    limited = models.BooleanField(db_default=False)
 
     def __str__(self) -> str:
         return f"orders of client {self.pk}"
+
+
+class SpendingLimit(models.Model):
+    """The most that a client may spend in a day and in a month (UTC), and what it has spent.
+
+    Purchases after the order with the number `counted_after` count (orders/sql/spend.sql). Refunds
+    and credits give no room back. `refused_on` is the last day on which a purchase was refused, and
+    `reported_on` the last day on which the owners received an email about that.
+    """
+
+    client = models.OneToOneField(
+        ApiClient, on_delete=models.PROTECT, primary_key=True, related_name="spending_limit"
+    )
+    per_day = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
+    per_month = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True
+    )
+    counted_after = models.PositiveBigIntegerField()
+    day = models.DateField(null=True)
+    spent_today = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, db_default=0
+    )
+    month = models.DateField(null=True)
+    spent_this_month = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, db_default=0
+    )
+    refused_on = models.DateField(null=True)
+    reported_on = models.DateField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                name="orders_spending_limit_is_positive",
+                condition=(Q(per_day__gt=0) | Q(per_day=None))
+                & (Q(per_month__gt=0) | Q(per_month=None)),
+            ),
+            models.CheckConstraint(
+                name="orders_spending_limit_is_given",
+                condition=Q(per_day__isnull=False) | Q(per_month__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"spending limit of client {self.pk}"
 
 
 class DailySales(models.Model):

@@ -30,6 +30,7 @@ from idempotency.services import Claim
 from orders.codes import order_secret
 from orders.models import OrderStatus
 from orders.recovery.purchase_log import log_purchase
+from orders.spending_limits import notice_spending_limit
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
@@ -62,7 +63,10 @@ def purchase_vouchers(
     """
     reference = str(ULID())
     try:
-        with refusals(lambda word: _voucher_refusal(word, merchant_reference)):
+        with (
+            refusals(lambda word: _voucher_refusal(word, merchant_reference)),
+            notice_spending_limit(client),
+        ):
             order = call(
                 "orders_purchase_vouchers",
                 claim.record_id,
@@ -121,7 +125,7 @@ def purchase_topup(
     """
     values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())
-    with refusals(_topup_refusal):
+    with refusals(_topup_refusal), notice_spending_limit(client):
         order = call(
             "orders_purchase_topup",
             claim.record_id,

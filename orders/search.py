@@ -92,6 +92,9 @@ def _with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:
     if account is not None:
         clients, requests = clients.filter(account=account), requests.filter(account=account)
     # A record is unique by client and key: one look-up for each client.
+    if account is not None:
+        orders = Order.objects.filter(_newest_of(account), idempotency_key=key)
+        yield from orders.order_by(newest_first()).values_list("reference", flat=True)[:limit]
     records = IdempotencyRecord.objects.filter(client__in=clients, key=key)
     attempts = find_records(requests, key).order_by(newest_first())
     for rows in (records.exclude(order_reference=None), attempts):

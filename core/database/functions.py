@@ -166,6 +166,14 @@ def refusal_word(error: DatabaseError) -> str | None:
     return word
 
 
+def refusal_detail(error: DatabaseError) -> str | None:
+    """What an SQL function added to the word that it refused with; None for any other error."""
+    if _sqlstate(error) != REFUSED:
+        return None
+    detail: str | None = error.__cause__.diag.message_detail  # type: ignore[union-attr]
+    return detail
+
+
 def _sqlstate(error: DatabaseError) -> str | None:
     """PostgreSQL's code of the error; None when the error is not from the server."""
     return getattr(error.__cause__, "sqlstate", None)

@@ -11,11 +11,20 @@ from accounts.addresses import Address, client_address, is_within
 from accounts.form_fields import posted
 from accounts.models import ApiClient, ApiKey
 from core.inputs import InputProblem
+from core.json_output import money_text
 from merchants.api_access import clients
+from merchants.api_access.spending_limits import change_spending_limits
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.views.forms import AllowlistForm, IssueForm, NameForm, RotateForm
+from merchants.views.forms import (
+    AllowlistForm,
+    IssueForm,
+    NameForm,
+    RotateForm,
+    SpendingLimitForm,
+)
 from merchants.views.pages import confirm, show
+from orders.spending_limits import Limits, spending_of
 
 ENDED_KEYS_SHOWN = 20
 # Prefix lengths that make an allowlist almost useless.
@@ -49,6 +58,8 @@ def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpRes
         client=client,
         keys=[*live, *ended],
         today=clients.requests_today(client),
+        spending=spending_of(client),
+        may_limit=member.may(Role.OWNER),
         own_address=client_address(request),
     )
 
@@ -125,6 +136,45 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
         "merchants/switch.html",
         title=f"Switch the client {'off' if client.enabled else 'on'}",
         client=client,
+        back=_url(client),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def spending_limit(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
+    """Sets the most that the client may spend in a day and in a month."""
+    client = _client(member, client_id)
+    spending = spending_of(client)
+    limits = spending.limits if spending else Limits()
+    form = SpendingLimitForm(
+        posted(request),
+        currency=member.account.currency,
+        initial={
+            name: money_text(value) if value is not None else ""
+            for name, value in (("per_day", limits.per_day), ("per_month", limits.per_month))
+        },
+    )
+    if form.is_valid():
+        changed = change_spending_limits(
+            client=client, limits=Limits(**form.cleaned_data), actor=member.user
+        )
+        words = "The spending limit was changed." if changed else "The limit is unchanged."
+        messages.success(request, words)
+        return _to(client)
+    return confirm(
+        request,
+        member,
+        title="Spending limit",
+        question=f"How much may {client} spend?",
+        facts=[
+            "A purchase beyond the limit is refused as insufficient_balance, and the owners"
+            " receive one email a day.",
+            "A limit counts purchases from the moment you first set it. Days and months begin at"
+            " midnight UTC. A refund or credit gives no room back.",
+        ],
+        form=form,
+        button="Save",
         back=_url(client),
     )
 

@@ -127,7 +127,9 @@ REASONS: dict[RefusalReason, Advice] = {
     ),
     RefusalReason.INSUFFICIENT_BALANCE: Advice(
         NO,
-        "Add money to the wallet, then send the same request with the same idempotency key.",
+        "Add money to the wallet, then send the same request with the same idempotency key. If the"
+        " balance is high enough, the client has reached its spending limit: an owner can raise"
+        " it.",
     ),
 }
 

@@ -1,5 +1,6 @@
 """Forms that several pages of the merchant site use."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -8,7 +9,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
 from core.api.serializer_fields import MAX_ID
-from core.database.columns import NAME_LENGTH
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS, NAME_LENGTH
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
 
@@ -105,6 +106,32 @@ class ReferenceFileForm(forms.Form):
 
 class AllowlistField(NetworksField):
     widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"})
+
+
+class SpendingLimitForm(forms.Form):
+    """The spending limits of a client. An empty one is no limit."""
+
+    per_day = forms.DecimalField(
+        required=False,
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        min_value=Decimal("0.0001"),
+        help_text="Leave it empty for no limit.",
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+    per_month = forms.DecimalField(
+        required=False,
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        min_value=Decimal("0.0001"),
+        help_text="Leave it empty for no limit.",
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+
+    def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["per_day"].label = f"In a day, in {currency}"
+        self.fields["per_month"].label = f"In a month, in {currency}"
 
 
 class AllowlistForm(forms.Form):

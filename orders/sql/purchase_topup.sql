@@ -39,8 +39,8 @@ BEGIN
         p_reference, p_account, p_client, p_product, p_player_id, p_fields, unit_price, currency,
         takes_stock
     );
-    created_at := orders_add(
-        nextval('orders_order_id_seq'), p_reference, p_client, NULL, fulfilment_id, 1, 1,
+    created_at := orders_add_order(
+        nextval('orders_order_id_seq'), p_record, p_reference, p_client, NULL, fulfilment_id, 1, 1,
         unit_price, unit_price, currency, NULL
     );
 END $$;

@@ -55,8 +55,8 @@ BEGIN
 
     PERFORM wallets_debit(p_account, total_price, p_reference, 'client:' || p_client);
 
-    created_at := orders_add(
-        new_order, p_reference, p_client, offer.shelf_id, NULL, p_quantity, offer.quantity_step,
+    created_at := orders_add_order(
+        new_order, p_record, p_reference, p_client, offer.shelf_id, NULL, p_quantity, offer.quantity_step,
         unit_price, total_price, currency, sha256(p_secret || taken.all_digests)
     );
 END $$;

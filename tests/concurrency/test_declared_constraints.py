@@ -5,6 +5,7 @@ refuse most statements first.
 """
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -32,6 +33,7 @@ from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileR
 from orders.bookings import approve
 from orders.recovery.settlements import settle_lost_purchase
 from orders.sales_counting import count_sales
+from orders.spending_limits import Limits, set_spending_limits
 from tests.factories import (
     link,
     make_account,
@@ -98,6 +100,8 @@ BROKEN = {
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_spending_limit_is_given": "per_day = NULL, per_month = NULL",
+    "orders_spending_limit_is_positive": "per_day = 0",
     "orders_order_is_bound_to_its_codes": "shelf_id = 1, codes_mac = NULL",
     "orders_order_quantity_is_whole_units": "quantity = 3, units_per_sale = 2",
     "orders_order_sells_codes_or_a_topup": "shelf_id = NULL, fulfilment_id = NULL",
@@ -154,6 +158,7 @@ def world() -> None:
         make_lost_purchase(make_merchant().client), debits=True, note="x", actor="shell:anna"
     )
     count_sales()
+    set_spending_limits(client=make_merchant().client, limits=Limits(per_day=Decimal(5)))
     booking = BookingApproval.objects.latest("pk")
     approve(booking=booking, actor=person)
     make_approval(booking.wallet.account)

@@ -70,6 +70,7 @@ ROWS = {
     "rename_client": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "switch_client": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "allowlist": Row(Role.DEVELOPER, FORM, ("client_id",)),
+    "spending_limit": Row(Role.OWNER, FORM, ("client_id",)),
     "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),

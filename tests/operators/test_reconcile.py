@@ -65,6 +65,9 @@ CREDIT = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "a spending limit has counted the orders of its day and month": (
+        "UPDATE orders_clientcounter SET limited = true"
+    ),
     "each reversal is the opposite of a booking that is no reversal": (
         "UPDATE wallets_ledgerentry SET booking_reference = 'reversal-of-entry:' || id"
         " WHERE kind = 'deposit'"
@@ -285,6 +288,7 @@ REPAIR = """
     UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
     DELETE FROM catalogue_batch WHERE first_code = 900001;
     UPDATE catalogue_vouchercode SET expires_on = NULL;
+    UPDATE orders_clientcounter SET limited = false;
     DELETE FROM orders_settlement;
     DELETE FROM orders_lostpurchase;
     SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));

@@ -125,6 +125,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:topups_fulfilment_strip": ("SFOPR", "SFOPR"),
     "admin:wallets_bookingapproval_approve": ("F", "F"),
     "admin:wallets_bookingapproval_reject": ("F", "F"),
+    "admin:wallets_ledgerentry_reverse": ("F", "F"),
     "admin:wallets_wallet_book": ("F", "F"),
     "audit_trail": ("AR", ""),
     "audit_trail_file": ("AR", ""),

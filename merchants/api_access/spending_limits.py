@@ -1,0 +1,99 @@
+"""Spending limits of clients: owners set them, and receive an email when one refuses a purchase."""
+
+from decimal import Decimal
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F
+
+from accounts.models import Account, ApiClient
+from audit.models import AuditAction
+from audit.services import record_action
+from core.json_output import money_text
+from merchants.email.outbox import email_owners, write_email
+from merchants.models import EmailKind, Membership, Role
+from orders.spending_limits import (
+    Limits,
+    set_spending_limits,
+    spending_of,
+    unreported_refusals,
+)
+
+
+@transaction.atomic(durable=True)
+def change_spending_limits(*, client: ApiClient, limits: Limits, actor: User) -> bool:
+    """Sets the limits of a client of an account, with the audit entry and the emails to the owners.
+
+    Returns False if they are unchanged.
+    """
+    before = set_spending_limits(client=client, limits=limits)
+    if before is None:
+        return False
+    assert client.account is not None  # noqa: S101  members reach only clients of their account
+    account = client.account
+    record_action(
+        actor=actor,
+        action=AuditAction.SPENDING_LIMIT_CHANGED,
+        on=client,
+        changes={
+            "per_day": (_text(before.per_day, account), _text(limits.per_day, account)),
+            "per_month": (_text(before.per_month, account), _text(limits.per_month, account)),
+        },
+    )
+    email_owners(
+        account=account,
+        change="Spending limit changed",
+        actor=actor,
+        facts={
+            "Client": client.name,
+            "In a day": _text(limits.per_day, account),
+            "In a month": _text(limits.per_month, account),
+        },
+    )
+    return True
+
+
+def sweep_spending_limits() -> int:
+    """Emails the owners of each client whose limit refused a purchase, once a day; how many."""
+    clients = unreported_refusals().order_by("pk").values_list("pk", flat=True)
+    return sum(_report(pk) for pk in clients)
+
+
+@transaction.atomic
+def _report(client_id: int) -> bool:
+    """Of two concurrent sweeps, one stores the emails and the other gets False."""
+    if not unreported_refusals().filter(pk=client_id).update(reported_on=F("refused_on")):
+        return False
+    client = ApiClient.objects.select_related("account").get(pk=client_id)
+    spending = spending_of(client)
+    if client.account is None or spending is None:
+        return False
+    facts = {
+        "Client": client.name,
+        "Spent today": _spent(spending.today, spending.limits.per_day, client.account),
+        "Spent this month": _spent(spending.this_month, spending.limits.per_month, client.account),
+        "What happens": "Purchases beyond the limit are refused as insufficient_balance",
+    }
+    owners = Membership.objects.filter(
+        account=client.account, role=Role.OWNER, user__is_active=True
+    ).order_by("pk")
+    for email in owners.values_list("user__email", flat=True):
+        write_email(
+            kind=EmailKind.CHANGE,
+            to=email,
+            facts={
+                "account": client.account.name,
+                "change": "Spending limit reached",
+                "by": client.name,
+                "facts": facts,
+            },
+        )
+    return True
+
+
+def _text(amount: Decimal | None, account: Account) -> str:
+    return "no limit" if amount is None else f"{money_text(amount)} {account.currency}"
+
+
+def _spent(amount: Decimal, limit: Decimal | None, account: Account) -> str:
+    return f"{money_text(amount)} of {_text(limit, account)}"
