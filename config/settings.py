@@ -173,6 +173,8 @@ SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E031"]
 
 # Celery. Every task is safe to run twice, so a message is acknowledged only after its task ended.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
+# RabbitMQ only: a quorum queue is on three hosts, and survives the loss of one.
+CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if env.bool("CELERY_QUORUM_QUEUES", False) else "classic"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -138,7 +138,7 @@ class Cluster:
     """The nodes, and HAProxy in front of them."""
 
     def __init__(self, network: Network, folder: Path) -> None:
-        self._network = network
+        self.network = network
         self._folder = folder
         make_certificate(folder)
         secret = secrets.token_hex(8)
@@ -170,7 +170,7 @@ class Cluster:
         file = self._folder / "haproxy.cfg"
         file.write_text(text.replace(shipped, ours))
         self._listener.set_inheritable(True)
-        self._network.start(
+        self.network.start(
             "haproxy", ["haproxy", "-W", "-f", file], keep_open=[self._listener.fileno()]
         )
 

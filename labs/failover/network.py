@@ -30,6 +30,7 @@ ip address add {address}/24 dev lan
 touch {ready}
 sleep infinity & wait"""
 HOST_PROCESS = """set -e
+hostname {name}
 {mounts}
 ip link set lo up
 touch {ready}
@@ -57,8 +58,9 @@ class Host:
         self._network = network
         ready = network.folder / f"{name}-ready"
         mounts = "\n".join(f"mount --bind {own} {path}" for path, own in folders.items())
-        script = HOST_PROCESS.format(mounts=mounts, ready=ready)
-        started = network.start(name, ["unshare", "--net", "--mount", "sh", "-c", script])
+        script = HOST_PROCESS.format(name=name, mounts=mounts, ready=ready)
+        unshare = ("unshare", "--net", "--mount", "--uts")
+        started = network.start(name, [*unshare, "sh", "-c", script])
         wait_until(ready.exists, f"host {name} runs")
         self.first = _child(started.pid)
         self._link = f"to-{name}"
@@ -83,27 +85,34 @@ class Host:
     @contextmanager
     def cut_off(self) -> Iterator[None]:
         """The host has no network inside the block. Its processes do not notice at once."""
-        self._network.run("ip", "link", "set", self._link, "nomaster")
+        self.disconnect()
         try:
             yield
         finally:
             self.connect()
 
+    def disconnect(self) -> None:
+        """Cuts the host off from the network."""
+        self._network.run("ip", "link", "set", self._link, "nomaster")
+
     def connect(self) -> None:
         """Connects the host to the network."""
         self._network.run("ip", "link", "set", self._link, "master", "lan", "up")
 
-    def processes(self, *names: str) -> list[int]:
-        """The processes of these names that run here, by the ids that this process sees."""
+    def everything(self) -> dict[int, str]:
+        """The names of the processes that run here, by the ids that this process sees. Without the
+        one that keeps the host's namespaces."""
         here = self._namespace("net").stat().st_ino
-        found = []
+        found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # ended meanwhile
-                if (folder / "ns/net").stat().st_ino == here:
-                    name = (folder / "comm").read_text().strip()
-                    if name in names:
-                        found.append(int(folder.name))
+                if (folder / "ns/net").stat().st_ino == here and int(folder.name) != self.first:
+                    found[int(folder.name)] = (folder / "comm").read_text().strip()
         return found
+
+    def processes(self, *names: str) -> list[int]:
+        """The processes of these names that run here."""
+        return [pid for pid, name in self.everything().items() if name in names]
 
     def kill(self, *names: str) -> None:
         """kill -9 of all processes of these names here, at once."""
@@ -200,7 +209,7 @@ def private_network(folder: Path) -> Iterator[Network]:
 
 def _enter(first: int) -> list[str]:
     """A command prefix that enters the namespaces of this process."""
-    return ["nsenter", f"--target={first}", "--net", "--pid", "--mount"]
+    return ["nsenter", f"--target={first}", "--net", "--pid", "--mount", "--uts"]
 
 
 def _as_user(user: str) -> list[str]:

@@ -39,13 +39,14 @@ class Server(Protocol):
 
 @dataclass
 class Bought:
-    """A purchase: its request, the response, and how long it took with all retries."""
+    """A purchase: its request, the response, how long it took with all retries, and its end."""
 
     key: str
     api_key: str
     body: dict[str, Any]
     answer: Answer
     seconds: float
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.client import HTTPMessage
 from pathlib import Path
@@ -171,6 +171,14 @@ def release(heading: str, version: str) -> str:
     return re.sub(r"^VERSION=.*$", f"VERSION={version}", steps(heading), flags=re.MULTILINE)
 
 
+@contextmanager
+def timed(step: str) -> Iterator[None]:
+    """Prints how long the commands of the page took."""
+    began = time.monotonic()
+    yield
+    print(f"{step}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
+
+
 def set_up(machine: Machine, url: str, broker: str) -> None:
     """Installs the old release as a newcomer does, up to the first code."""
     machine.shell(release("Steps", OLD))
@@ -225,12 +233,14 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         url = stack.enter_context(empty_database(f"systemd_{worker_id}"))
         broker = stack.enter_context(running_broker())
         stack.enter_context(django_uses(url))
-        set_up(machine, url, broker.url)
+        with timed("install, up to a service that is ready"):
+            set_up(machine, url, broker.url)
         proxies = [
             stack.enter_context(running_proxy(name, api=API, pages=PAGES, folder=folder))
             for name, folder in proxy_folders.items()
         ]
-        first = json.loads(buy_a_first_code(machine, proxies[0]))["data"]
+        with timed("buy a first code"):
+            first = json.loads(buy_a_first_code(machine, proxies[0]))["data"]
         assert first["codes"]
         environment = environment_of(machine, url, broker.url)
         old = Version("old", releases[COMMANDS], environment, tmp_path)
@@ -245,10 +255,14 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
             for each in buyers.values():
                 load.enter_context(each.running(threads=2))
             prepare, _, last = release("Upgrade", NEW).rstrip().rpartition("\n")
-            machine.shell(prepare)
+            with timed(f"prepare {NEW}"):
+                machine.shell(prepare)
             switch = last.replace("$VERSION", NEW)
             for command, version_now in ((switch, NEW), (GO_BACK, OLD), (switch, NEW)):
-                with in_background(partial(machine.shell, command)) as switching:
+                with (
+                    timed(f"switch to {version_now}"),
+                    in_background(partial(machine.shell, command)) as switching,
+                ):
                     wait_until(lambda: not is_active(machine, FIRST), "a process is replaced")
                     kill_a_process(machine, SECOND)
                 switching.result()

@@ -1,0 +1,260 @@
+"""Each host of docs/operate/several-hosts.md is lost once while merchants buy; hosts come and go.
+
+Nothing is lost or doubled. Every purchase succeeds within two tries, except while the database
+fails over or replaces its synchronous standby.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from labs.crashes.rabbitmq import find_rabbitmq
+from labs.crashes.test_refunds_by_workers import credits_of
+from labs.several_hosts.installation import Installation, Machine, running_installation
+from labs.upgrade.buyers import Bought, Buyers
+from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled
+from tests.commands import run
+from tests.concurrency.books import assert_books_balance
+from tests.factories import (
+    make_account,
+    make_client,
+    make_key,
+    make_operator,
+    make_product,
+    make_topup_product,
+    move_now,
+)
+from tests.tasks.running import wait_until
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = [
+    pytest.mark.patroni,
+    pytest.mark.nginx,  # and HAProxy
+    pytest.mark.rabbitmq,
+    pytest.mark.skipif(not find_rabbitmq(), reason="needs RabbitMQ"),
+]
+
+# One of each kind in the suite, and all of them if asked.
+HOSTS = ["web1", "worker1", "queue1", "db1"]
+if "SEVERAL_HOSTS" in os.environ:
+    HOSTS += ["web2", "worker2", "queue2", "queue3", "db2", "db3"]
+THREADS = 4
+SALES = 40  # before and after each change
+MOST_TRIES = 2
+# Seconds without a sale while the database fails over: at most 7 on a machine of its own. Here all
+# hosts share two processors with the rest of the suite (labs/failover/test_failover.py).
+LONGEST_PAUSE = 20.0
+STEADY_SECONDS = 20.0
+
+
+class Shop:
+    """Merchants who buy codes and top-ups, and an operator who rejects some."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        accounts = [make_account(balance="1000000.00") for _ in range(4)]
+        self._keys = [
+            make_key(make_client(account, rate_limit_per_minute=1_000_000)) for account in accounts
+        ]
+        codes = [make_product(price="1.25", codes=6000).pk for _ in range(3)]
+        topup = make_topup_product(price="2.00").pk
+        self._bodies: list[dict[str, Any]] = [
+            *({"product_id": product, "quantity": 1} for product in codes),
+            {"delivery_type": "top_up", "system_product_id": topup, "player_id": "0077"},
+        ]
+        self._operator = make_operator()
+        self.all: list[Buyers] = []
+        self._rejected: list[Fulfilment] = []
+
+    def buyers(self) -> Buyers:
+        buyers = Buyers(self._keys, self._bodies, [self.installation], reads_abandoned=True)
+        self.all.append(buyers)
+        return buyers
+
+    def reject_some(self, bought: Sequence[Bought], count: int = 3) -> None:
+        """Rejects top-ups that no one has rejected; workers refund them."""
+        known = {each.order_reference for each in self._rejected}
+        topups = [
+            each.data["reference"] for each in bought if each.body.get("delivery_type") == "top_up"
+        ]
+        for reference in [each for each in topups if each not in known][:count]:
+            self._rejected.append(
+                move_now(reference=reference, move=Move.REJECT, operator=self._operator)
+            )
+
+    def wait_for_refunds(self) -> None:
+        for each in self._rejected:
+            wait_until(lambda one=each: credits_of(one) == 1, "a refund", 90)  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def installation(
+    django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("hosts")
+    with django_db_blocker.unblock(), running_installation(folder) as installation:
+        yield installation
+
+
+@pytest.fixture(autouse=True)
+def closed_connections(installation: Installation) -> Iterator[None]:
+    yield
+    installation.http.close()
+
+
+@pytest.fixture(scope="module")
+def shop(installation: Installation) -> Shop:
+    return Shop(installation)
+
+
+def change_under_load(shop: Shop, name: str, change: Callable[[], None]) -> Buyers:
+    """Merchants buy before, during and after the change. Prints what they met."""
+    buyers = shop.buyers()
+
+    def wait_for_sales() -> None:
+        enough = len(buyers.bought) + SALES
+        wait_until(lambda: len(buyers.bought) >= enough, "sales", 90)
+
+    with buyers.running(threads=THREADS):
+        wait_for_sales()
+        shop.reject_some(buyers.bought)
+        change()
+        wait_for_sales()
+    connection.close()  # it may lead to a former leader
+    shop.reject_some(buyers.bought)
+    shop.wait_for_refunds()
+    print(  # noqa: T201
+        f"{name}: {len(buyers.bought)} purchases, no sale for {longest_pause(buyers):.1f} s,"
+        f" slowest {max(each.seconds for each in buyers.bought):.1f} s,"
+        f" most tries {1 + max(buyers.lost.values())}, {dict(buyers.seen)}",
+        flush=True,
+    )
+    assert_no_purchase_failed_or_doubled(*shop.all)
+    assert_books_balance()
+    return buyers
+
+
+def longest_pause(buyers: Buyers) -> float:
+    """Seconds between two sales."""
+    times = sorted(each.at for each in buyers.bought)
+    return max(later - sooner for sooner, later in pairwise(times))
+
+
+def host_named(installation: Installation, name: str) -> Machine:
+    machines = (
+        *installation.webs,
+        *installation.workers,
+        *installation.queues,
+        *installation.databases,
+    )
+    return next(each for each in machines if each.name == name)
+
+
+def test_processor_time_of_each_tier(shop: Shop) -> None:
+    """What docs/operate/several-hosts.md says one more host adds comes from this."""
+    installation = shop.installation
+    tiers: dict[str, Sequence[Machine]] = {
+        "web": installation.webs,
+        "worker": installation.workers,
+        "queue": installation.queues,
+        "leader": [host_named(installation, installation.cluster.leader.name)],
+        "database": installation.databases,
+    }
+
+    def used() -> Counter[str]:
+        """Seconds of each tier."""
+        seconds = {
+            name: sum(each.processor_seconds() for each in machines)
+            for name, machines in tiers.items()
+        }
+        return Counter({**seconds, "proxy": installation.proxy_seconds()})
+
+    def used_during(seconds: float) -> Counter[str]:
+        before = used()
+        time.sleep(seconds)
+        after = used()
+        return Counter({name: after[name] - before[name] for name in after})
+
+    idle = used_during(STEADY_SECONDS)
+    buyers = shop.buyers()
+    with buyers.running(threads=THREADS):
+        time.sleep(2)
+        sold = len(buyers.bought)
+        busy = used_during(STEADY_SECONDS)
+        sold = len(buyers.bought) - sold
+
+    costs = {name: (busy[name] - idle[name]) * 1000 / sold for name in busy}
+    print(f"idle, per second: { {name: idle[name] / STEADY_SECONDS for name in idle} }")  # noqa: T201
+    print(f"{sold} purchases, processor ms for each: {costs}")  # noqa: T201
+    assert costs["web"] > costs["proxy"] > 0
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_host_is_lost(name: str, shop: Shop) -> None:
+    machine = host_named(shop.installation, name)
+    was_leader = name == shop.installation.cluster.leader.name
+    was_master = machine in shop.installation.masters()
+
+    def lose() -> None:
+        machine.lose()
+        if was_leader:
+            others = [each for each in shop.installation.cluster.nodes if each.name != name]
+            wait_until(lambda: any(each.is_primary for each in others), "another leader", 60)
+        if was_master:
+            wait_until(lambda: len(shop.installation.masters()) == 1, "another master", 60)
+
+    try:
+        buyers = change_under_load(shop, f"{name} lost", lose)
+    finally:
+        came_back = change_under_load(shop, f"{name} back", machine.come_back)
+
+    assert max(came_back.lost.values()) < MOST_TRIES
+    if machine in shop.installation.databases:  # or the synchronous standby was lost
+        assert longest_pause(buyers) < LONGEST_PAUSE
+    else:
+        assert max(buyers.lost.values()) < MOST_TRIES
+
+
+def test_a_web_host_is_added_and_taken_away(shop: Shop) -> None:
+    installation = shop.installation
+    web, two = installation.make_web(3), installation.webs
+
+    def add() -> None:
+        web.start()
+        wait_until(web.is_ready, "web3 works", 120)
+        installation.serve_from([*two, web])
+        wait_until(web.has_sold, "web3 sells", 60)
+
+    def take_away() -> None:
+        installation.serve_from(two)
+        web.stop()
+
+    added = change_under_load(shop, "web3 added", add)
+    taken = change_under_load(shop, "web3 taken away", take_away)
+
+    assert max(added.lost.values()) == 0
+    assert max(taken.lost.values()) < MOST_TRIES
+
+
+def test_a_worker_host_is_added_and_taken_away(shop: Shop) -> None:
+    worker = shop.installation.make_worker(3)
+
+    def add() -> None:
+        worker.start()
+        wait_until(worker.is_ready, "worker3 works", 120)
+
+    added = change_under_load(shop, "worker3 added", add)
+    taken = change_under_load(shop, "worker3 taken away", worker.stop)
+
+    assert max(added.lost.values()) == max(taken.lost.values()) == 0
+
+
+def test_the_books_are_right_afterwards(shop: Shop) -> None:
+    assert run("reconcile", "--decrypt")["findings"] == []
