@@ -135,7 +135,7 @@ def find_client(key: str) -> ApiClient | None:
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
-    rows = query("accounts_find_live_key", match["prefix"])
+    rows = query("accounts_find_key", match["prefix"])
     if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
         return None
     row = rows[0]
@@ -155,8 +155,13 @@ def find_client(key: str) -> ApiClient | None:
     if row["account_id"] is not None:
         client.account = Account.from_db(
             DEFAULT_DB_ALIAS,
-            ["id", "currency", "enabled"],
-            [row["account_id"], row["account_currency"], row["account_enabled"]],
+            ["id", "currency", "enabled", "price_list_id"],
+            [
+                row["account_id"],
+                row["account_currency"],
+                row["account_enabled"],
+                row["price_list_id"],
+            ],
         )
     return client
 

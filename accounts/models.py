@@ -47,12 +47,16 @@ class Account(models.Model):
     """A merchant's business. It has at most one wallet, any number of clients, and references.
 
     The currency never changes (a trigger refuses it), because the wallet's balance is in it.
+
+    `price_list_id` names the list with the account's own prices. The app `catalogue` adds the
+    foreign key: the list has the account's currency (catalogue/sql/list_of_account.sql).
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
     currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    price_list_id = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
         constraints = [
@@ -127,7 +131,7 @@ class KeyState(StrEnum):
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def live(self) -> ApiKeyQuerySet:
-        """Only keys that work now. accounts/sql/find_live_key.sql applies this rule to requests."""
+        """Only keys that work now. accounts/sql/find_key.sql applies this rule to requests."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 

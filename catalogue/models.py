@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, Self
 
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import BigIntegerRangeField, DateTimeRangeField, RangeOperators
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
 
 from accounts.models import Account
 from catalogue.reference_format import MAX_REFERENCE_LENGTH, validate_reference
@@ -100,6 +103,10 @@ class Shelf(models.Model):
 
     `available_stock` counts the codes in stock. Every transaction that adds, takes or holds codes
     changes it by the same number; `reconcile` compares the two.
+
+    `next_price` replaces `price` at `next_price_from`, without a task: whatever reads the price
+    compares the time (catalogue/sql/regular_price.sql). A row that was read has the price of that
+    moment in `price`.
     """
 
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="shelves")
@@ -113,6 +120,10 @@ class Shelf(models.Model):
         blank=True,
         help_text="Price of one unit. Empty means not for sale.",
     )
+    next_price = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True, editable=False
+    )
+    next_price_from = models.DateTimeField(null=True, editable=False)
     quantity_step = models.PositiveSmallIntegerField(
         default=1,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_QUANTITY)],
@@ -136,6 +147,11 @@ class Shelf(models.Model):
                 condition=Q(price=None) | Q(price__lt=PRICE_LIMIT),
             ),
             models.CheckConstraint(
+                name="catalogue_shelf_next_price_has_limits_and_a_time",
+                condition=Q(next_price=None, next_price_from=None)
+                | Q(next_price__gt=0, next_price__lt=PRICE_LIMIT, next_price_from__isnull=False),
+            ),
+            models.CheckConstraint(
                 name="catalogue_shelf_quantity_step_is_positive", condition=Q(quantity_step__gte=1)
             ),
             models.CheckConstraint(  # an order has at most as many codes
@@ -155,13 +171,33 @@ class Shelf(models.Model):
             update_fields = [name for name in names if name != "available_stock"]
         super().save(update_fields=update_fields, **options)
 
+    @classmethod
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
+    ) -> Self:
+        row = super().from_db(db, field_names, values, **options)
+        begin_next_price(row, field_names)
+        return row
+
+
+def begin_next_price(row: Any, loaded: Collection[str]) -> None:
+    """Puts the price of this moment into `price` of a shelf or top-up product."""
+    if {"price", "next_price", "next_price_from"} <= set(loaded):
+        begins = row.next_price_from
+        if begins is not None and begins <= timezone.now():
+            row.price, row.next_price, row.next_price_from = row.next_price, None, None
+
 
 class PriceChange(models.Model):
-    """One price change of a shelf, recorded by catalogue/sql/price_history.sql."""
+    """One price change of a shelf, recorded by catalogue/sql/price_history.sql.
+
+    `starts_at` is the time from which `after` holds, if that is later than the change.
+    """
 
     shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, related_name="price_changes")
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
+    starts_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
 
@@ -341,3 +377,150 @@ class ReferenceLink(models.Model):
 
     def __str__(self) -> str:
         return self.reference
+
+
+class PriceList(models.Model):
+    """Prices of some merchants, and what they may buy. `Account.price_list_id` assigns it.
+
+    An account has at most one list. Where no entry holds, the regular price does.
+    """
+
+    name = models.CharField(max_length=NAME_LENGTH, unique=True)
+    currency = models.CharField(
+        max_length=CURRENCY_LENGTH,
+        validators=[validate_currency],
+        help_text="Only accounts in this currency can have the list.",
+    )
+
+    class Meta:
+        permissions = [("assign_pricelist", "Can choose the price list of an account")]
+        constraints = [
+            models.CheckConstraint(
+                name="catalogue_price_list_currency_is_a_code",
+                condition=Q(currency__regex=CURRENCY_CODE),
+            ),
+            # The foreign key of an account (price list, currency) refers to it.
+            models.UniqueConstraint(
+                name="catalogue_price_list_id_and_currency", fields=["id", "currency"]
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _only(value: models.expressions.Combinable) -> Func:
+    """The range of one number. Core PostgreSQL can exclude equal ranges, and equal numbers only
+    with an extension."""
+    return Func(
+        value, value, Value("[]"), function="int8range", output_field=BigIntegerRangeField()
+    )
+
+
+class PriceListEntry(models.Model):
+    """What a list says of one target: a shelf, a product, a top-up product, a category, or all.
+
+    It says one of four things: a fixed price, percent off the regular price, the regular price
+    (neither), or that nothing is sold (`for_sale` is false). Of the entries that hold, the most
+    specific counts: shelf, then product or top-up product, then category, then all.
+
+    An entry holds from `valid_from` to before `valid_until`. It is a record: once it has begun, it
+    can be ended and nothing else (catalogue/sql/price_lists.sql). So the entries of a list are its
+    history.
+
+    `target` is the target as one number: the last three bits are its kind, and a larger kind is
+    more specific. catalogue/sql/price.sql makes the same numbers.
+
+    The app `topups` adds the foreign key of `topup_product_id`.
+    """
+
+    price_list = models.ForeignKey(PriceList, on_delete=models.PROTECT, related_name="entries")
+    category = models.ForeignKey(
+        Category, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
+    )
+    product = models.ForeignKey(
+        Product, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
+    )
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
+    )
+    topup_product_id = models.BigIntegerField(null=True, blank=True, db_index=True)
+    target = models.GeneratedField(
+        expression=Coalesce(
+            F("shelf") * 8 + 4,
+            F("topup_product_id") * 8 + 3,
+            F("product") * 8 + 2,
+            F("category") * 8 + 1,
+            Value(0),
+        ),
+        output_field=models.BigIntegerField(),
+        db_persist=True,
+    )
+    for_sale = models.BooleanField(default=True)
+    price = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True, blank=True
+    )
+    percent_off = models.DecimalField(max_digits=5, decimal_places=2, null=True, blank=True)
+    valid_from = models.DateTimeField(db_default=Now())
+    valid_until = models.DateTimeField(null=True, blank=True)
+    added_by = models.CharField(max_length=ACTOR_LENGTH)
+    ended_by = models.CharField(max_length=ACTOR_LENGTH, blank=True)
+
+    class Meta:
+        verbose_name = "price list entry"
+        verbose_name_plural = "price list entries"
+        indexes = [
+            models.Index(
+                name="catalogue_price_entry_lookup", fields=["price_list", "target", "valid_from"]
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="catalogue_price_entry_has_one_target",
+                condition=Q(category=None, product=None, shelf=None)
+                | Q(category=None, product=None, topup_product_id=None)
+                | Q(category=None, shelf=None, topup_product_id=None)
+                | Q(product=None, shelf=None, topup_product_id=None),
+            ),
+            models.CheckConstraint(
+                name="catalogue_price_entry_says_one_thing",
+                condition=Q(price=None, percent_off=None)
+                | Q(price=None, for_sale=True)
+                | Q(percent_off=None, for_sale=True),
+            ),
+            models.CheckConstraint(
+                name="catalogue_price_entry_price_has_limits",
+                condition=Q(price=None) | Q(price__gt=0, price__lt=PRICE_LIMIT),
+            ),
+            models.CheckConstraint(  # all prices of a list cannot be the same
+                name="catalogue_price_entry_price_has_a_target",
+                condition=Q(price=None) | ~Q(target=0),
+            ),
+            models.CheckConstraint(
+                name="catalogue_price_entry_percent_has_limits",
+                condition=Q(percent_off=None) | Q(percent_off__gt=0, percent_off__lt=100),
+            ),
+            models.CheckConstraint(
+                name="catalogue_price_entry_ends_after_its_start",
+                condition=Q(valid_until=None) | Q(valid_until__gt=F("valid_from")),
+            ),
+            ExclusionConstraint(
+                name="catalogue_price_entries_do_not_overlap",
+                expressions=[
+                    (_only(F("price_list")), RangeOperators.OVERLAPS),
+                    (_only(F("target")), RangeOperators.OVERLAPS),
+                    (
+                        Func(
+                            F("valid_from"),
+                            F("valid_until"),
+                            function="tstzrange",
+                            output_field=DateTimeRangeField(),
+                        ),
+                        RangeOperators.OVERLAPS,
+                    ),
+                ],
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"price list entry {self.pk}"

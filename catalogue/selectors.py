@@ -2,10 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db.models import BooleanField, Exists, F, Func, Model, OuterRef, QuerySet, Value
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    CharField,
+    DecimalField,
+    Exists,
+    F,
+    Func,
+    Model,
+    OuterRef,
+    QuerySet,
+    Value,
+)
+from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.models import Product, ReferenceLink, Shelf
@@ -50,6 +62,41 @@ class OnSale(Func):
     function = "catalogue_is_on_sale"
     arity = 3
     output_field = BooleanField()
+
+
+class RegularPrice(Func):
+    """The price of a row now, for merchants without prices of their own.
+
+    Its arguments are the row's `price`, `next_price` and `next_price_from`, and a time.
+
+    The rule is in catalogue/sql/regular_price.sql.
+    """
+
+    function = "catalogue_regular_price"
+    arity = 4
+    output_field = DecimalField()
+
+
+class MerchantPrice(Func):
+    """The price of a shelf for one merchant; null if it cannot buy.
+
+    Its arguments are the account's currency and price list, the ids of shelf, product and category,
+    the product's currency, the shelf's `price`, `next_price` and `next_price_from`, and a time.
+
+    The rule is in catalogue/sql/price.sql, where purchases use it too.
+    """
+
+    function = "catalogue_price"
+    arity = 10
+    output_field = DecimalField()
+
+
+def buyer(account: Account | None) -> tuple[Value, Value]:
+    """The first two arguments of a merchant's price. Without an account it is the regular price."""
+    return (
+        Value(account.currency if account else None, CharField()),
+        Value(account.price_list_id if account else None, BigIntegerField()),
+    )
 
 
 def products_on_sale() -> QuerySet[Product]:
@@ -108,6 +155,7 @@ def show_products(products: Sequence[Product], *, account: Account | None) -> li
     shelves = list(
         _active_shelves()
         .filter(product__in=products)
+        .annotate(price_now=_price_for(account))
         .select_related("variation")
         .order_by("variation_id")
     )
@@ -119,22 +167,22 @@ def show_products(products: Sequence[Product], *, account: Account | None) -> li
         _show_product(
             product,
             of_product[product.pk],
-            _Merchant(references, account.currency if account else product.currency),
+            references,
         )
         for product in products
     ]
 
 
-@dataclass(frozen=True)
-class _Merchant:
-    """The parts of the catalogue that differ by merchant: its references and its currency."""
-
-    references: dict[int, str]
-    currency: str
+def _price_for(account: Account | None) -> MerchantPrice:
+    return MerchantPrice(
+        *buyer(account),
+        *("pk", "product_id", "product__category_id", "product__currency"),
+        *("price", "next_price", "next_price_from", Now()),
+    )
 
 
 def _show_product(
-    product: Product, shelves: Sequence[Shelf], merchant: _Merchant
+    product: Product, shelves: Sequence[Shelf], references: dict[int, str]
 ) -> dict[str, Any]:
     own = next(shelf for shelf in shelves if shelf.variation is None)
     return {
@@ -142,13 +190,13 @@ def _show_product(
         "name": product.name,
         "type": product.type,
         "currency": product.currency,
-        **_show_shelf(own, product, merchant),
+        **_show_shelf(own, references),
         "in_stock": any(shelf.available_stock > 0 for shelf in shelves),
         "variations": [
             {
                 "id": shelf.variation.pk,
                 "name": shelf.variation.name,
-                **_show_shelf(shelf, product, merchant),
+                **_show_shelf(shelf, references),
             }
             for shelf in shelves
             if shelf.variation is not None
@@ -156,11 +204,10 @@ def _show_product(
     }
 
 
-def _show_shelf(shelf: Shelf, product: Product, merchant: _Merchant) -> dict[str, Any]:
-    # The same rule refuses a purchase with `price_unavailable` (end of catalogue/sql/offer.sql).
-    price = shelf.price if product.currency == merchant.currency else None
+def _show_shelf(shelf: Any, references: dict[int, str]) -> dict[str, Any]:
+    price = shelf.price_now
     return {
-        "merchant_reference": merchant.references.get(shelf.pk),
+        "merchant_reference": references.get(shelf.pk),
         "available_stock": shelf.available_stock,
         "price": price,
         "quantity_step": shelf.quantity_step,

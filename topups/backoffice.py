@@ -204,6 +204,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     triggers=[
+        "topups_begun_price_is_kept",
         "topups_ended_stays_ended",
         "topups_field_id_is_kept",
         "topups_field_ids_are_append_only",
@@ -214,7 +215,9 @@ BACK_OFFICE = BackOffice(
         "topups_price_history_is_append_only",
         "topups_price_history_is_kept",
         "topups_price_is_remembered",
+        "topups_price_replaces_the_next",
     ],
+    constraints=["topups_product_of_price_entry"],
     counted={"fulfilments": "topups_fulfilment"},
     rights={
         "topups_fieldid": Rights.APPEND,

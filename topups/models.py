@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.postgres.indexes import BrinIndex
@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.models import PRICE_LIMIT, Category
+from catalogue.models import PRICE_LIMIT, Category, begin_next_price
 from core.database.columns import (
     ACTOR_LENGTH,
     CURRENCY_CODE,
@@ -42,7 +42,8 @@ MAX_STOCK = 2**31 - 1  # of the column
 class TopUpProduct(models.Model):
     """A product that is bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
 
-    `available_stock` is the number in stock; null means not counted.
+    `available_stock` is the number in stock; null means not counted. `next_price` replaces `price`
+    at `next_price_from`, as for a shelf.
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
@@ -51,6 +52,10 @@ class TopUpProduct(models.Model):
     )
     currency = models.CharField(max_length=CURRENCY_LENGTH, validators=[validate_currency])
     price = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    next_price = models.DecimalField(
+        max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True, editable=False
+    )
+    next_price_from = models.DateTimeField(null=True, editable=False)
     available_stock = models.PositiveIntegerField(
         null=True, blank=True, help_text="Number in stock; empty means not counted."
     )
@@ -77,6 +82,11 @@ class TopUpProduct(models.Model):
                 condition=Q(price__gt=0, price__lt=PRICE_LIMIT),
             ),
             models.CheckConstraint(
+                name="topups_product_next_price_has_limits_and_a_time",
+                condition=Q(next_price=None, next_price_from=None)
+                | Q(next_price__gt=0, next_price__lt=PRICE_LIMIT, next_price_from__isnull=False),
+            ),
+            models.CheckConstraint(
                 name="topups_product_provider_is_named", condition=~Q(external_provider="")
             ),
         ]
@@ -92,19 +102,31 @@ class TopUpProduct(models.Model):
             update_fields = [name for name in names if name != "available_stock"]
         super().save(update_fields=update_fields, **options)
 
+    @classmethod
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
+    ) -> Self:
+        row = super().from_db(db, field_names, values, **options)
+        begin_next_price(row, field_names)
+        return row
+
     def set_stock(self, stock: int | None) -> None:
         """Sets the number in stock. None means not counted."""
         TopUpProduct.objects.filter(pk=self.pk).update(available_stock=stock)
 
 
 class PriceChange(models.Model):
-    """One price change of a top-up product, recorded by topups/sql/price_history.sql."""
+    """One price change of a top-up product, recorded by topups/sql/price_history.sql.
+
+    `starts_at` is the time from which `after` holds, if that is later than the change.
+    """
 
     product = models.ForeignKey(
         TopUpProduct, on_delete=models.CASCADE, related_name="price_changes"
     )
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    starts_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
 

@@ -2,10 +2,19 @@
 
 from typing import Any
 
-from django.db.models import BigIntegerField, BooleanField, CharField, Func, QuerySet, Value
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    CharField,
+    DecimalField,
+    Func,
+    QuerySet,
+    Value,
+)
+from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.selectors import with_name
+from catalogue.selectors import RegularPrice, buyer, with_name
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
@@ -48,6 +57,20 @@ class Obstacle(Func):
     output_field = CharField()
 
 
+class MerchantPrice(Func):
+    """The price of a top-up product for one merchant; null if it cannot buy.
+
+    Its arguments are the account's currency and price list, the ids of product and category, the
+    product's `currency`, `price`, `next_price` and `next_price_from`, and a time.
+
+    The rule is in topups/sql/price.sql, where purchases use it too.
+    """
+
+    function = "topups_price"
+    arity = 9
+    output_field = DecimalField()
+
+
 class OnSale(Func):
     """Whether a top-up product is sold.
 
@@ -72,7 +95,11 @@ def topup_products_on_sale() -> QuerySet[TopUpProduct]:
 def _to_show(products: QuerySet[TopUpProduct], account: Account | None) -> QuerySet[TopUpProduct]:
     payer = Value(account.pk if account else None, BigIntegerField())
     obstacle = Obstacle("pk", "currency", payer)
-    return products.annotate(obstacle=obstacle).prefetch_related("fields__options")
+    prices = ("price", "next_price", "next_price_from", Now())
+    price = MerchantPrice(*buyer(account), *("pk", "category_id", "currency"), *prices)
+    return products.annotate(
+        obstacle=obstacle, own_price=price, regular_price=RegularPrice(*prices)
+    ).prefetch_related("fields__options")
 
 
 def _show(product: Any) -> dict[str, Any]:
@@ -81,10 +108,11 @@ def _show(product: Any) -> dict[str, Any]:
         "name": product.name,
         "category": product.category.name if product.category else None,
         "delivery_type": "top_up",
-        "price": product.price,
+        # A number, also for a merchant that cannot buy (docs/contract-decisions.md).
+        "price": product.regular_price if product.own_price is None else product.own_price,
         "currency": product.currency,
         "available_stock": product.available_stock,
-        "sellable": product.obstacle is None,
+        "sellable": product.obstacle is None and product.own_price is not None,
         "quantity_step": 1,
         "max_quantity": 1,
         "fields": [_show_field(field) for field in product.fields.all()],

@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION catalogue_offer(
 #variable_conflict use_column
 DECLARE
     on_sale boolean;
-    account_currency text;
+    at timestamptz;
 BEGIN
     IF p_merchant_reference IS NOT NULL THEN
         SELECT shelf.id, shelf.variation_id INTO shelf_id, variation_id
@@ -50,11 +50,14 @@ BEGIN
         END IF;
     END IF;
 
-    SELECT product.id, shelf.variation_id, link.reference,
-           shelf.price, shelf.quantity_step, product.currency, account.currency,
+    at := clock_timestamp();  -- after the wait for the shelf
+    SELECT product.id, shelf.variation_id, link.reference, shelf.quantity_step, product.currency,
+           catalogue_price(
+               account.currency, account.price_list_id, shelf.id, product.id, product.category_id,
+               product.currency, shelf.price, shelf.next_price, shelf.next_price_from, at),
            catalogue_is_on_sale(product.active, category.active, variation.active)
-      INTO product_id, variation_id, merchant_reference,
-           unit_price, quantity_step, currency, account_currency, on_sale
+      INTO product_id, variation_id, merchant_reference, quantity_step, currency,
+           unit_price, on_sale
       FROM catalogue_shelf shelf
       JOIN catalogue_product product ON product.id = shelf.product_id
       LEFT JOIN catalogue_category category ON category.id = product.category_id
@@ -70,8 +73,7 @@ BEGIN
     IF p_quantity % quantity_step <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'quantity_step';
     END IF;
-    -- The wallet cannot pay a price in another currency.
-    IF unit_price IS NULL OR account_currency <> currency THEN
+    IF unit_price IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'VT001', MESSAGE = 'price_unavailable';
     END IF;
 END $$;

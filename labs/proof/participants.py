@@ -27,7 +27,7 @@ from topups import refunds
 PATIENCE = 30.0  # seconds; only a broken harness waits as long
 # Calls that read only what no participant changes. Where they run among other calls makes no
 # difference, so the scheduler does not choose it.
-PRIVATE_CALLS = {"accounts_find_live_key", "topups_fields_of"}
+PRIVATE_CALLS = {"accounts_find_key", "topups_fields_of"}
 # The tables that participants change. A plain SELECT of other tables is private too, and so is a
 # statement that concerns only its own session.
 CONTESTED = (

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, SecondFactor
 from catalogue.holds import hold_codes
-from catalogue.models import Shelf, VoucherCode
+from catalogue.models import PriceList, PriceListEntry, Shelf, VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import BalanceAlert
 from operators.sign_in.models import CompanyIdentity
@@ -64,6 +64,15 @@ BROKEN = {
     "catalogue_batch_cost_has_a_currency": "unit_cost = 1, cost_currency = ''",
     "catalogue_batch_has_codes": "first_code = last_code + 1",
     "catalogue_product_type_is_known": "type = 'gift'",
+    "catalogue_price_entry_ends_after_its_start": "valid_until = valid_from",
+    "catalogue_price_entry_has_one_target": "product_id = 1, category_id = 1",
+    "catalogue_price_entry_percent_has_limits": "percent_off = 100",
+    "catalogue_price_entry_price_has_a_target": "product_id = NULL, price = 1",
+    "catalogue_price_entry_price_has_limits": "price = 0",
+    "catalogue_price_entry_says_one_thing": "price = 1, percent_off = 1",
+    "catalogue_price_list_currency_is_a_code": "currency = 'usd'",
+    "catalogue_shelf_next_price_has_limits_and_a_time":
+        "next_price = 1, next_price_from = NULL",
     "catalogue_shelf_price_has_a_limit": "price = 1e14",
     "catalogue_shelf_price_is_positive": "price = 0",
     "catalogue_shelf_quantity_step_is_positive": "quantity_step = 0",
@@ -114,6 +123,7 @@ BROKEN = {
     "topups_fulfilment_refund_only_after_failure": "status = 'pending', refund_due_at = now()",
     "topups_fulfilment_status_is_known": "status = 'lost'",
     "topups_product_currency_is_a_code": "currency = 'US'",
+    "topups_product_next_price_has_limits_and_a_time": "next_price = 0, next_price_from = now()",
     "topups_product_price_is_positive": "price = 0",
     "topups_product_provider_is_named": "external_provider = ''",
     "wallets_approval_booked_has_its_entry":
@@ -152,6 +162,8 @@ def world() -> None:
     CompanyIdentity.objects.create(user=person, issuer="issuer", subject="subject")
     TelegramLinkCode.objects.create(user=person, digest="digest", expires_at=timezone.now())
     BalanceAlert.objects.create(account=make_account(), level=5)
+    prices = PriceList.objects.create(name="Gold", currency="USD")
+    PriceListEntry.objects.create(price_list=prices, product=make_product(), added_by="test")
     digest = bytes(VoucherCode.objects.filter(order_id=None).values_list("digest", flat=True)[0])
     hold_codes(codes=Q(digest__in=[digest]), reason="test", held_by="shell:anna")
     settle_lost_purchase(

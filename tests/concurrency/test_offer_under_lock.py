@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Account
+from catalogue.models import PriceList, PriceListEntry
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     holding_locks,
@@ -106,6 +108,54 @@ def test_a_top_up_purchase_uses_the_state_under_the_product_lock(
         )
 
     assert ended == (ends if guarded else BOUGHT_BEFORE)
+    assert_books_balance()
+
+
+# A change of a merchant's own price while its purchase waits for the lock.
+LIST_CHANGES = {
+    "entry": "INSERT INTO catalogue_pricelistentry (price_list_id, for_sale, price, added_by,"
+    " ended_by, {target}) SELECT id, true, 12.50, 'test', '', {row} FROM catalogue_pricelist",
+    "end of an entry": "UPDATE catalogue_pricelistentry SET valid_until = clock_timestamp()",
+    "assignment": "UPDATE accounts_account SET price_list_id = NULL WHERE id = {account}",
+}
+
+
+@pytest.mark.parametrize("guarded", [GUARDED, CONTROL])
+@pytest.mark.parametrize("kind", ["shelf", "top-up"])
+@pytest.mark.parametrize("change", LIST_CHANGES)
+def test_a_purchase_uses_the_price_list_under_the_lock(
+    change: str, kind: str, guarded: bool
+) -> None:
+    merchant, of_shelf = make_merchant(), kind == "shelf"
+    sold: Any = own_shelf(make_product(price="12.50", codes=3)) if of_shelf else None
+    sold = sold or make_topup_product(price="12.50", available_stock=3)
+    prices = PriceList.objects.create(name="Gold", currency="USD")
+    Account.objects.filter(pk=merchant.account.pk).update(price_list_id=prices.pk)
+    target = {"shelf_id" if of_shelf else "topup_product_id": sold.pk}
+    category = make_category()
+    type(sold.product if of_shelf else sold).objects.update(category=category)
+    PriceListEntry.objects.create(
+        price_list=prices, category=category, price=Decimal("9.99"), added_by="test"
+    )
+    if of_shelf:
+        body = {"product_id": sold.product_id, "quantity": 1}
+        guard = unlocked_shelves()
+    else:
+        body = {
+            "delivery_type": "top_up", "system_product_id": sold.pk, "player_id": "0012345",
+        }  # fmt: skip
+        guard = weakened_sql("topups/sql/offer.sql", TOP_UP_LOCK)
+    (column,) = target
+
+    with nullcontext() if guarded else guard:
+        ended = change_during_the_wait(
+            partial(with_own_http(merchant).buy, **body),
+            f"SELECT FROM {sold._meta.db_table} WHERE id = %s FOR UPDATE",
+            sold.pk,
+            LIST_CHANGES[change].format(target=column, row=sold.pk, account=merchant.account.pk),
+        )
+
+    assert ended == (("bought", Decimal("12.50")) if guarded else BOUGHT_BEFORE)
     assert_books_balance()
 
 
