@@ -134,8 +134,9 @@ monitoring: $(VENV)/dev.stamp ## write the alert rules and docs/operate/metrics.
 	$(RUN) manage.py show_monitoring alerts > deploy/prometheus/alerts.yml
 	$(RUN) manage.py show_monitoring document > docs/operate/metrics.md
 
-sdk: $(VENV)/dev.stamp ## write the documentation's advice into the client libraries
+sdk: $(VENV)/dev.stamp ## write the advice of the client libraries, and the collections
 	$(RUN) -m sdk.write_advice
+	$(RUN) -m sdk.write_collections
 
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet

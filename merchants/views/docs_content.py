@@ -10,7 +10,14 @@ from core.api.errors import ErrorCode, RefusalReason
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 # File name: its heading on the page.
-RETRY_SNIPPETS = {"buy.sh": "curl", "buy.py": "Python", "buy.mjs": "JavaScript"}
+RETRY_SNIPPETS = {
+    "buy.sh": "curl",
+    "buy.py": "Python",
+    "buy.mjs": "JavaScript",
+    "buy.php": "PHP",
+    "buy.go": "Go",
+    "Buy.java": "Java",
+}
 VERIFY = "verify_statement.py"
 SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY]
 

@@ -3,16 +3,21 @@
 Whatever is lost, there is one debit, and the program gets its order.
 """
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,8 +50,32 @@ ANY_LANGUAGE = pytest.mark.parametrize(
         pytest.param(["sh", "buy.sh"], id="curl"),
         pytest.param([sys.executable, "buy.py"], id="python"),
         pytest.param(["node", "buy.mjs"], id="javascript", marks=pytest.mark.node),
+        pytest.param(["php", "buy.php"], id="php", marks=pytest.mark.php),
+        pytest.param(["go", "buy.go"], id="go", marks=pytest.mark.go),
+        pytest.param(["java", "Buy.java"], id="java", marks=pytest.mark.java),
     ],
 )
+
+
+@cache
+def compiled(*program: str) -> list[str]:
+    """The command of a program. Go and Java are compiled once: the documented commands compile
+    each time."""
+    compiler, file = program[0], SNIPPETS / program[-1]
+    if compiler not in ("go", "java"):
+        return list(program)
+    folder = Path(tempfile.mkdtemp(prefix="voucher-program-"))
+    atexit.register(shutil.rmtree, folder)
+    if compiler == "go":
+        built = folder / "buy"
+        command = ["go", "build", "-o", str(built), str(file)]
+        run_it = [str(built)]
+    else:
+        command = ["javac", "-d", str(folder), str(file)]
+        run_it = ["java", "-XX:TieredStopAtLevel=1", "-cp", str(folder), file.stem]
+    cache_of_go = {"GOCACHE": str(folder / "cache"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
+    subprocess.run(command, check=True, env={**os.environ, **cache_of_go})
+    return run_it
 
 
 @dataclass(frozen=True)
@@ -75,7 +104,7 @@ def run(
         "VOUCHER_PAUSE_SECONDS": str(PAUSE_SECONDS),
     }
     done = subprocess.run(
-        [*program, *arguments],
+        [*compiled(*program), *arguments],
         cwd=SNIPPETS,
         env=environment,
         input=typed,

@@ -1,0 +1,128 @@
+// Buys once, however often it must retry. It needs only Java 17+.
+//
+//   java Buy.java '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+//
+// Create a new idempotency key for each purchase (UUID.randomUUID()) and
+// store it before you start.
+// Exit codes:
+//   0  bought; the response is printed
+//   1  refused, and this run charged nothing; the response is printed
+//   2  the outcome is unknown; start again with the same idempotency key
+//
+// Java has no JSON parser of its own. Read the printed response with the one
+// of your program, and its amounts as BigDecimal.
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+public class Buy {
+    static final int ATTEMPTS = 10;
+    static final Pattern SUCCESS =
+            Pattern.compile("^\\{\"success\": ?true, ?\"data\": ?\\{.*\\}\\s*$", Pattern.DOTALL);
+    static final Pattern FAILURE = Pattern.compile(
+            "^\\{\"success\": ?false, ?\"error\": ?\\{\"code\": ?\"([a-z_]+)\".*\\}\\s*$",
+            Pattern.DOTALL);
+    static final HttpClient CLIENT =
+            HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
+
+    /** Status 0 means that no complete response came. */
+    record Answer(int status, String text) {
+        boolean succeeded(int expected) {
+            return status == expected && SUCCESS.matcher(text).matches();
+        }
+
+        /** The error code of the service, or "unclear" if the response is from elsewhere. */
+        String code() {
+            Matcher failure = FAILURE.matcher(text);
+            return status >= 400 && status < 500 && failure.matches()
+                    ? failure.group(1)
+                    : "unclear";
+        }
+
+        String field(String name) {
+            Matcher found = Pattern.compile("\"" + name + "\": ?\"?(\\w+)").matcher(text);
+            return found.find() ? found.group(1) : "";
+        }
+    }
+
+    static Answer call(String method, String path, String body, String key)
+            throws InterruptedException {
+        HttpRequest.Builder request =
+                HttpRequest.newBuilder(URI.create(System.getenv("VOUCHER_BASE_URL") + path))
+                        .timeout(Duration.ofSeconds(30))
+                        .header("Authorization", "Bearer " + System.getenv("VOUCHER_API_KEY"))
+                        .header("Accept", "application/json");
+        if (body == null) {
+            request.GET();
+        } else {
+            request.header("Content-Type", "application/json")
+                    .header("Idempotency-Key", key)
+                    .method(method, HttpRequest.BodyPublishers.ofString(body));
+        }
+        try {
+            HttpResponse<String> response =
+                    CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofString());
+            return new Answer(response.statusCode(), response.body());
+        } catch (IOException lost) {
+            return new Answer(0, "");
+        }
+    }
+
+    /** Prints the response and returns the exit code. */
+    static int buy(String body, String key) throws InterruptedException {
+        String text = System.getenv("VOUCHER_PAUSE_SECONDS");
+        double pause = text == null ? 3 : Double.parseDouble(text);
+        boolean unknown = false; // whether an attempt may have made the purchase
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            Answer answer = call("POST", "/orders", body, key);
+            if (answer.succeeded(201)) {
+                System.out.println(answer.text());
+                return 0;
+            }
+            // Only the service's own JSON settles a purchase. After every
+            // other response the outcome is unknown.
+            String code = answer.code();
+            // A 429 of a proxy does not say how long to wait.
+            double wait = answer.status() == 429 ? 10 * pause : pause;
+            switch (code) {
+                case "rate_limited" -> {
+                    String seconds = answer.field("retry_after_seconds");
+                    wait = seconds.isEmpty() ? wait : Double.parseDouble(seconds);
+                }
+                case "unclear", "request_in_progress" -> unknown = true;
+                case "request_abandoned" -> {
+                    unknown = true;
+                    // Bought already: read the order, do not buy again.
+                    Answer order = call("GET", "/orders/" + answer.field("reference"), null, null);
+                    if (order.succeeded(200)) {
+                        System.out.println(order.text());
+                        return 0;
+                    }
+                }
+                default -> {
+                    System.out.println(answer.text());
+                    // Only order_refused says that the earlier attempts bought nothing.
+                    return unknown && !code.equals("order_refused") ? unknownOutcome() : 1;
+                }
+            }
+            System.err.println("HTTP status " + answer.status() + ": trying again");
+            Thread.sleep((long) (wait * 1000));
+        }
+        return unknownOutcome();
+    }
+
+    static int unknownOutcome() {
+        System.err.println("The outcome is unknown. Start again with the same idempotency key.");
+        return 2;
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        System.exit(buy(arguments[0], arguments[1]));
+    }
+}
