@@ -81,4 +81,5 @@ def find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes
 
 def change_action(changes: Changes) -> AuditAction:
     """The action of an entry about these changes of a row."""
-    return AuditAction.PRICE_CHANGED if "price" in changes else AuditAction.CHANGED
+    is_price = "price" in changes or "next_price" in changes
+    return AuditAction.PRICE_CHANGED if is_price else AuditAction.CHANGED

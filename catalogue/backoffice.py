@@ -8,6 +8,8 @@ from catalogue.models import (
     Batch,
     Category,
     CodeHold,
+    PriceList,
+    PriceListEntry,
     Product,
     ReferenceLink,
     Shelf,
@@ -195,6 +197,28 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.CATALOGUE,
+            "See price lists",
+            read_access(PriceList, PriceListEntry),
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
+            "Add and change price lists, and end their prices",
+            [
+                *read_access(PriceList, PriceListEntry),
+                *("catalogue.add_pricelist", "catalogue.change_pricelist"),
+                "catalogue.change_pricelistentry",
+            ],
+            [StaffRole.STOCK_KEEPER],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Choose the price list of an account",
+            [*read_access(PriceList), "catalogue.assign_pricelist"],
+            [StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.CATALOGUE,
             "Find codes, and see which order has one, without its text",
             read_access(VoucherCode),
             [StaffRole.STOCK_KEEPER, StaffRole.SUPPORT],
@@ -226,6 +250,9 @@ BACK_OFFICE = BackOffice(
             "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
             "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
         },
+        "catalogue.pricelist": lambda pk: {
+            "catalogue.pricelistentry": ids_of(PriceListEntry.objects.filter(price_list=pk)),
+        },
         "accounts.account": lambda pk: {
             "catalogue.referencelink": ids_of(ReferenceLink.objects.filter(account=pk)),
         },
@@ -238,6 +265,8 @@ BACK_OFFICE = BackOffice(
     menu=[
         MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),
         MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),
+        MenuEntry(Section.CATALOGUE, "Price lists", PriceList, "payments"),
+        MenuEntry(Section.CATALOGUE, "Prices in lists", PriceListEntry, "queue"),
         MenuEntry(Section.CATALOGUE, "Categories", Category, "category"),
         MenuEntry(Section.CATALOGUE, "Voucher codes", VoucherCode, "password"),
         MenuEntry(Section.CATALOGUE, "Batches", Batch, "queue"),

@@ -2,12 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db.models import (
     BigIntegerField,
     BooleanField,
+    Case,
     CharField,
+    DateTimeField,
     DecimalField,
     Exists,
     F,
@@ -15,12 +19,14 @@ from django.db.models import (
     Model,
     OuterRef,
     QuerySet,
+    Subquery,
     Value,
+    When,
 )
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.models import Product, ReferenceLink, Shelf
+from catalogue.models import PriceChange, Product, ReferenceLink, Shelf
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
@@ -213,6 +219,61 @@ def _show_shelf(shelf: Any, references: dict[int, str]) -> dict[str, Any]:
         "quantity_step": shelf.quantity_step,
         "sellable": price is not None,
     }
+
+
+class _EntryPart(Func):
+    """A column of what the account's list says of a shelf or top-up product now.
+
+    Its arguments are the list, the numbers of the targets, and a time.
+    """
+
+    function = "catalogue_entry_of"
+    template = "(%(function)s(%(expressions)s)).%(part)s"
+    arity = 3
+
+
+class _Targets(Func):
+    function = "catalogue_targets"
+    arity = 3
+    output_field = ArrayField(BigIntegerField())
+
+
+def price_times(account: Account, targets: Func, changes: QuerySet[Any]) -> dict[str, Any]:
+    """What says since when a row has its price, to annotate shelves or top-up products:
+    `regular_since`, and of the account's list `entry_since` and `entry_price`."""
+    of_list = (Value(account.price_list_id, BigIntegerField()), targets, Now())
+    at_once = changes.filter(starts_at=None).order_by("-pk")
+    return {
+        "entry_since": _EntryPart(*of_list, part="valid_from", output_field=DateTimeField()),
+        "entry_price": _EntryPart(*of_list, part="price", output_field=DecimalField()),
+        "regular_since": Case(
+            When(next_price_from__lte=Now(), then=F("next_price_from")),
+            default=Subquery(at_once.values("changed_at")[:1]),
+        ),
+    }
+
+
+def since(row: Any) -> datetime | None:
+    """Since when an annotated row has its price; None if nobody recorded it."""
+    if row.entry_price is not None:
+        found: datetime | None = row.entry_since
+        return found
+    times = [one for one in (row.regular_since, row.entry_since) if one is not None]
+    return max(times, default=None)
+
+
+def prices_since(
+    *, account: Account, products: Sequence[Product]
+) -> dict[tuple[int, int | None], datetime | None]:
+    """Since when each shelf of these products has the account's price, by product and variation."""
+    shelves = Shelf.objects.filter(product__in=products).annotate(
+        **price_times(
+            account,
+            _Targets("pk", "product_id", "product__category_id"),
+            PriceChange.objects.filter(shelf=OuterRef("pk")),
+        )
+    )
+    return {(shelf.product_id, shelf.variation_id): since(shelf) for shelf in shelves}
 
 
 def with_name(products: QuerySet[Named], search: str) -> QuerySet[Named]:

@@ -1,24 +1,28 @@
 """Reading the top-up catalogue as one merchant sees it (contract, "Top-up product")."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.db.models import (
     BigIntegerField,
     BooleanField,
     CharField,
     DecimalField,
     Func,
+    OuterRef,
     QuerySet,
     Value,
 )
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.selectors import RegularPrice, buyer, with_name
+from catalogue.selectors import RegularPrice, buyer, price_times, since, with_name
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
-from topups.models import TopUpField, TopUpProduct
+from topups.models import PriceChange, TopUpField, TopUpProduct
 
 
 def list_topup_products(
@@ -41,6 +45,35 @@ def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, 
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
     return _show(product)
+
+
+def show_topup_products(
+    products: Sequence[TopUpProduct], *, account: Account | None
+) -> list[dict[str, Any]]:
+    """Top-up products on sale, as the API shows them."""
+    ids = [product.pk for product in products]
+    rows = _to_show(topup_products_on_sale(), account).filter(pk__in=ids).order_by("pk")
+    return [_show(product) for product in rows]
+
+
+def topup_prices_since(
+    *, account: Account, products: Sequence[TopUpProduct]
+) -> dict[int, datetime | None]:
+    """Since when each of these top-up products has the account's price, by id."""
+    rows = TopUpProduct.objects.filter(pk__in=[product.pk for product in products]).annotate(
+        **price_times(
+            account,
+            _Targets("pk", "category_id"),
+            PriceChange.objects.filter(product=OuterRef("pk")),
+        )
+    )
+    return {row.pk: since(row) for row in rows}
+
+
+class _Targets(Func):
+    function = "topups_targets"
+    arity = 2
+    output_field = ArrayField(BigIntegerField())
 
 
 class Obstacle(Func):

@@ -15,6 +15,7 @@ MENU = {
     "Overview": "merchants:overview",
     "API access": "merchants:clients",
     "References": "merchants:references",
+    "Prices": "merchants:prices",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
     "Requests": "merchants:requests",

@@ -4,7 +4,7 @@ No other pages are registered, so the secrets of second factors have none.
 """
 
 from operators.admin import idempotency_records, lost_purchases, orders, requests, staff
-from operators.admin.catalogue import batches, codes, products, top_up_products
+from operators.admin.catalogue import batches, codes, price_lists, products, top_up_products
 from operators.admin.merchants import accounts, approvals, members, money
 from operators.desk import queue
 from operators.history import audit_trail_page
@@ -24,6 +24,7 @@ __all__ = [
     "members",
     "money",
     "orders",
+    "price_lists",
     "products",
     "queue",
     "reconcile_runs",

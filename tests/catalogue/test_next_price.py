@@ -108,7 +108,7 @@ def test_prices_of_many_shelves_change_together() -> None:
     staff, shelves = make_staff(superuser=True), [_shelf(), _shelf()]
     prices = {shelf.pk: (OLD, OTHER) for shelf in shelves}
 
-    assert set_prices(prices=prices, actor=staff) == 2
+    assert set_prices(rows=Shelf.objects.all(), prices=prices, actor=staff) == 2
     assert [Shelf.objects.get(pk=one.pk).price for one in shelves] == [OTHER, OTHER]
     assert {one.price_changes.latest("pk").changed_by for one in shelves} == {
         f"admin:{staff.get_username()}"
@@ -116,18 +116,32 @@ def test_prices_of_many_shelves_change_together() -> None:
     entries = AuditEntry.objects.filter(action=AuditAction.PRICE_CHANGED, actor=staff)
     assert entries.count() == 2
     with pytest.raises(InputProblem, match="has changed meanwhile"):
-        set_prices(prices=prices, actor=staff)
+        set_prices(rows=Shelf.objects.all(), prices=prices, actor=staff)
 
 
 def test_planned_prices_of_many_shelves_begin_together() -> None:
     staff, shelf = make_staff(superuser=True), _shelf()
     begins = timezone.now() + LATER
-    assert set_prices(prices={shelf.pk: (OLD, NEW)}, actor=staff, starts_at=begins) == 1
+    assert (
+        set_prices(
+            rows=Shelf.objects.all(), prices={shelf.pk: (OLD, NEW)}, actor=staff, starts_at=begins
+        )
+        == 1
+    )
     found = Shelf.objects.get(pk=shelf.pk)
     assert (found.price, found.next_price, found.next_price_from) == (OLD, NEW, begins)
-    assert set_prices(prices={shelf.pk: (OLD, OLD)}, actor=staff) == 1  # withdraws it
+    assert (
+        set_prices(rows=Shelf.objects.all(), prices={shelf.pk: (OLD, OLD)}, actor=staff) == 1
+    )  # withdraws it
     assert Shelf.objects.get(pk=shelf.pk).next_price_from is None
     with pytest.raises(InputProblem, match="past"):
-        set_prices(prices={shelf.pk: (OLD, NEW)}, actor=staff, starts_at=timezone.now() - LATER)
+        set_prices(
+            rows=Shelf.objects.all(),
+            prices={shelf.pk: (OLD, NEW)},
+            actor=staff,
+            starts_at=timezone.now() - LATER,
+        )
     with pytest.raises(InputProblem, match="needs a price"):
-        set_prices(prices={shelf.pk: (OLD, None)}, actor=staff, starts_at=begins)
+        set_prices(
+            rows=Shelf.objects.all(), prices={shelf.pk: (OLD, None)}, actor=staff, starts_at=begins
+        )

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, SecondFactor
 from catalogue.holds import hold_codes
-from catalogue.models import PriceList, PriceListEntry, Shelf, VoucherCode
+from catalogue.models import Shelf, VoucherCode
 from embedded.environment import PROJECT
 from merchants.models import BalanceAlert
 from operators.sign_in.models import CompanyIdentity
@@ -162,8 +162,6 @@ def world() -> None:
     CompanyIdentity.objects.create(user=person, issuer="issuer", subject="subject")
     TelegramLinkCode.objects.create(user=person, digest="digest", expires_at=timezone.now())
     BalanceAlert.objects.create(account=make_account(), level=5)
-    prices = PriceList.objects.create(name="Gold", currency="USD")
-    PriceListEntry.objects.create(price_list=prices, product=make_product(), added_by="test")
     digest = bytes(VoucherCode.objects.filter(order_id=None).values_list("digest", flat=True)[0])
     hold_codes(codes=Q(digest__in=[digest]), reason="test", held_by="shell:anna")
     settle_lost_purchase(

@@ -78,6 +78,8 @@ ROWS = {
     "set_reference": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
     "export_references": Row(Role.VIEWER, READ),
     "import_references": Row(Role.DEVELOPER, FORM),
+    "prices": Row(Role.VIEWER, READ),
+    "export_prices": Row(Role.VIEWER, READ),
     "requests": Row(Role.VIEWER, FORM),
     "search": Row(Role.VIEWER, FORM),
     "wallet": Row(Role.VIEWER, READ),

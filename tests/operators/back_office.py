@@ -26,7 +26,7 @@ from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.holds import hold_codes
-from catalogue.models import VoucherCode
+from catalogue.models import PriceList, PriceListEntry, VoucherCode
 from merchants.models import Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
@@ -88,6 +88,8 @@ class World:
             self.codes += [code["code"] for code in order["codes"]]
             make_record(merchant.client, order_reference=order["reference"])
             make_lost_purchase(merchant.client)
+            prices = PriceList.objects.create(name=f"List {next(_numbers)}", currency="USD")
+            PriceListEntry.objects.create(price_list=prices, product=product, added_by="test")
             batch = make_batch(own_shelf(make_product()))
             hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
             Group.objects.create(name=f"Group {next(_numbers)}")

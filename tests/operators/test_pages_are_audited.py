@@ -21,7 +21,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient
-from catalogue.models import Category, CodeHold, VoucherCode
+from catalogue.models import (
+    Category,
+    CodeHold,
+    PriceList,
+    PriceListEntry,
+    Shelf,
+    VoucherCode,
+)
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
 from operators.imports import jobs
@@ -77,6 +84,7 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "password2": "a long enough phrase",
     },
     "catalogue.category": lambda: {"name": "New"},
+    "catalogue.pricelist": lambda: {"name": "New", "currency": "USD"},
     "catalogue.product": lambda: {"name": "New", "currency": "USD", "type": "voucher"},
     "catalogue.referencelink": lambda: {
         "account": make_account().pk,
@@ -107,6 +115,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "auth.user": ("email", "renamed@shop.example"),
     "catalogue.batch": ("supplier", "Renamed"),
     "catalogue.category": ("name", "Renamed"),
+    "catalogue.pricelist": ("name", "Renamed"),
     "catalogue.product": ("name", "Renamed"),
     "catalogue.referencelink": ("reference", "renamed"),
     "catalogue.shelf": ("price", "8.50"),
@@ -343,6 +352,47 @@ def hold_selected_codes(browser: Client) -> None:
     browser.post(list_url(VoucherCode), chosen)
 
 
+def choose_list(browser: Client) -> None:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    browser.post(url(make_account(), "choose_list"), {"price_list": row.pk})
+
+
+def add_price(browser: Client) -> None:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    browser.post(url(row, "add_price"), {"terms": "percent", "percent_off": "5"})
+
+
+def end_price(browser: Client) -> None:
+    browser.post(url(PriceListEntry.objects.latest("pk"), "end"))
+
+
+def make_shelf() -> Shelf:
+    return own_shelf(make_product())
+
+
+def change_prices(make: Callable[[], Any]) -> Callable[[Client], None]:
+    """Changes a price on the page of many, and confirms the preview."""
+
+    def carry_out(browser: Client) -> None:
+        row = make()
+        address = browser.get(url(row, "change_price")).headers["Location"]
+        preview = browser.post(address, {f"price-{row.pk}": "7.50"})
+        browser.post(address, hidden(preview) | {"confirmed": "1"})
+
+    return carry_out
+
+
+def withdraw_price(make: Callable[[], Any]) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        row = make()
+        type(row).objects.filter(pk=row.pk).update(
+            next_price=5, next_price_from=timezone.now() + timedelta(days=1)
+        )
+        browser.post(url(row, "withdraw_price"))
+
+    return carry_out
+
+
 def end_hold(name: str) -> Callable[[Client], None]:
     def carry_out(browser: Client) -> None:
         hold_batch(browser)
@@ -452,6 +502,7 @@ def confirm_import(browser: Client) -> None:
 ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "auth.user remove_second_factor": (remove_factor, "audit"),
     "accounts.account book": (book_for_an_account, "audit"),
+    "accounts.account choose_list": (choose_list, "audit"),
     "accounts.account switch_off": (switch_off, "audit"),
     "accounts.account switch_on": (switch_on, "audit"),
     "accounts.apiclient issue": (key_page("issue"), "audit"),
@@ -462,6 +513,12 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "catalogue.batch hold": (hold_batch, "audit"),
     "catalogue.codehold release": (end_hold("release"), "audit"),
     "catalogue.codehold void": (end_hold("void"), "audit"),
+    "catalogue.pricelist add_price": (add_price, "audit"),
+    "catalogue.pricelistentry end": (end_price, "audit"),
+    "catalogue.shelf new_prices": (change_prices(make_shelf), "audit"),
+    "catalogue.shelf withdraw_price": (withdraw_price(make_shelf), "audit"),
+    "topups.topupproduct new_prices": (change_prices(make_topup_product), "audit"),
+    "topups.topupproduct withdraw_price": (withdraw_price(make_topup_product), "audit"),
     "catalogue.vouchercode hold": (hold_code, "audit"),
     "catalogue.vouchercode hold_selected": (hold_selected_codes, "audit"),
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
@@ -498,6 +555,11 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
 READING |= {
     f"imports.fileimport {name}" for name in ("progress", "problems", "new_codes", "new_catalogue")
+}
+READING |= {
+    f"{label} {name}"
+    for label in ("catalogue.shelf", "topups.topupproduct")
+    for name in ("change_price", "change_prices")
 }
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}

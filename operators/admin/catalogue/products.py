@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -17,12 +17,14 @@ from unfold.decorators import action, display
 from audit.models import AuditAction
 from catalogue.models import (
     Category,
+    PriceListEntry,
     Product,
     ReferenceLink,
     Shelf,
     Variation,
     VoucherCode,
 )
+from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -54,7 +56,9 @@ class CategoryAdmin(BackOfficeAdmin):
     actions = None
 
     def can_be_deleted(self, obj: Category) -> bool:
-        return not (obj.products.exists() or obj.topup_products.exists())
+        return not any(
+            rows.exists() for rows in (obj.products, obj.topup_products, obj.price_entries)
+        )
 
 
 class VariationInline(TabularInline):
@@ -242,6 +246,9 @@ def _holds(product: Product) -> list[tuple[str, int]]:
         "codes": VoucherCode.objects.filter(shelf__in=shelves),
         "orders": Order.objects.filter(shelf__in=shelves),
         "reference links": ReferenceLink.objects.filter(shelf__in=shelves),
+        "price list entries": PriceListEntry.objects.filter(
+            Q(shelf__in=shelves) | Q(product=product)
+        ),
     }
     counts = [(what, rows[:1000].count()) for what, rows in rows_of.items()]
     return [(what, count) for what, count in counts if count]
@@ -271,7 +278,7 @@ class StockFilter(DropdownFilter):
 
 
 @admin.register(Shelf)
-class ShelfAdmin(TimelinePage, KeptAdmin):
+class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
 
     form = ShelfForm
@@ -293,11 +300,17 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
     search_help_text = "Product, variation or product ID"
     ordering = ("available_stock",)
     fields = (
-        *("product_link", "variation_name", "currency", "price", "quantity_step"),
-        *(codes_in_stock, "codes"),
+        *("product_link", "variation_name", "currency", "price", "next_price_text"),
+        *("quantity_step", codes_in_stock, "codes", "price_history", "own_prices"),
     )
-    readonly_fields = ("product_link", "variation_name", "currency", codes_in_stock, "codes")
-    actions_detail = ("import_codes",)
+    readonly_fields = (
+        *("product_link", "variation_name", "currency", "next_price_text", codes_in_stock),
+        *("codes", "price_history", "own_prices"),
+    )
+    actions = ("change_prices",)  # type: ignore[assignment]
+    actions_detail = ("import_codes", "change_price", "withdraw_price")
+    price_names = ("product", "variation__product")
+    currency_path = "product__currency"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
@@ -347,6 +360,17 @@ class ShelfAdmin(TimelinePage, KeptAdmin):
             return "", f"{left:,}"  # nothing is sold from it
         level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
         return level, f"{left:,}"
+
+    def currency_of(self, row: Shelf) -> str:
+        return row.product.currency
+
+    @admin.display(description="next price")
+    def next_price_text(self, shelf: Shelf) -> str:
+        return next_price(shelf, shelf.product.currency) or EMPTY
+
+    @admin.display(description="in price lists")
+    def own_prices(self, shelf: Shelf) -> str:
+        return link_to_list(PriceListEntry, "Prices of this shelf", shelf__id__exact=shelf.pk)
 
     @admin.display(description="product")
     def product_link(self, shelf: Shelf) -> str:

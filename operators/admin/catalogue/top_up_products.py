@@ -13,8 +13,17 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
+from catalogue.models import PriceListEntry
 from core.inputs import is_blank
-from operators.frame.base import CURRENCY_HELP, KeptAdmin, amount, save_changed
+from operators.admin.catalogue.price_changes import PricesPage, next_price
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    KeptAdmin,
+    amount,
+    link_to_list,
+    save_changed,
+)
 from operators.frame.form_fields import PriceForm
 from operators.history.timeline import TimelinePage
 from topups.models import (
@@ -153,7 +162,7 @@ class TopUpProductForm(PriceForm):
 
 
 @admin.register(TopUpProduct)
-class TopUpProductAdmin(TimelinePage, KeptAdmin):
+class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     form = TopUpProductForm
     inlines = (FieldInline,)
     list_display = ("name", "id", "category", "price_text", "stock_text", "active", "published")
@@ -164,6 +173,8 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
     list_before_template = "admin/what_is_for_sale.html"
     ordering = ("name",)
     autocomplete_fields = ("category",)
+    actions = ("change_prices",)  # type: ignore[assignment]
+    actions_detail = ("change_price", "withdraw_price")
     help_texts = {
         "currency": CURRENCY_HELP,
         "active": "If off, it is not for sale.",
@@ -177,10 +188,26 @@ class TopUpProductAdmin(TimelinePage, KeptAdmin):
         ("Telegram", {"fields": ("announce",)}),
     )
 
+    def get_fieldsets(self, request: HttpRequest, obj: TopUpProduct | None = None) -> Any:
+        prices = ("Prices", {"fields": ("next_price_text", "price_history", "own_prices")})
+        return (*self.fieldsets, prices) if obj else self.fieldsets
+
     def get_readonly_fields(
         self, request: HttpRequest, obj: TopUpProduct | None = None
     ) -> tuple[str, ...]:
-        return ("currency",) if obj is not None and obj.fulfilments.exists() else ()
+        if obj is None:
+            return ()
+        fixed = ("currency",) if obj.fulfilments.exists() else ()
+        return (*fixed, "next_price_text", "price_history", "own_prices")
+
+    @admin.display(description="next price")
+    def next_price_text(self, product: TopUpProduct) -> str:
+        return next_price(product, product.currency) or EMPTY
+
+    @admin.display(description="in price lists")
+    def own_prices(self, product: TopUpProduct) -> str:
+        words = "Prices of this product"
+        return link_to_list(PriceListEntry, words, topup_product_id__exact=product.pk)
 
     @admin.display(description="price", ordering="price")
     def price_text(self, product: TopUpProduct) -> str:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from accounts.models import Account, ApiClient
+from catalogue.models import PriceList
 from catalogue.selectors import list_products
 from core.api.pagination import Page
 from core.database.functions import StatementTimeout, statement_timeout
@@ -20,7 +21,7 @@ from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.admin.sales_overview import READ_SECONDS, SEES_SALES, show_periods
-from operators.frame.base import amount, list_url, site_page, staff_of, url_of
+from operators.frame.base import amount, link_to, list_url, site_page, staff_of, url_of
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
@@ -175,6 +176,7 @@ def _prices(account: Account) -> dict[str, Any]:
     return {
         "rows": _price_rows(account, products)[:SHOWN],
         "total": total,
+        "list": link_to(PriceList.objects.filter(pk=account.price_list_id or 0).first()),
         "all_url": reverse("admin:accounts_account_prices", args=[account.pk]),
     }
 

@@ -26,6 +26,7 @@ from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiClientQuerySet, RequestRecord
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
+from operators.admin.catalogue.price_lists import ASSIGN, choose_list
 from operators.admin.merchants.account_hub import show_hub, show_prices
 from operators.admin.merchants.booking import MOVE_MONEY, book
 from operators.admin.merchants.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
@@ -81,7 +82,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
-    actions_detail = ("book", *SwitchPage.actions_detail)
+    actions_detail = ("book", "choose_list", *SwitchPage.actions_detail)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
         accounts: QuerySet[Account] = super().get_queryset(request)
@@ -128,6 +129,18 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         if wallet is None:
             raise Http404
         return book(self, request, wallet, about=wallet.account)
+
+    def has_list_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(ASSIGN)
+
+    @action(
+        description="Choose a price list…",
+        icon="payments",
+        permissions=["list"],
+        url_path="price-list",
+    )
+    def choose_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return choose_list(self, request, self._account(request, object_id))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves out `book` without a wallet."""

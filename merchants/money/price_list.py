@@ -1,0 +1,102 @@
+"""An account's own prices of vouchers and top-ups, as the API sells them: a page and a file."""
+
+import csv
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import QuerySet
+
+from accounts.models import Account
+from catalogue.models import Product
+from catalogue.selectors import prices_since, products_on_sale, show_products
+from core.csv_cells import Echo, harmless
+from core.json_output import money_text
+from topups.selectors import show_topup_products, topup_prices_since, topup_products_on_sale
+
+COLUMNS = (
+    *("kind", "product_id", "variation_id", "name", "merchant_reference"),
+    *("price", "currency", "codes_in_a_unit", "since"),
+)
+PRODUCTS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class PriceRow:
+    """The price of one unit. `price` is None if the account cannot buy it."""
+
+    kind: str
+    product: int
+    variation: int | None
+    name: str
+    reference: str | None
+    price: Decimal | None
+    currency: str
+    step: int
+    since: datetime | None
+
+
+def voucher_prices(account: Account, products: Sequence[Product]) -> list[PriceRow]:
+    """A row for each shelf of these products on sale."""
+    since = prices_since(account=account, products=products)
+    return [
+        PriceRow(
+            kind="voucher",
+            product=product["id"],
+            variation=None if shelf is product else shelf["id"],
+            name=product["name"] if shelf is product else f"{product['name']} / {shelf['name']}",
+            reference=shelf["merchant_reference"],
+            price=shelf["price"],
+            currency=product["currency"],
+            step=shelf["quantity_step"],
+            since=since[product["id"], None if shelf is product else shelf["id"]]
+            if shelf["sellable"]
+            else None,
+        )
+        for product in show_products(products, account=account)
+        for shelf in (product, *product["variations"])
+    ]
+
+
+def topup_prices(account: Account, products: Any) -> list[PriceRow]:
+    """A row for each of these top-up products on sale."""
+    since = topup_prices_since(account=account, products=products)
+    return [
+        PriceRow(
+            kind="top_up",
+            product=product["id"],
+            variation=None,
+            name=product["name"],
+            reference=None,
+            price=product["price"] if product["sellable"] else None,
+            currency=product["currency"],
+            step=1,
+            since=since[product["id"]] if product["sellable"] else None,
+        )
+        for product in show_topup_products(products, account=account)
+    ]
+
+
+def write_prices(account: Account) -> Generator[bytes]:
+    """Yields all prices of the account as CSV, in parts."""
+    writer = csv.writer(Echo())
+    yield f"\ufeff{writer.writerow(COLUMNS)}".encode()
+    kinds: tuple[tuple[QuerySet[Any], Callable[[Account, Any], list[PriceRow]]], ...] = (
+        (products_on_sale(), voucher_prices),
+        (topup_products_on_sale(), topup_prices),
+    )
+    for products, show in kinds:
+        last = 0
+        while found := list(products.filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]):
+            last = found[-1].pk
+            for row in show(account, found):
+                yield str(writer.writerow([harmless(cell) for cell in _cells(row)])).encode()
+
+
+def _cells(row: PriceRow) -> list[Any]:
+    price = None if row.price is None else money_text(row.price)
+    since = None if row.since is None else row.since.isoformat()
+    what = [row.kind, row.product, row.variation, row.name, row.reference]
+    return [*what, price, row.currency, row.step, since]

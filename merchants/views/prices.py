@@ -1,0 +1,76 @@
+"""The Prices page: what the account pays, and since when."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from catalogue.selectors import products_on_sale, with_name
+from core.json_output import money_text
+from merchants.money.price_list import topup_prices, voucher_prices, write_prices
+from merchants.people.access import Member, member_page
+from merchants.views.downloads import send_file
+from merchants.views.pages import show
+from topups.selectors import topup_products_on_sale
+
+PER_PAGE = 50
+MAX_PAGE = 100_000
+BUSY = "Another large file of this account is being downloaded. Wait until it is complete."
+
+
+@require_safe
+@member_page()
+def prices(request: HttpRequest, member: Member) -> HttpResponse:
+    """Shows the account's prices of vouchers, or of top-ups, a page at a time."""
+    search = request.GET.get("search", "").strip()
+    top_ups = request.GET.get("kind") == "top_up"
+    products: QuerySet[Any] = topup_products_on_sale() if top_ups else products_on_sale()
+    products = with_name(products, search) if search else products
+    total = products.count()
+    last_page = max(1, -(-total // PER_PAGE))
+    number = _page_number(request.GET.get("page"))
+    on_page = list(products.order_by("pk")[(number - 1) * PER_PAGE : number * PER_PAGE])
+    found = topup_prices if top_ups else voucher_prices
+    query: dict[str, str | int] = {"search": search, **({"kind": "top_up"} if top_ups else {})}
+    return show(
+        request,
+        member,
+        "merchants/prices.html",
+        title="Prices",
+        rows=[
+            {"row": row, "price": None if row.price is None else money_text(row.price)}
+            for row in found(member.account, on_page)
+        ],
+        top_ups=top_ups,
+        search=search,
+        page=number,
+        last_page=last_page,
+        total=total,
+        previous_query=urlencode({**query, "page": number - 1}),
+        next_query=urlencode({**query, "page": number + 1}),
+    )
+
+
+@require_safe
+@member_page(heavy=True)
+def export(request: HttpRequest, member: Member) -> HttpResponseBase:
+    """Sends all prices of the account as CSV."""
+    answer = send_file(
+        write_prices(member.account),
+        to=member.account,
+        content_type="text/csv; charset=utf-8",
+        name="prices.csv",
+    )
+    if answer is None:
+        messages.error(request, BUSY)
+        return HttpResponseRedirect(reverse("merchants:prices"))
+    return answer
+
+
+def _page_number(text: str | None) -> int:
+    valid = text is not None and text.isascii() and text.isdecimal() and len(text) < 7
+    return min(max(1, int(text)), MAX_PAGE) if valid and text else 1

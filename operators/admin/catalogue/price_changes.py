@@ -1,0 +1,282 @@
+"""Changing the regular prices of many shelves or top-up products on one page, now or later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import DecimalField, F, Func, QuerySet, Value
+from django.db.models.functions import Now
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
+from unfold.admin import ModelAdmin
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSplitDateTimeWidget
+
+from accounts.form_fields import posted
+from catalogue.prices import Prices, set_prices
+from catalogue.selectors import RegularPrice
+from core.inputs import InputProblem, is_id
+from operators.frame.base import (
+    EMPTY,
+    amount,
+    link_to,
+    list_url,
+    page,
+    site_page,
+    staff_of,
+    time_cell,
+    url_of,
+)
+from operators.frame.form_fields import LARGE_CHANGE, PriceField
+
+MOST = 100  # rows on one page
+SHOWN = 20  # price changes in the history of a row
+
+
+class PricesForm(forms.Form):
+    """The new price of each row, or a change of all in percent; and when they begin."""
+
+    percent = forms.DecimalField(
+        required=False,
+        min_value=Decimal("-99"),
+        max_value=Decimal("1000"),
+        decimal_places=2,
+        label="Change all by percent",
+        help_text="Such as 5 or -2.5. Empty: the prices typed below.",
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    starts_at = forms.SplitDateTimeField(
+        required=False,
+        label="From",
+        help_text="In UTC. Empty: at once.",
+        widget=UnfoldAdminSplitDateTimeWidget,
+    )
+
+    def __init__(self, *arguments: Any, rows: Sequence[Any], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for row in rows:
+            field = PriceField(initial=row.price)
+            field.label = f"New price of {row}"
+            self.fields[_name(row)] = field
+
+    def new_prices(self, rows: QuerySet[Any], currency: str) -> dict[int, Decimal | None]:
+        """The new price of each row."""
+        percent = self.cleaned_data["percent"]
+        if percent is None:
+            return {row.pk: self.cleaned_data[_name(row)] for row in rows}
+        changed = Func(
+            RegularPrice("price", "next_price", "next_price_from", Now()),
+            Value(-percent, DecimalField()),
+            F(currency),
+            function="catalogue_discounted",
+            output_field=DecimalField(),
+        )
+        return dict(rows.annotate(changed=changed).values_list("pk", "changed"))
+
+
+def _name(row: Any) -> str:
+    return f"price-{row.pk}"
+
+
+class PricesPage(ModelAdmin):
+    """A list whose chosen rows get new prices on one page, after a preview."""
+
+    currency_path = "currency"
+    price_names: tuple[str, ...] = ()  # what the name of a row needs
+
+    def currency_of(self, row: Any) -> str:
+        return str(row.currency)
+
+    def get_urls(self) -> list[Any]:
+        page = path("prices/", self.admin_site.admin_view(self.prices), name=self._url_name())
+        return [page, *super().get_urls()]
+
+    def _url_name(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_new_prices"
+
+    def has_prices_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(self.has_change_permission(request))
+
+    def _address(self, ids: Sequence[int]) -> str:
+        query = urlencode({"row": list(ids)}, doseq=True)
+        return f"{reverse(f'admin:{self._url_name()}')}?{query}"
+
+    @admin.action(description="Change prices…", permissions=["prices"])
+    def change_prices(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
+        ids = list(rows.order_by("pk").values_list("pk", flat=True)[:MOST])
+        return HttpResponseRedirect(self._address(ids))
+
+    @action(
+        description="Change the price…", icon="payments", permissions=["prices"], url_path="price"
+    )
+    def change_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        return HttpResponseRedirect(self._address([row.pk]))
+
+    @action(
+        description="Withdraw the next price…",
+        icon="undo",
+        permissions=["prices"],
+        url_path="withdraw-price",
+    )
+    def withdraw_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        if row is None or row.next_price_from is None:
+            raise Http404
+        if request.method == "POST":
+            try:
+                self._set(request, {row.pk: (row.price, row.price)}, None)
+                messages.success(request, "The next price is withdrawn.")
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            return HttpResponseRedirect(url_of(row))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=row,
+            title="Withdraw the next price",
+            question=f"Withdraw the next price of {row}: {next_price(row, self.currency_of(row))}?",
+            facts=[f"The price stays {amount(row.price, self.currency_of(row))}."],
+            button="Withdraw it",
+            back=url_of(row),
+        )
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves out `withdraw_price` if no next price is planned."""
+        row = self.get_object(request, unquote(str(object_id)))
+        actions = super().get_actions_detail(request, object_id)
+        if row is not None and row.next_price_from is not None:
+            return list(actions)
+        name = "withdraw_price"
+        return [one for one in actions if one.method.original_function_name != name]
+
+    def prices(self, request: HttpRequest) -> HttpResponse:
+        """Asks for new prices, shows old and new, and sets them once they are confirmed."""
+        if not self.has_prices_permission(request):
+            raise PermissionDenied
+        ids = [int(one) for one in request.GET.getlist("row") if is_id(one)][:MOST]
+        rows = self.get_queryset(request).filter(pk__in=ids).order_by("pk")
+        shown = list(rows)
+        if not shown:
+            raise Http404
+        form = PricesForm(posted(request), rows=shown)
+        changes: list[dict[str, Any]] = []
+        if form.is_valid():
+            changes = self._changes(form, rows, request)
+            if not changes:
+                form.add_error(None, "No price would change.")
+            elif "confirmed" in request.POST:
+                try:
+                    return self._save(form, changes, request)
+                except InputProblem as problem:
+                    form.add_error(None, str(problem))
+                    changes = []
+        return site_page(
+            request,
+            "admin/change_prices.html",
+            opts=self.opts,
+            title="Change prices",
+            form=form,
+            rows=[
+                {
+                    "link": link_to(row),
+                    "price": amount(row.price, self.currency_of(row)),
+                    "next": next_price(row, self.currency_of(row)),
+                    "field": form[_name(row)],
+                }
+                for row in shown
+            ],
+            changes=changes,
+            back=list_url(self.model),
+        )
+
+    def _changes(
+        self, form: PricesForm, rows: QuerySet[Any], request: HttpRequest
+    ) -> list[dict[str, Any]]:
+        """The rows whose price would change, with the price that the person sees."""
+        new = form.new_prices(rows, self.currency_path)
+        changes = []
+        for row in rows:
+            before, after = row.price, new[row.pk]
+            if before == after:
+                continue
+            part = after / before - 1 if before and after else None
+            changes.append(
+                {
+                    "row": row,
+                    "name": _name(row),
+                    "pair": f"{before} {after}",
+                    "before": before,
+                    "after": after,
+                    "old": amount(before, self.currency_of(row)),
+                    "new": amount(after, self.currency_of(row)),
+                    "percent": "" if part is None else f"{part * 100:+.1f} %",
+                    "large": part is None or abs(part) > LARGE_CHANGE,
+                }
+            )
+        return changes
+
+    def _save(
+        self, form: PricesForm, changes: list[dict[str, Any]], request: HttpRequest
+    ) -> HttpResponse:
+        """Sets the prices if they are those of the preview. Raises InputProblem."""
+        seen = {one["name"]: one["pair"] for one in changes}
+        if any(request.POST.get(f"seen-{name}") != pair for name, pair in seen.items()):
+            raise InputProblem("A price has changed meanwhile. Look at the new preview.")
+        starts_at = form.cleaned_data["starts_at"]
+        prices = {one["row"].pk: (one["before"], one["after"]) for one in changes}
+        number = self._set(request, prices, starts_at)
+        when = f"from {time_cell(starts_at)} UTC" if starts_at else "now"
+        messages.success(request, f"{number} prices are new {when}.")
+        return HttpResponseRedirect(list_url(self.model))
+
+    def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:
+        rows = self.model._default_manager.select_related(*self.price_names)
+        return set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=staff_of(request))
+
+    @admin.display(description="price history")
+    def price_history(self, row: Any) -> str:
+        """The newest changes of the price: when, from which time, old, new, and who."""
+        changes = row.price_changes.order_by("-pk")[:SHOWN]
+        lines = format_html_join(
+            "",
+            "<tr><th scope=row>{}</th><td>{}</td><td>{}</td><td>{}</td>"
+            "<td class=words>{}</td></tr>",
+            (
+                (
+                    time_cell(one.changed_at),
+                    time_cell(one.starts_at, never="at once"),
+                    amount(one.before),
+                    amount(one.after),
+                    one.changed_by,
+                )
+                for one in changes
+            ),
+        )
+        if not lines:
+            return EMPTY
+        return format_html(
+            "<table class=figures><thead><tr><th scope=col>Changed at</th><th scope=col>From</th>"
+            "<th scope=col>Old</th><th scope=col>New</th><th class=words scope=col>By</th></tr>"
+            "</thead><tbody>{}</tbody></table>",
+            lines,
+        )
+
+
+def next_price(row: Any, currency: str) -> str:
+    """The planned price of a row and its time; empty if there is none."""
+    if row.next_price_from is None:
+        return ""
+    return f"{amount(row.next_price, currency)} from {time_cell(row.next_price_from)}"

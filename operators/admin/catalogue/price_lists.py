@@ -1,0 +1,397 @@
+"""Price lists: their entries, and the accounts that have them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Now
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html_join
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminSplitDateTimeWidget,
+)
+
+from accounts.form_fields import posted
+from accounts.models import Account
+from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
+from catalogue.price_lists import (
+    Target,
+    Terms,
+    add_price_entry,
+    assign_price_list,
+    end_price_entry,
+)
+from core.database.columns import MONEY_DECIMALS
+from core.inputs import InputProblem
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    ConditionFilter,
+    KeptAdmin,
+    RecordAdmin,
+    SearchSelect,
+    amount,
+    link_to,
+    link_to_list,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from operators.history.timeline import TimelinePage
+from topups.models import Fulfilment, TopUpProduct
+
+CHANGE = "catalogue.change_pricelistentry"
+ASSIGN = "catalogue.assign_pricelist"
+SHOWN = 100  # entries and accounts on the page of a list
+TERMS = {
+    "fixed": "a fixed price",
+    "percent": "percent off the regular price",
+    "regular": "the regular price",
+    "none": "not for sale",
+}
+
+
+def _search(field: Any, what: str) -> Any:
+    return forms.ModelChoiceField(
+        field.related_model.objects.all(),
+        required=False,
+        label=what,
+        widget=SearchSelect(field, admin.site, attrs={"data-placeholder": "Type to search"}),
+    )
+
+
+class SubqueryCount(Subquery):
+    """The number of rows of a subquery."""
+
+    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+
+class EntryForm(forms.Form):
+    """A new entry of a list. Without a target it is about everything."""
+
+    shelf = _search(PriceListEntry._meta.get_field("shelf"), "Shelf")
+    product = _search(PriceListEntry._meta.get_field("product"), "Product with its variations")
+    topup_product = _search(Fulfilment._meta.get_field("product"), "Top-up product")
+    category = _search(PriceListEntry._meta.get_field("category"), "Category")
+    terms = forms.ChoiceField(
+        choices=TERMS.items(), label="These merchants get", widget=UnfoldAdminSelectWidget
+    )
+    price = forms.DecimalField(
+        required=False,
+        min_value=Decimal(10) ** -MONEY_DECIMALS,
+        max_digits=PRICE_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        label="Fixed price of one unit",
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    percent_off = forms.DecimalField(
+        required=False,
+        min_value=Decimal("0.01"),
+        max_value=Decimal("99.99"),
+        decimal_places=2,
+        label="Percent off",
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    valid_from = forms.SplitDateTimeField(
+        required=False,
+        label="From",
+        help_text="In UTC. Empty: now.",
+        widget=UnfoldAdminSplitDateTimeWidget,
+    )
+    valid_until = forms.SplitDateTimeField(
+        required=False,
+        label="Until",
+        help_text="In UTC. Empty: until you end it.",
+        widget=UnfoldAdminSplitDateTimeWidget,
+    )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        help_text = "Choose one of these four. Choose none to set the terms of everything."
+        self.fields["shelf"].help_text = help_text
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        targets = ("shelf", "product", "topup_product", "category")
+        if sum(values.get(name) is not None for name in targets) > 1:
+            self.add_error("shelf", "Choose only one of shelf, product, top-up product, category.")
+        terms = values.get("terms")
+        for name, needed in (("price", terms == "fixed"), ("percent_off", terms == "percent")):
+            if name not in self.errors and (values.get(name) is not None) != needed:
+                problem = "Enter a value." if needed else "Leave it empty for these terms."
+                self.add_error(name, problem)
+        if terms == "fixed" and not any(values.get(name) for name in targets):
+            self.add_error("price", "One price cannot be that of everything. Choose a target.")
+        return values
+
+
+class ListForm(forms.Form):
+    """The price list of an account."""
+
+    price_list = forms.ModelChoiceField(
+        PriceList.objects.none(),
+        required=False,
+        empty_label="No list: regular prices",
+        label="Price list",
+        widget=UnfoldAdminSelectWidget,
+    )
+
+    def __init__(self, *arguments: Any, account: Account, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        lists = PriceList.objects.filter(currency=account.currency).order_by("name")
+        choice: Any = self.fields["price_list"]
+        choice.queryset = lists
+        self.initial["price_list"] = account.price_list_id
+
+
+class StateFilter(ConditionFilter):
+    title = "state"
+    parameter_name = "state"
+    conditions = {
+        "holds-now": Q(valid_from__lte=Now()) & (Q(valid_until=None) | Q(valid_until__gt=Now())),
+        "begins-later": Q(valid_from__gt=Now()),
+        "ended": Q(valid_until__lte=Now()),
+    }
+
+
+@admin.register(PriceList)
+class PriceListAdmin(TimelinePage, KeptAdmin):
+    list_display = ("name", "id", "currency", "prices", "account_count")
+    list_filter = ("currency",)
+    search_fields = ("name",)
+    search_help_text = "Name of the list"
+    ordering = ("name",)
+    help_texts = {"currency": f"{CURRENCY_HELP} Only accounts in this currency can have the list."}
+    list_before_template = "admin/what_a_price_list_is.html"
+    fields = ("name", "currency")
+    actions_detail = ("add_price",)
+
+    def get_fields(self, request: HttpRequest, obj: PriceList | None = None) -> tuple[str, ...]:
+        return (*self.fields, "prices", "accounts") if obj else self.fields
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: PriceList | None = None
+    ) -> tuple[str, ...]:
+        return ("currency", "prices", "accounts") if obj else ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PriceList]:
+        lists: QuerySet[PriceList] = super().get_queryset(request)
+        holding = PriceListEntry.objects.filter(
+            StateFilter.conditions["holds-now"], price_list=OuterRef("pk")
+        )
+        accounts = Account.objects.filter(price_list_id=OuterRef("pk"))
+        return lists.annotate(
+            holding=SubqueryCount(holding), number_of_accounts=SubqueryCount(accounts)
+        )
+
+    @admin.display(description="prices")
+    def prices(self, price_list: PriceList) -> str:
+        words = f"{getattr(price_list, 'holding', 0):,} hold now"
+        return link_to_list(PriceListEntry, words, price_list__id__exact=price_list.pk)
+
+    @admin.display(description="accounts")
+    def account_count(self, price_list: PriceList) -> str:
+        return f"{getattr(price_list, 'number_of_accounts', 0):,}"
+
+    @admin.display(description="accounts")
+    def accounts(self, price_list: PriceList) -> str:
+        found = list(Account.objects.filter(price_list_id=price_list.pk).order_by("name")[:SHOWN])
+        return format_html_join(", ", "{}", ((link_to(one),) for one in found)) or EMPTY
+
+    def has_prices_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(CHANGE)
+
+    @action(description="Add a price…", icon="add", permissions=["prices"], url_path="add-price")
+    def add_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        price_list = self.get_object(request, unquote(object_id))
+        if price_list is None:
+            raise Http404
+        form = EntryForm(posted(request))
+        if form.is_valid():
+            try:
+                entry = _add(price_list, form.cleaned_data, request)
+            except InputProblem as problem:
+                form.add_error(None, str(problem))
+            else:
+                messages.success(request, f"{describe(entry)}.")
+                return HttpResponseRedirect(url_of(price_list))
+        return page(
+            self,
+            request,
+            "admin/price_entry.html",
+            obj=price_list,
+            title=f"Add a price to {price_list}",
+            form=form,
+            question=f"Prices of {price_list}, in {price_list.currency}",
+            facts=[
+                "The most specific price counts: shelf, then product or top-up product, then"
+                " category, then everything.",
+                "A price that holds for the same target ends when this one begins.",
+            ],
+            button="Add the price",
+            back=url_of(price_list),
+        )
+
+
+def _add(price_list: PriceList, values: dict[str, Any], request: HttpRequest) -> PriceListEntry:
+    target = {
+        f"{name}_id": values[name] and values[name].pk
+        for name in ("category", "product", "shelf", "topup_product")
+    }
+    return add_price_entry(
+        price_list_id=price_list.pk,
+        target=Target(**target),
+        terms=Terms(
+            for_sale=values["terms"] != "none",
+            price=values["price"],
+            percent_off=values["percent_off"],
+        ),
+        valid_from=values["valid_from"],
+        valid_until=values["valid_until"],
+        actor=staff_of(request),
+    )
+
+
+@admin.register(PriceListEntry)
+class PriceListEntryAdmin(TimelinePage, RecordAdmin):
+    """What each list says. An entry that has begun can only be ended."""
+
+    list_display = ("about", "says", "price_list", "valid_from", "until", "state")
+    list_filter = (StateFilter, ("price_list", AutocompleteSelectFilter))
+    search_fields = ("product__name", "shelf__product__name", "category__name")
+    search_help_text = "Product or category"
+    fields = ("list_link", "about", "says", "valid_from", "until", "state", "added_by", "ended_by")
+    actions_detail = ("end",)
+    list_link = linked("price_list", "price list")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PriceListEntry]:
+        entries: QuerySet[PriceListEntry] = super().get_queryset(request)
+        names = TopUpProduct.objects.filter(pk=OuterRef("topup_product_id")).values("name")
+        return entries.select_related(
+            *("price_list", "category", "product", "shelf__product", "shelf__variation__product")
+        ).annotate(now=Now(), topup_name=Subquery(names))
+
+    @admin.display(description="about")
+    def about(self, entry: PriceListEntry) -> str:
+        return target_of(entry)
+
+    @admin.display(description="terms")
+    def says(self, entry: PriceListEntry) -> str:
+        return terms_of(entry)
+
+    @admin.display(description="until", ordering="valid_until", empty_value="open")
+    def until(self, entry: PriceListEntry) -> Any:
+        return entry.valid_until
+
+    @display(
+        description="state",
+        label={"holds now": "success", "begins later": "info", "ended": "warning"},
+    )
+    def state(self, entry: PriceListEntry) -> str:
+        now: datetime = entry.now  # type: ignore[attr-defined]  # get_queryset
+        if entry.valid_from > now:
+            return "begins later"
+        return "ended" if entry.valid_until and entry.valid_until <= now else "holds now"
+
+    def has_end_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(CHANGE)
+
+    @action(
+        description="End…",
+        icon="undo",
+        permissions=["end"],
+        url_path="end",
+        variant=ActionVariant.DANGER,
+    )
+    def end(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        entry = self.get_object(request, unquote(object_id))
+        if entry is None:
+            raise Http404
+        if request.method == "POST":
+            try:
+                end_price_entry(entry_id=entry.pk, actor=staff_of(request))
+                messages.success(request, "The price has ended.")
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            return HttpResponseRedirect(url_of(entry.price_list))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=entry,
+            title="End a price",
+            question=f"End this price of {entry.price_list}? {describe(entry)}.",
+            facts=[
+                "The next less specific price of the list holds from now, or the regular price."
+            ],
+            button="End the price",
+            danger=True,
+            back=url_of(entry),
+        )
+
+
+def describe(entry: PriceListEntry) -> str:
+    """An entry in words, such as "Gift card: 9.50 USD"."""
+    return f"{target_of(entry)}: {terms_of(entry)}"
+
+
+def target_of(entry: PriceListEntry) -> str:
+    """What an entry is about, in words."""
+    if entry.topup_product_id is not None:
+        name = getattr(entry, "topup_name", None)
+        return f"Top-up {name or TopUpProduct.objects.get(pk=entry.topup_product_id)}"
+    if entry.shelf is not None:
+        return f"{entry.shelf} (shelf {entry.shelf_id})"
+    if entry.product is not None:
+        return f"{entry.product} with its variations"
+    return f"Category {entry.category}" if entry.category is not None else "Everything"
+
+
+def terms_of(entry: PriceListEntry) -> str:
+    """What an entry says, in words."""
+    if not entry.for_sale:
+        return "not for sale"
+    if entry.price is not None:
+        return amount(entry.price, entry.price_list.currency)
+    if entry.percent_off is not None:
+        return f"{amount(entry.percent_off)} % off"
+    return "the regular price"
+
+
+def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> HttpResponse:
+    """Asks which price list the account has, and assigns it."""
+    form = ListForm(posted(request), account=account)
+    if form.is_valid():
+        chosen = form.cleaned_data["price_list"]
+        assign_price_list(
+            account_id=account.pk,
+            price_list_id=chosen and chosen.pk,
+            actor=staff_of(request),
+        )
+        messages.success(request, f"Price list of {account}: {chosen or 'none'}.")
+        return HttpResponseRedirect(url_of(account))
+    return page(
+        model_admin,
+        request,
+        "admin/confirm.html",
+        obj=account,
+        title="Choose a price list",
+        form=form,
+        question=f"Which prices does {account} pay?",
+        facts=["The API shows and sells at these prices from now on. Open orders keep theirs."],
+        button="Choose the list",
+        back=url_of(account),
+    )

@@ -1,0 +1,183 @@
+"""Staff make price lists, assign them, and change the prices of many shelves on one page."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import Account
+from catalogue.models import PriceList, PriceListEntry, Shelf
+from tests.factories import (
+    make_account,
+    make_category,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.operators.test_pages_are_audited import hidden
+from topups.models import TopUpProduct
+
+pytestmark = pytest.mark.django_db
+
+ENTRIES = ("catalogue.view_pricelist", "catalogue.view_pricelistentry")
+CHANGES = (*ENTRIES, "catalogue.change_pricelistentry")
+
+
+def _list() -> PriceList:
+    return PriceList.objects.create(name="Gold", currency="USD")
+
+
+def _add(browser: Client, row: PriceList, **typed: Any) -> Any:
+    return browser.post(url(row, "add_price"), {"terms": "regular", **typed})
+
+
+@pytest.mark.parametrize(
+    ("typed", "terms"),
+    [
+        ({"terms": "fixed", "price": "9.5"}, (True, Decimal("9.5"), None)),
+        ({"terms": "percent", "percent_off": "12.5"}, (True, None, Decimal("12.5"))),
+        ({"terms": "regular"}, (True, None, None)),
+        ({"terms": "none"}, (False, None, None)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["shelf", "product", "category", "topup_product"])
+def test_a_price_is_added(kind: str, typed: dict[str, str], terms: tuple[Any, ...]) -> None:
+    browser, row, product = signed_in(), _list(), make_product(category=make_category())
+    targets = {
+        "shelf": own_shelf(product).pk,
+        "product": product.pk,
+        "category": product.category_id,
+        "topup_product": make_topup_product().pk,
+    }
+
+    assert _add(browser, row, **typed, **{kind: targets[kind]}).status_code == 302
+
+    entry = row.entries.get()
+    assert (entry.for_sale, entry.price, entry.percent_off) == terms
+    assert getattr(entry, f"{kind}_id") == targets[kind]
+    for page in (url(entry), url(row), list_url(PriceListEntry), list_url(PriceList)):
+        assert browser.get(page).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"terms": "fixed", "price": "5"},  # everything at one price
+        {"terms": "fixed"},
+        {"terms": "percent", "percent_off": "100"},
+        {"terms": "percent", "percent_off": "0"},
+        {"terms": "regular", "price": "5"},
+        {"terms": "regular", "valid_from_0": "2001-01-01", "valid_from_1": "00:00"},
+    ],
+)
+def test_a_mistake_is_named(typed: dict[str, str]) -> None:
+    browser, row = signed_in(), _list()
+    answer = _add(browser, row, **typed)
+    assert answer.status_code == 200
+    assert answer.context["form"].errors
+    assert not row.entries.exists()
+
+
+def test_two_targets_are_refused() -> None:
+    browser, row, product = signed_in(), _list(), make_product()
+    answer = _add(browser, row, product=product.pk, shelf=own_shelf(product).pk)
+    assert "shelf" in answer.context["form"].errors
+
+
+def test_a_price_is_ended_and_only_by_those_who_may() -> None:
+    row = _list()
+    _add(signed_in(), row)
+    entry = row.entries.get()
+    reader = signed_in(make_staff(*ENTRIES))
+    assert reader.post(url(entry, "end")).status_code == 403
+    assert reader.get(url(entry)).status_code == 200
+    assert signed_in(make_staff(*CHANGES)).post(url(entry, "end")).status_code == 302
+    entry.refresh_from_db()
+    assert entry.valid_until is not None
+
+
+def test_an_account_gets_a_list_of_its_currency() -> None:
+    browser, account, row = signed_in(), make_account(), _list()
+    euros = PriceList.objects.create(name="Euros", currency="EUR")
+    page = url(account, "choose_list")
+    assert "Euros" not in browser.get(page).content.decode()
+    browser.post(page, {"price_list": euros.pk})
+    assert Account.objects.get(pk=account.pk).price_list_id is None
+    assert browser.post(page, {"price_list": row.pk}).status_code == 302
+    assert Account.objects.get(pk=account.pk).price_list_id == row.pk
+    assert "Gold" in browser.get(url(account)).content.decode()
+    assert account.name in browser.get(url(row)).content.decode()
+    browser.post(page, {"price_list": ""})
+    assert Account.objects.get(pk=account.pk).price_list_id is None
+    reader = signed_in(make_staff("accounts.view_account"))
+    assert reader.get(page).status_code == 403
+
+
+def _address(browser: Client, rows: list[Any]) -> str:
+    chosen = {"action": "change_prices", "_selected_action": [row.pk for row in rows]}
+    address: str = browser.post(list_url(type(rows[0])), chosen).headers["Location"]
+    return address
+
+
+def test_prices_of_many_shelves_change_after_a_preview() -> None:
+    browser, shelves = signed_in(), [own_shelf(make_product(price="10.00")) for _ in range(3)]
+    address = _address(browser, shelves)
+    typed = {f"price-{one.pk}": "10.00" for one in shelves} | {f"price-{shelves[0].pk}": "11.50"}
+
+    preview = browser.post(address, typed)
+
+    page = preview.content.decode()
+    assert "11.50" in page
+    assert "+15.0 %" in page
+    assert Shelf.objects.get(pk=shelves[0].pk).price == 10
+    assert browser.post(address, hidden(preview) | {"confirmed": "1"}).status_code == 302
+    prices = [Shelf.objects.get(pk=one.pk).price for one in shelves]
+    assert prices == [Decimal("11.50"), 10, 10]
+    assert "11.50" in browser.get(url(shelves[0])).content.decode()
+
+
+@pytest.mark.parametrize("make", [lambda **own: own_shelf(make_product(**own)), make_topup_product])
+def test_all_prices_change_by_percent_from_a_time(make: Any) -> None:
+    browser, rows = signed_in(), [make(price="9.99"), make(price="20.00")]
+    address, begins = _address(browser, rows), timezone.now() + timedelta(days=2)
+    when = {"starts_at_0": f"{begins:%Y-%m-%d}", "starts_at_1": f"{begins:%H:%M}"}
+    same = {f"price-{one.pk}": str(one.price) for one in rows}
+    preview = browser.post(address, {**same, **when, "percent": "-5"})
+    assert "9.49" in preview.content.decode()
+    assert browser.post(address, hidden(preview) | {"confirmed": "1"}).status_code == 302
+    found = [type(one).objects.get(pk=one.pk) for one in rows]
+    assert [one.price for one in found] == [Decimal("9.99"), 20]
+    assert [one.next_price for one in found] == [Decimal("9.49"), 19]
+    assert "9.49" in browser.get(url(rows[0])).content.decode()
+
+
+def test_a_preview_that_is_out_of_date_changes_nothing() -> None:
+    browser, shelf = signed_in(), own_shelf(make_product(price="10.00"))
+    address = _address(browser, [shelf])
+    preview = browser.post(address, {f"price-{shelf.pk}": "11"})
+    Shelf.objects.filter(pk=shelf.pk).update(price=12)
+    answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
+    assert "has changed meanwhile" in answer.content.decode()
+    assert Shelf.objects.get(pk=shelf.pk).price == 12
+
+
+def test_a_top_up_product_needs_a_price() -> None:
+    browser, product = signed_in(), make_topup_product(price="5.00")
+    address = _address(browser, [product])
+    preview = browser.post(address, {f"price-{product.pk}": ""})
+    answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
+    assert "needs a price" in answer.content.decode()
+    assert TopUpProduct.objects.get(pk=product.pk).price == 5
+
+
+def test_the_page_of_prices_needs_the_permission() -> None:
+    shelf = own_shelf(make_product())
+    reader = signed_in(make_staff("catalogue.view_shelf"))
+    address = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
+    assert reader.get(address).status_code == 403
+    assert signed_in().get(address).status_code == 200
+    assert signed_in().get("/admin/catalogue/shelf/prices/?row=x").status_code == 404
