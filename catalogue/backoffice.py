@@ -68,6 +68,7 @@ CHECKS = [
                   FROM catalogue_batch) AS ordered
          WHERE first_code <= before
         """,
+        weekly=True,
     ),
     Check(
         "each code is sealed with a key that is in use",
@@ -78,6 +79,7 @@ CHECKS = [
          GROUP BY get_byte(sealed, 0)
         HAVING get_byte(sealed, 0) NOT IN (SELECT key_id FROM core_encryptionkey)
         """,
+        weekly=True,
     ),
 ]
 

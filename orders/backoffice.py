@@ -45,9 +45,10 @@ CHECKS = [
           JOIN accounts_apiclient AS client ON client.id = sale.client_id
           LEFT JOIN wallets_ledgerentry AS entry
                  ON entry.order_reference = sale.reference AND entry.kind = 'purchase'
-         WHERE (entry.amount, entry.actor)
-               IS DISTINCT FROM (-sale.total_price, 'client:' || sale.client_id)
-            OR entry.wallet_id IS DISTINCT FROM client.account_id
+         WHERE ((entry.amount, entry.actor)
+                IS DISTINCT FROM (-sale.total_price, 'client:' || sale.client_id)
+                OR entry.wallet_id IS DISTINCT FROM client.account_id)
+           /*period AND sale.id IN_IDS orders_order*/
         """,
     ),
     Check(
@@ -59,6 +60,7 @@ CHECKS = [
           JOIN accounts_apiclient AS client ON client.id = sale.client_id
           JOIN accounts_account AS account ON account.id = client.account_id
          WHERE sale.currency <> account.currency
+           /*period AND sale.id IN_IDS orders_order*/
         """,
     ),
     Check(
@@ -68,6 +70,7 @@ CHECKS = [
           FROM wallets_ledgerentry AS entry
          WHERE order_reference IS NOT NULL
            AND NOT EXISTS (SELECT FROM orders_order WHERE reference = entry.order_reference)
+           /*period AND entry.id IN_IDS wallets_ledgerentry*/
         """,
     ),
     Check(
@@ -78,6 +81,7 @@ CHECKS = [
                       count(code.id) FILTER (WHERE code.shelf_id = sale.shelf_id))
           FROM orders_order AS sale
           LEFT JOIN catalogue_vouchercode AS code ON code.order_id = sale.id
+         /*period WHERE sale.id IN_IDS orders_order*/
          GROUP BY sale.id
         HAVING count(code.id) FILTER (WHERE code.shelf_id = sale.shelf_id)
                <> CASE WHEN sale.shelf_id IS NULL THEN 0 ELSE quantity END
@@ -92,6 +96,7 @@ CHECKS = [
           FROM catalogue_vouchercode AS code
           JOIN orders_order AS sale ON sale.id = code.order_id
          WHERE expires_on < (sale.created_at AT TIME ZONE 'UTC')::date
+           /*period AND sale.id IN_IDS orders_order*/
         """,
     ),
     Check(
@@ -101,6 +106,7 @@ CHECKS = [
           FROM catalogue_vouchercode AS code
          WHERE order_id IS NOT NULL
            AND NOT EXISTS (SELECT FROM orders_order WHERE id = code.order_id)
+           /*period AND code.order_id IN_IDS orders_order*/
         """,
     ),
     Check(
@@ -115,6 +121,26 @@ CHECKS = [
                   FULL JOIN orders_clientcounter AS counter ON counter.client_id = sale.client_id
                  GROUP BY 1) AS numbered
          WHERE count <> last OR count <> counter
+        """,
+        # A client's numbers and ids may disagree by the length of a purchase.
+        of_period="""
+        SELECT format('client %s has %s orders from number %s to %s', client_id, count, first, last)
+          FROM (SELECT client_id, min(number) AS first, max(number) AS last
+                  FROM orders_order AS sale WHERE sale.id IN_IDS orders_order GROUP BY client_id)
+               AS numbered,
+               LATERAL (SELECT count(*) FROM orders_order AS item
+                         WHERE item.client_id = numbered.client_id
+                           AND number BETWEEN greatest(first - 1, 1) AND last) AS counted
+         WHERE count <> last - greatest(first - 1, 1) + 1
+        UNION ALL
+        SELECT format('the last order of client %s is number %s, its counter says %s', client.id,
+                      coalesce(last, 0), coalesce(orders, 0))
+          FROM accounts_apiclient AS client
+          LEFT JOIN orders_clientcounter AS counter ON counter.client_id = client.id
+          LEFT JOIN LATERAL (SELECT number AS last FROM orders_order AS sale
+                              WHERE sale.client_id = client.id
+                              ORDER BY client_id DESC, number DESC LIMIT 1) AS newest ON true
+         WHERE coalesce(last, 0) <> coalesce(orders, 0)
         """,
     ),
     Check(
@@ -159,6 +185,23 @@ CHECKS = [
                        FROM orders_dailysales GROUP BY account_id) AS sales USING (account_id)
          WHERE (counted.orders, counted.amount) IS DISTINCT FROM (sales.orders, sales.amount)
         """,
+        of_period="""
+        SELECT format('account %s has %s counted orders for %s on %s, its daily sales are %s for'
+                      ' %s', account_id, counted.orders, counted.amount, day, sales.orders,
+                      sales.amount)
+          FROM (SELECT client.account_id, (sale.created_at AT TIME ZONE 'UTC')::date AS day,
+                       count(*) AS orders, sum(total_price) AS amount
+                  FROM orders_order AS sale
+                  JOIN orders_countedsales AS counted ON counted.client_id = sale.client_id
+                                                     AND sale.number <= counted.orders
+                  JOIN accounts_apiclient AS client ON client.id = sale.client_id
+                 WHERE sale.id IN_IDS orders_order AND sale.created_at IN_TIMES
+                 GROUP BY 1, 2) AS counted
+          FULL JOIN (SELECT account_id, day, sum(orders) AS orders, sum(amount) AS amount
+                       FROM orders_dailysales WHERE day IN_DAYS GROUP BY account_id, day) AS sales
+               USING (account_id, day)
+         WHERE (counted.orders, counted.amount) IS DISTINCT FROM (sales.orders, sales.amount)
+        """,
     ),
     Check(
         "no client has more counted orders than orders",
@@ -183,6 +226,7 @@ CHECKS = [
            AND NOT EXISTS (SELECT FROM orders_lostpurchase AS lost
                             WHERE lost.reference = record.order_reference
                               AND lost.client_id = record.client_id)
+           /*period AND record.id IN_IDS idempotency_idempotencyrecord*/
         """,
     ),
     Check(
@@ -219,6 +263,22 @@ CHECKS = [
                IS DISTINCT FROM (fulfilment.order_reference, fulfilment.amount,
                                  fulfilment.currency, fulfilment.account_id)
         """,
+        of_period="""
+        SELECT format('order %s and fulfilment %s disagree', sale.reference,
+                      fulfilment.order_reference)
+          FROM orders_order AS sale
+          JOIN accounts_apiclient AS client ON client.id = sale.client_id
+          LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
+         WHERE sale.shelf_id IS NULL AND sale.id IN_IDS orders_order
+           AND (sale.reference, sale.total_price, sale.currency, client.account_id)
+               IS DISTINCT FROM (fulfilment.order_reference, fulfilment.amount,
+                                 fulfilment.currency, fulfilment.account_id)
+        UNION ALL
+        SELECT format('fulfilment %s has no order', order_reference)
+          FROM topups_fulfilment AS fulfilment
+         WHERE fulfilment.id IN_IDS topups_fulfilment
+           AND NOT EXISTS (SELECT FROM orders_order WHERE fulfilment_id = fulfilment.id)
+        """,
     ),
     Check(
         "no encryption key has sealed too many values",
@@ -239,6 +299,7 @@ CHECKS = [
          WHERE values > %(limit)s
         """,
         lambda: {"limit": VALUES_OF_A_KEY},
+        weekly=True,
     ),
 ]
 

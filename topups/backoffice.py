@@ -23,6 +23,17 @@ from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpField, TopUpFieldO
 from topups.search import FINDERS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
+# The fulfilments that were made, moved or paid back in a period. Only for SQL of a period.
+TOUCHED = """(
+            SELECT made.id FROM topups_fulfilment AS made WHERE made.id IN_IDS topups_fulfilment
+             UNION
+            SELECT fulfilment_id FROM topups_fulfilmentevent AS event
+             WHERE event.id IN_IDS topups_fulfilmentevent
+             UNION
+            SELECT paid.id FROM topups_fulfilment AS paid
+              JOIN wallets_ledgerentry AS entry ON entry.order_reference = paid.order_reference
+             WHERE entry.kind IN ('refund', 'credit') AND entry.id IN_IDS wallets_ledgerentry)"""
+
 CHECKS = [
     Check(
         "each fulfilment marked refunded was paid back in full, and each refund is marked",
@@ -42,39 +53,69 @@ CHECKS = [
                     IS DISTINCT FROM ('failed', back, wallet_id))
             OR (refunds > 0 AND (refunded_at IS NULL OR refund_due_at IS NULL))
         """,
+        of_period=f"""
+        SELECT format('fulfilment %s (%s, refunded %s) of %s has %s refunds, and got back %s on'
+                      ' wallet %s', fulfilment.order_reference, fulfilment.status,
+                      fulfilment.refunded_at IS NOT NULL, fulfilment.amount, refunds, back,
+                      wallet_id)
+          FROM topups_fulfilment AS fulfilment
+          LEFT JOIN LATERAL (SELECT wallet_id, sum(entry.amount) AS back,
+                                    count(*) FILTER (WHERE kind = 'refund') AS refunds
+                               FROM wallets_ledgerentry AS entry
+                              WHERE entry.order_reference = fulfilment.order_reference
+                                AND kind IN ('refund', 'credit')
+                              GROUP BY wallet_id) AS entries ON true
+         WHERE fulfilment.id IN {TOUCHED}
+           AND (((refunded_at IS NOT NULL OR refunds > 0)
+                 AND (fulfilment.status, fulfilment.amount, fulfilment.account_id)
+                     IS DISTINCT FROM ('failed', back, wallet_id))
+                OR (refunds > 0 AND (refunded_at IS NULL OR refund_due_at IS NULL)))
+        UNION ALL
+        SELECT format('entry %s refunds the order %s, which is no top-up', entry.id,
+                      entry.order_reference)
+          FROM wallets_ledgerentry AS entry
+         WHERE kind = 'refund' AND entry.id IN_IDS wallets_ledgerentry
+           AND NOT EXISTS (SELECT FROM topups_fulfilment AS fulfilment
+                            WHERE fulfilment.order_reference = entry.order_reference)
+        """,  # noqa: S608  SQL of ours
     ),
     Check(
         "each failed fulfilment that was paid back in full is marked refunded",
-        """
+        f"""
         SELECT format('fulfilment %s failed and got back %s, but is not refunded',
                       fulfilment.order_reference, back)
           FROM topups_fulfilment AS fulfilment
           JOIN (SELECT order_reference, sum(amount) AS back
                   FROM wallets_ledgerentry WHERE kind IN ('refund', 'credit')
+                   /*period AND order_reference IN (SELECT order_reference FROM topups_fulfilment
+                                                     WHERE id IN {TOUCHED})*/
                  GROUP BY order_reference) AS entries
             ON entries.order_reference = fulfilment.order_reference
          WHERE status = 'failed' AND back >= amount
            AND refunded_at IS NULL AND refund_due_at IS NULL
-        """,
+        """,  # noqa: S608  SQL of ours
     ),
     Check(
         "each due refund has one rejection, and each refund one event, in the history",
-        """
+        f"""
         SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
                       ' in its history', order_reference, refund_due_at IS NOT NULL,
                       refunded_at IS NOT NULL, coalesce(rejections, 0), coalesce(refunds, 0))
           FROM topups_fulfilment AS fulfilment
           LEFT JOIN (SELECT fulfilment_id, count(*) FILTER (WHERE move = 'reject') AS rejections,
                             count(*) FILTER (WHERE move = 'refund') AS refunds
-                       FROM topups_fulfilmentevent GROUP BY fulfilment_id) AS history
+                       FROM topups_fulfilmentevent
+                      /*period WHERE fulfilment_id IN {TOUCHED}*/
+                      GROUP BY fulfilment_id) AS history
                  ON fulfilment_id = fulfilment.id
-         WHERE coalesce(rejections, 0) <> (refund_due_at IS NOT NULL)::int
-            OR coalesce(refunds, 0) <> (refunded_at IS NOT NULL)::int
-        """,
+         WHERE (coalesce(rejections, 0) <> (refund_due_at IS NOT NULL)::int
+                OR coalesce(refunds, 0) <> (refunded_at IS NOT NULL)::int)
+           /*period AND fulfilment.id IN {TOUCHED}*/
+        """,  # noqa: S608  SQL of ours
     ),
     Check(
         "the history of a fulfilment leads to its status",
-        """
+        f"""
         SELECT format('fulfilment %s is %s, but its history leads to another status',
                       order_reference, status)
           FROM topups_fulfilment AS fulfilment
@@ -86,11 +127,13 @@ CHECKS = [
                                     row_number() OVER (PARTITION BY fulfilment_id ORDER BY id DESC)
                                         AS from_last
                                FROM topups_fulfilmentevent
+                              /*period WHERE fulfilment_id IN {TOUCHED}*/
                              WINDOW history AS (PARTITION BY fulfilment_id ORDER BY id)) AS steps
                       GROUP BY fulfilment_id) AS history
                  ON fulfilment_id = fulfilment.id
-         WHERE joined IS NOT TRUE OR came_to IS DISTINCT FROM status
-        """,
+         WHERE (joined IS NOT TRUE OR came_to IS DISTINCT FROM status)
+           /*period AND fulfilment.id IN {TOUCHED}*/
+        """,  # noqa: S608  SQL of ours
     ),
     Check(
         "each field of a top-up product has its own id, and no product has more than 30 fields",

@@ -35,6 +35,16 @@ CHECKS = [
                  ON wallet_id = account_id
          WHERE balance <> coalesce(total, 0) OR balance < 0
         """,
+        # The next check proves that each entry has the right balance.
+        of_period="""
+        SELECT format('wallet %s holds %s, its last entry leaves %s',
+                      account_id, balance, coalesce(balance_after, 0))
+          FROM wallets_wallet
+          LEFT JOIN LATERAL (SELECT balance_after FROM wallets_ledgerentry
+                              WHERE wallet_id = account_id
+                              ORDER BY wallet_id DESC, id DESC LIMIT 1) AS entry ON true
+         WHERE balance <> coalesce(balance_after, 0) OR balance < 0
+        """,
     ),
     Check(
         "each entry continues from the balance of the one before",
@@ -44,6 +54,21 @@ CHECKS = [
                        sum(amount) OVER (PARTITION BY wallet_id ORDER BY id) AS due
                   FROM wallets_ledgerentry) AS replayed
          WHERE balance_after <> due
+        """,
+        of_period="""
+        SELECT format('entry %s of wallet %s says %s, not %s', id, wallet_id, entry.balance_after,
+                      coalesce(left_before, before.balance_after, 0) + amount)
+          FROM (SELECT id, wallet_id, amount, balance_after,
+                       lag(balance_after) OVER (PARTITION BY wallet_id ORDER BY id) AS left_before
+                  FROM wallets_ledgerentry AS item WHERE item.id IN_IDS wallets_ledgerentry)
+               AS entry
+          -- Of the first entry of a wallet in the period.
+          LEFT JOIN LATERAL (SELECT balance_after FROM wallets_ledgerentry AS earlier
+                              WHERE left_before IS NULL
+                                AND earlier.wallet_id = entry.wallet_id AND earlier.id < entry.id
+                              ORDER BY earlier.wallet_id DESC, earlier.id DESC LIMIT 1)
+                 AS before ON true
+         WHERE entry.balance_after <> coalesce(left_before, before.balance_after, 0) + amount
         """,
     ),
     Check(
@@ -60,6 +85,7 @@ CHECKS = [
                     AND object_id = wallet_id::text
          WHERE booking_reference IS NOT NULL AND actor ~ '^(admin|shell):'
            AND coalesce(entries, 0) <> 1
+           /*period AND wallets_ledgerentry.id IN_IDS wallets_ledgerentry*/
         """,
     ),
     Check(
@@ -71,6 +97,7 @@ CHECKS = [
           LEFT JOIN wallets_ledgerentry
                  ON booking_reference = changes->'booking_reference'->>1
          WHERE action LIKE '%booked' AND wallets_ledgerentry.id IS NULL
+           /*period AND entry.id IN_IDS audit_auditentry*/
         """,
     ),
     Check(
@@ -78,6 +105,9 @@ CHECKS = [
         """
         SELECT format('order %s has %s entries of kind %s', order_reference, count(*), kind)
           FROM wallets_ledgerentry WHERE order_reference IS NOT NULL AND kind <> 'credit'
+           /*period AND order_reference IN (
+                SELECT order_reference FROM wallets_ledgerentry AS entry
+                 WHERE entry.id IN_IDS wallets_ledgerentry)*/
          GROUP BY order_reference, kind HAVING count(*) > 1
         """,
     ),
@@ -87,6 +117,9 @@ CHECKS = [
         SELECT format('order %s got back more than it cost, or on another wallet: %s on %s wallets',
                       order_reference, sum(amount), count(DISTINCT wallet_id))
           FROM wallets_ledgerentry WHERE order_reference IS NOT NULL
+           /*period AND order_reference IN (
+                SELECT order_reference FROM wallets_ledgerentry AS entry
+                 WHERE entry.id IN_IDS wallets_ledgerentry)*/
          GROUP BY order_reference HAVING sum(amount) > 0 OR count(DISTINCT wallet_id) > 1
         """,
     ),
@@ -145,6 +178,23 @@ CHECKS = [
          WHERE chain IS DISTINCT FROM
                wallets_chained(
                    before, wallet_id,
+                   wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
+                                        order_reference, note),
+                   balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))
+        """,
+        of_period="""
+        SELECT format('entry %s of wallet %s was changed, or one before it was', id, wallet_id)
+          FROM (SELECT *, lag(chain) OVER (PARTITION BY wallet_id ORDER BY id) AS chain_before
+                  FROM wallets_ledgerentry AS item WHERE item.id IN_IDS wallets_ledgerentry)
+               AS entry
+          LEFT JOIN LATERAL (SELECT chain FROM wallets_ledgerentry AS earlier
+                              WHERE chain_before IS NULL
+                                AND earlier.wallet_id = entry.wallet_id AND earlier.id < entry.id
+                              ORDER BY earlier.wallet_id DESC, earlier.id DESC LIMIT 1)
+                 AS before ON true
+         WHERE entry.chain IS DISTINCT FROM
+               wallets_chained(
+                   coalesce(chain_before, before.chain), wallet_id,
                    wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
                                         order_reference, note),
                    balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))

@@ -50,11 +50,17 @@ class Check:
 
     `name` is the rule as a sentence. The query returns one text column with a sentence for each
     exception. `parameters` returns the query's parameters; a query without them may contain `%`.
+
+    A check of tables that grow with history can look at the rows of a period: by comments in its
+    SQL, or by `of_period` (core/backoffice/periods.py). One that cannot, and reads much, is
+    `weekly`. The nightly run makes all others every night.
     """
 
     name: str
     sql: str
     parameters: Callable[[], dict[str, Any]] | None = None
+    of_period: str = ""
+    weekly: bool = False
 
 
 @dataclass(frozen=True)

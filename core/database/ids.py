@@ -38,7 +38,12 @@ def first_id_since(table: str, moment: str) -> str:
 
 def find_first_id(model: type[Model], moment: datetime) -> int:
     """The id of the first row of the model at or after `moment`, or the next id."""
+    return find_id_in(model._meta.db_table, moment)
+
+
+def find_id_in(table: str, moment: datetime) -> int:
+    """The same for a table."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {first_id_since(model._meta.db_table, '%s')}", [moment])
+        cursor.execute(f"SELECT {first_id_since(table, '%s')}", [moment])
         (found,) = cursor.fetchone()
     return found or 1

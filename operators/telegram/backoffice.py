@@ -42,6 +42,7 @@ CHECKS = [
           FROM telegram_announcement AS announcement
           JOIN topups_fulfilment AS fulfilment ON fulfilment.id = announcement.fulfilment_id
          WHERE announcement.state = 'ended' AND fulfilment.status NOT IN ('completed', 'failed')
+           /*period AND announcement.id IN_IDS telegram_announcement*/
         """,
     ),
     Check(
@@ -56,6 +57,7 @@ CHECKS = [
                             WHERE object_type = 'telegram.announcement'
                               AND object_id = announcement.id::text
                               AND action = 'announcement_given_up')
+           /*period AND announcement.id IN_IDS telegram_announcement*/
         """,
     ),
 ]

@@ -61,7 +61,8 @@ class ReconcileRun(models.Model):
 
     `findings` and `warnings` are lists of `{"check", "finding"}`; `checked` maps a kind of rows to
     their number. `failure` says why a run did not finish. `telegram_due` is set until the report is
-    posted in the operators' chat.
+    posted in the operators' chat. `history_until` is how far the runs of this week have come in
+    the history.
     """
 
     state = models.CharField(max_length=8, choices=RunState, default=RunState.RUNNING)
@@ -72,6 +73,7 @@ class ReconcileRun(models.Model):
     warnings = models.JSONField(default=list)
     failure = models.CharField(max_length=200, blank=True, default="")
     telegram_due = models.BooleanField(default=False)
+    history_until = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [models.Index(name="upkeep_run_started", fields=["started_at"])]

@@ -1,10 +1,15 @@
 """The nightly run of `reconcile`, and the reports of its findings to staff.
 
+A night costs what its day cost: the run looks at the rows since the last complete run, and at a
+seventh of the history (docs/decisions/0082-nightly-slices.md).
+
 A task asks every ten minutes whether last night's run is missing, so a lost message, a restart or
 an outage only delays it. Each run is a row, and the database allows one running row.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -12,11 +17,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import F, Min, Q
+from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.html import escape
 
+from core.backoffice.periods import Period
 from core.database.functions import database_now
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
@@ -24,6 +30,7 @@ from operators.telegram.chats import Target, platform_settings
 from operators.upkeep.backoffice import RECONCILE_AGE
 from operators.upkeep.models import ReconcileRun, RunState
 from operators.upkeep.reconcile import reconcile
+from wallets.models import LedgerEntry
 
 logger = structlog.get_logger(__name__)
 
@@ -31,6 +38,7 @@ LIMIT = timedelta(hours=3)  # the longest run
 ATTEMPTS = 3  # per night
 OVERDUE_AFTER = timedelta(seconds=RECONCILE_AGE.red)
 KEPT_FOR = timedelta(days=90)
+SLICES = 7  # nights in which the whole history is looked at again
 MAY_SEE = "upkeep.view_reconcilerun"
 LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings
 UNFINISHED = "The worker ended before the run did."
@@ -53,8 +61,9 @@ def run_if_due() -> ReconcileRun | None:
     except IntegrityError:  # another worker runs it
         return None
     ReconcileRun.objects.filter(started_at__lt=now - KEPT_FOR).delete()
+    plan = plan_run(now)
     try:
-        result = reconcile()
+        result = reconcile(periods=plan.periods, weekly=plan.weekly)
     except Exception as error:
         logger.exception("reconcile_failed")
         _finish(run, RunState.FAILED, failure=type(error).__name__)
@@ -62,8 +71,51 @@ def run_if_due() -> ReconcileRun | None:
     state = RunState.CLEAN if result["ok"] else RunState.FINDINGS
     run.checked, run.findings = result["checked"], result["findings"]
     run.warnings = result["warnings"]
+    run.history_until = plan.history_until
     _finish(run, state)
     return run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run looks at: all rows without periods. `weekly`: also checks that can only do so."""
+
+    history_until: datetime
+    periods: Sequence[Period] = ()
+    weekly: bool = True
+
+
+def plan_run(now: datetime) -> Plan:
+    """The rows that are new since the last complete run, and one of SLICES parts of the history.
+
+    The first run looks at everything, and so do the runs after one with findings: a finding stays
+    until it is repaired.
+    """
+    begin = _midnight(_first_entry() or now)
+    last = _complete_runs().first()
+    if last is None or last.findings or last.history_until is None:
+        return Plan(begin)
+    since = _midnight(last.started_at)
+    first = last.history_until if begin < last.history_until < since else begin
+    days = (since - begin).days // SLICES + 1  # it grows by a day each night
+    until = min(first + timedelta(days=days), since)
+    history = [Period(first, until)] if first < until else []
+    at_end = until == since
+    return Plan(begin if at_end else until, [Period(since), *history], weekly=first == begin)
+
+
+def _first_entry() -> datetime | None:
+    return LedgerEntry.objects.order_by("pk").values_list("created_at", flat=True).first()
+
+
+def _midnight(moment: datetime) -> datetime:
+    """The beginning of the day in UTC."""
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _complete_runs() -> QuerySet[ReconcileRun]:
+    """The runs that were complete, the newest first. A run of the future does not count."""
+    return ReconcileRun.objects.filter(COMPLETE, started_at__lte=Now()).order_by("-started_at")
 
 
 def is_overdue() -> bool:
@@ -112,14 +164,11 @@ def _due_since(now: datetime) -> datetime:
 
 
 def _last_complete_run() -> tuple[timedelta, list[Any]]:
-    """The age of the newest run that read everything, and its findings.
-
-    Without one, the age of the installation. A run of the future does not count.
-    """
-    runs = ReconcileRun.objects.filter(COMPLETE, started_at__lte=Now()).order_by("-started_at")
-    last: tuple[timedelta, list[Any]] | None = runs.values_list(
-        Now() - F("started_at"), "findings"
-    ).first()
+    """The age of the newest complete run, and its findings; without one, the age of the
+    installation."""
+    last: tuple[timedelta, list[Any]] | None = (
+        _complete_runs().values_list(Now() - F("started_at"), "findings").first()
+    )
     if last is not None:
         return last
     migrations = MigrationRecorder.Migration.objects.aggregate(age=Now() - Min("applied"))
@@ -148,6 +197,7 @@ def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
         findings=run.findings,
         warnings=run.warnings,
         failure=failure,
+        history_until=run.history_until,
         telegram_due=state != RunState.CLEAN,
     )
     run.refresh_from_db()

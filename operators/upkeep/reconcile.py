@@ -4,7 +4,7 @@ Each check is one query that returns one sentence per finding. All checks read o
 purchases can continue meanwhile.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from core.backoffice.declarations import Check, Proof, Sealed
+from core.backoffice.periods import Period, is_of_periods, tables_of
 from core.backoffice.registry import back_offices, declared_rights, sealed_columns
 from core.database import rights
 from core.database.applied_migrations import newer_migrations
@@ -109,6 +110,7 @@ WARNINGS = [
 ]
 OF_THIS_SCHEMA = (GUARDS, RIGHTS_HELD, RIGHTS_EXCEEDED)  # a newer one may have others
 PROOFS = [proof for app in back_offices() for proof in app.proofs]
+OF_PERIODS = {table for check in CHECKS for table in tables_of(check)}
 COUNTED = {name: table for app in back_offices() for name, table in app.counted.items()}
 
 
@@ -116,25 +118,34 @@ def _silent(name: str) -> None:
     """Reports nothing."""
 
 
-def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent) -> dict[str, Any]:
+def reconcile(
+    *,
+    decrypt: bool = False,
+    periods: Sequence[Period] = (),
+    weekly: bool = True,
+    report: Callable[[str], None] = _silent,
+) -> dict[str, Any]:
     """Runs every check over all data: `{"ok", "checked", "findings", "warnings"}`.
 
-    With `decrypt`, it also decrypts every sealed value. `report` receives the name of each check
-    before it runs. If a newer version has migrated the database, a warning says so, and triggers,
-    constraints and rights are not compared. Changes nothing.
+    With `periods`, checks of tables that grow with history look only at the rows of these periods.
+    Without `weekly`, checks that can only read whole tables are left out. With `decrypt`, it also
+    decrypts every sealed value. `report` receives the name of each check before it runs. If a newer
+    version has migrated the database, a warning says so, and triggers, constraints and rights are
+    not compared. Changes nothing.
     """
     if decrypt:
         with suppress(CannotOpen):  # what it cannot open becomes a finding
             key_ring()  # may register a key, which the transaction below could not
     with snapshot(), connection.cursor() as cursor:
-        checked = _count(cursor)
+        checked = _count(cursor, periods, weekly=weekly)
         findings: list[dict[str, str]] = []
         left_out = OF_THIS_SCHEMA if newer_migrations() else ()
         for check in CHECKS:
-            if check in left_out:
+            if check in left_out or (check.weekly and not weekly):
                 continue
             report(check.name)
-            findings += _run(cursor, check)
+            for sql in _sql_of(check, periods):
+                findings += [one for one in _run(cursor, check, sql) if one not in findings]
         if decrypt:
             for sealed in sealed_columns():
                 report(sealed.check)
@@ -151,18 +162,33 @@ def reconcile(*, decrypt: bool = False, report: Callable[[str], None] = _silent)
     return {"ok": not findings, "checked": checked, "findings": findings, "warnings": warnings}
 
 
-def _count(cursor: CursorWrapper) -> dict[str, int]:
+def _sql_of(check: Check, periods: Sequence[Period]) -> list[str]:
+    """The statements of the check: one for each period, or one over all rows."""
+    if not is_of_periods(check) or not periods:
+        return [check.sql]
+    return [period.sql_of(check) for period in periods]
+
+
+def _count(cursor: CursorWrapper, periods: Sequence[Period], *, weekly: bool) -> dict[str, int]:
+    """The numbers of rows that the checks look at. Without `weekly`, codes are not counted."""
     counts = {}
     for name, table in COUNTED.items():
-        cursor.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  names of ours
-        (counts[name],) = cursor.fetchone()
+        if table == "catalogue_vouchercode" and not weekly:
+            continue
+        conditions = ["true"]
+        if table in OF_PERIODS and periods:
+            conditions = [period.condition("id", table) for period in periods]
+        counts[name] = 0
+        for condition in conditions:
+            cursor.execute(f"SELECT count(*) FROM {table} WHERE {condition}")  # noqa: S608  names of ours
+            counts[name] += cursor.fetchone()[0]
     return counts
 
 
-def _run(cursor: CursorWrapper, check: Check) -> list[dict[str, str]]:
+def _run(cursor: CursorWrapper, check: Check, sql: str = "") -> list[dict[str, str]]:
     """The database counts the findings and returns the first: damage may have millions."""
     cursor.execute(
-        f"WITH findings (finding) AS MATERIALIZED ({check.sql})"  # noqa: S608  SQL of ours
+        f"WITH findings (finding) AS MATERIALIZED ({sql or check.sql})"  # noqa: S608  SQL of ours
         f" SELECT finding, (SELECT count(*) FROM findings) FROM findings LIMIT {FINDINGS_SHOWN}",
         check.parameters() if check.parameters else None,
     )

@@ -26,7 +26,10 @@ class ReconcileRunAdmin(RecordAdmin):
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
     change_form_before_template = "admin/what_a_finding_is.html"
-    fields = ("started_at", "finished_at", "result", "failure", "report", "late", "rows_read")
+    fields = (
+        *("started_at", "finished_at", "result", "failure", "report", "late", "rows_read"),
+        "history_until",
+    )
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if is_overdue():

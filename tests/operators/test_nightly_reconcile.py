@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,9 @@ from operators.upkeep.nightly_reconcile import (
     ATTEMPTS,
     LIMIT,
     OVERDUE_AFTER,
+    Plan,
     is_overdue,
+    plan_run,
     run_if_due,
 )
 from operators.upkeep.tasks import reconcile_nightly
@@ -39,7 +41,7 @@ FINDING = {"check": "a rule", "finding": "order <X> breaks it"}
 def findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes `reconcile` find one problem, in books that are healthy."""
     result = {"ok": False, "checked": {}, "findings": [FINDING], "warnings": []}
-    monkeypatch.setattr(nightly_reconcile, "reconcile", lambda: result)
+    monkeypatch.setattr(nightly_reconcile, "reconcile", lambda **options: result)
 
 
 def age(run: ReconcileRun, by: timedelta) -> None:
@@ -77,6 +79,92 @@ def test_it_runs_once_a_night() -> None:
     assert run_if_due() is not None
 
 
+DAY = timedelta(days=1)
+
+
+def nights(begin: datetime, number: int, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans of the last nights, of a ledger that begins at `begin`. No run found anything."""
+    monkeypatch.setattr(nightly_reconcile, "_first_entry", lambda: begin)
+    plans = []
+    for age in range(number, 0, -1):
+        now = timezone.now() - age * DAY
+        plans.append(plan_run(now))
+        ReconcileRun.objects.create(
+            state=RunState.CLEAN,
+            started_at=now,
+            finished_at=now,
+            history_until=plans[-1].history_until,
+        )
+    return plans
+
+
+@pytest.mark.parametrize("days", [1, 3, 8, 100, 731])
+def test_a_week_of_runs_looks_at_every_day(days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = timezone.now() - timedelta(days=days + 20)
+    first, *plans = nights(begin, 20, monkeypatch)
+    assert first.periods == ()
+    midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    for week in (plans[last - 6 : last + 1] for last in range(6, len(plans))):
+        since = week[0].periods[0].since  # the first of these runs looks at all that is younger
+        looked_at = {
+            period.since + n * DAY
+            for plan in week
+            for period in plan.periods
+            for n in range(((period.until or since) - period.since).days)
+        }
+        assert {midnight + n * DAY for n in range((since - midnight).days)} <= looked_at
+        assert any(plan.weekly for plan in week)
+
+
+def test_a_night_looks_at_the_rows_since_the_last_run_and_a_seventh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = timezone.now() - timedelta(days=703)
+    *_, before, plan = nights(begin, 4, monkeypatch)
+    recent, history = plan.periods
+    assert recent.until is None
+    assert timedelta(days=2) <= timezone.now() - recent.since <= timedelta(days=3)
+    assert history.since == before.history_until
+    assert history.until == history.since + timedelta(days=701 // 7 + 1)
+    assert not plan.weekly
+
+
+def test_after_findings_a_run_looks_at_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    nights(timezone.now() - timedelta(days=99), 3, monkeypatch)
+    assert plan_run(timezone.now()).periods != ()
+    newest = ReconcileRun.objects.latest("pk")
+    ReconcileRun.objects.filter(pk=newest.pk).update(state=RunState.FINDINGS, findings=[FINDING])
+
+    plan = plan_run(timezone.now())
+
+    assert plan.periods == ()
+    assert plan.weekly
+
+
+def test_a_failed_run_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    nights(timezone.now() - timedelta(days=99), 3, monkeypatch)
+    _, before, newest = ReconcileRun.objects.order_by("pk")
+    ReconcileRun.objects.filter(pk=newest.pk).update(state=RunState.FAILED, failure="X")
+
+    recent, history = plan_run(timezone.now()).periods
+
+    assert recent.since.date() == before.started_at.astimezone(UTC).date()
+    assert history.since == before.history_until
+
+
+def test_a_run_keeps_how_far_it_came() -> None:
+    make_merchant()
+    first = run_now()
+    assert first.history_until is not None
+    age(first, DAY)
+
+    second = run_now()
+
+    assert second.state == RunState.CLEAN
+    assert second.history_until == first.history_until
+    assert "codes" in second.checked  # a young ledger has its whole history in each run
+
+
 def test_damage_is_found_and_recorded() -> None:
     make_merchant()
     execute("SET session_replication_role = replica")
@@ -109,7 +197,7 @@ def count_parallel_runs(monkeypatch: pytest.MonkeyPatch) -> int:
     """Runs that were made by two workers at once. A run waits up to two seconds for the other."""
     meeting = threading.Barrier(2)
 
-    def slow_reconcile() -> dict[str, Any]:
+    def slow_reconcile(**options: Any) -> dict[str, Any]:
         with suppress(threading.BrokenBarrierError):
             meeting.wait(2)
         return {"ok": True, "checked": {}, "findings": [], "warnings": []}
@@ -132,7 +220,7 @@ def test_a_killed_run_is_recorded_and_tried_again() -> None:
 
 
 def test_a_run_that_always_fails_is_tried_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+    def fail(**options: Any) -> None:
         raise ObjectDoesNotExist
 
     monkeypatch.setattr(nightly_reconcile, "reconcile", fail)

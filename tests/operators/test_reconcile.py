@@ -2,15 +2,23 @@
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
 from pytest_django import Settings
 
 from core.backoffice.declarations import Check
+from core.backoffice.periods import Period
+from operators.upkeep import nightly_reconcile
+from operators.upkeep.models import ReconcileRun, RunState
+from operators.upkeep.nightly_reconcile import plan_run
 from operators.upkeep.reconcile import (
     CHECKS,
     RIGHTS_EXCEEDED,
@@ -323,6 +331,86 @@ def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
     assert check in found
 
 
+WEEKLY = {check.name for check in CHECKS if check.weekly}
+
+
+@pytest.fixture
+def last_night() -> None:
+    """A run of yesterday that found nothing. Everything else is younger."""
+    ReconcileRun.objects.create(
+        state=RunState.CLEAN,
+        started_at=timezone.now() - timedelta(days=1),
+        finished_at=timezone.now(),
+        history_until=timezone.now() - timedelta(days=9),
+    )
+
+
+@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
+def test_new_damage_is_found_by_the_next_run(
+    busy: Merchant, last_night: None, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    # The ledger began long ago, so tonight is not the night of the checks of whole tables.
+    begin = timezone.now() - timedelta(days=70)
+    monkeypatch.setattr(nightly_reconcile, "_first_entry", lambda: begin)
+    plan = plan_run(timezone.now())
+    without_triggers(DAMAGE[check])
+    try:
+        found = reconcile(periods=plan.periods, weekly=plan.weekly)["findings"]
+    finally:
+        without_triggers(REPAIR)
+
+    assert not plan.weekly
+    assert [len(plan.periods), plan.periods[0].until] == [2, None]
+    assert (check in {finding["check"] for finding in found}) == (check not in WEEKLY)
+
+
+@pytest.mark.parametrize("damage", MORE_DAMAGE)
+def test_new_damage_to_topups_is_found_by_the_next_run(busy: Merchant, damage: str) -> None:
+    check, statement = MORE_DAMAGE[damage]
+    with constraint_restored(DUE_RULE):
+        without_triggers(statement)
+        found = reconcile(periods=[Period(midnight())], weekly=False)["findings"]
+
+    assert check in {finding["check"] for finding in found}
+
+
+@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
+def test_old_damage_is_found_by_the_run_of_its_slice(busy: Merchant, check: str) -> None:
+    """To the run, all rows are old: the last run is said to be of tomorrow."""
+    slice = Period(midnight() - timedelta(days=1), midnight() + timedelta(days=1))
+    without_triggers(DAMAGE[check])
+    try:
+        found = reconcile(periods=[Period(midnight() + timedelta(days=2)), slice])["findings"]
+    finally:
+        without_triggers(REPAIR)
+
+    assert check in {finding["check"] for finding in found}
+
+
+def test_healthy_rows_of_a_period_have_no_findings(busy: Merchant) -> None:
+    today, day = midnight(), timedelta(days=1)
+    seen = []
+    for period in (Period(today), Period(today, today + day), Period(today + 2 * day)):
+        result = reconcile(periods=[period], weekly=False)
+        assert result["findings"] == []
+        assert "codes" not in result["checked"]
+        seen.append(result["checked"]["orders"])
+    assert seen == [5, 5, 0]
+
+
+def test_control_a_run_of_other_rows_does_not_find_old_damage(busy: Merchant) -> None:
+    without_triggers(DAMAGE["each order has its one debit"])
+    later = Period(midnight() + timedelta(days=2))
+
+    assert reconcile(periods=[later])["ok"]
+    assert not reconcile()["ok"]
+
+
+def midnight() -> datetime:
+    """The beginning of this day, in UTC."""
+    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 @pytest.mark.parametrize("check", [*CHECKS, *WARNINGS], ids=lambda check: check.name)
 def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) -> None:
     """PostgreSQL plans each check for tables of ROWS rows. It believes what pg_class says of the
@@ -417,19 +505,25 @@ def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, fi
 @pytest.mark.parametrize("damage", MORE_DAMAGE)
 def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
     check, statement = MORE_DAMAGE[damage]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [DUE_RULE]
-        )
-        (rule,) = cursor.fetchone()
-
-    without_triggers(statement)
-    found = {finding["check"] for finding in reconcile()["findings"]}
-    without_triggers("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
-    without_triggers(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {DUE_RULE}")
-    without_triggers(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {DUE_RULE} {rule}")
+    with constraint_restored(DUE_RULE):
+        without_triggers(statement)
+        found = {finding["check"] for finding in reconcile()["findings"]}
 
     assert check in found
+
+
+@contextmanager
+def constraint_restored(name: str) -> Iterator[None]:
+    """Adds this constraint of fulfilments again, which damage may have dropped."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
+        )
+        (rule,) = cursor.fetchone()
+    yield
+    without_triggers("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
+    without_triggers(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {name}")
+    without_triggers(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {name} {rule}")
 
 
 def late_work() -> list[str]:

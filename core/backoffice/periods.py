@@ -1,0 +1,79 @@
+"""Checks of `reconcile` over the rows of a period, instead of all rows.
+
+The SQL of a check holds, as comments, the conditions that choose the rows of a period:
+
+    /*period AND sale.id IN_IDS orders_order*/      the ids that the table gave out in the period
+    /*period AND day IN_DAYS*/                      a date
+    /*period AND sale.created_at IN_TIMES*/         a time
+
+Over all rows the comments stay comments. A check whose SQL reads more than it must even so, such as
+one with window functions, has other SQL for a period (`Check.of_period`).
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from re import Match
+
+from core.backoffice.declarations import Check
+from core.database.ids import MARGIN, find_id_in
+
+COMMENT = re.compile(r"/\*period(.*?)\*/", re.DOTALL)
+IDS = re.compile(r"(\S+) IN_IDS (\w+)")
+TIMES = re.compile(r"(\S+) IN_(TIMES|DAYS)")
+
+
+@dataclass
+class Period:
+    """The time from `since` on, until `until` if that is set: both are a midnight in UTC."""
+
+    since: datetime
+    until: datetime | None = None
+    _ids: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+
+    def sql_of(self, check: Check) -> str:
+        """The SQL of the check for the rows of the period; empty if it has none."""
+        if not is_of_periods(check):
+            return ""
+        sql = COMMENT.sub(r"\1", check.of_period or check.sql)
+        return IDS.sub(self._in_ids, TIMES.sub(self._in_times, sql))
+
+    def ids_of(self, table: str) -> tuple[int, int | None]:
+        """The first id of the period, and the first after it; beyond the period by MARGIN."""
+        if table not in self._ids:
+            first = find_id_in(table, self.since - MARGIN)
+            end = find_id_in(table, self.until + MARGIN) if self.until else None
+            self._ids[table] = (first, end)
+        return self._ids[table]
+
+    def condition(self, column: str, table: str) -> str:
+        """The SQL condition for the ids of the period in a column."""
+        first, end = self.ids_of(table)
+        return _between(column, str(first), None if end is None else str(end))
+
+    def _in_ids(self, match: Match[str]) -> str:
+        return self.condition(match[1], match[2])
+
+    def _in_times(self, match: Match[str]) -> str:
+        def literal(moment: datetime) -> str:
+            if match[2] == "DAYS":
+                return f"date '{moment.date()}'"
+            return f"timestamptz '{moment.isoformat()}'"
+
+        until = None if self.until is None else literal(self.until)
+        return _between(match[1], literal(self.since), until)
+
+
+def is_of_periods(check: Check) -> bool:
+    """Whether the check can look at the rows of a period."""
+    return bool(check.of_period) or "/*period" in check.sql
+
+
+def tables_of(check: Check) -> set[str]:
+    """The tables of whose rows the check can look at those of a period."""
+    return {table for _, table in IDS.findall(check.sql + check.of_period)}
+
+
+def _between(column: str, first: str, end: str | None) -> str:
+    upper = "" if end is None else f" AND {column} < {end}"
+    return f"({column} >= {first}{upper})"
