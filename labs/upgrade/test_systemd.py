@@ -47,6 +47,7 @@ SERVICE_HOST = "api.example.com"
 GO_BACK = f"/opt/voucher/releases/{OLD}/deploy/systemd/switch"
 COPY = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
 SECONDS = 3.0  # of load after each change
+PATIENCE = 35  # seconds that the proxies wait for a response, as shipped
 CODES = 20_000  # on each shelf: `prepare` takes minutes on a busy machine
 # Seconds, with all tries. `make upgrade-test` runs alone; the suite shares the machine.
 LONGEST_PURCHASE = 3.0 if "UPGRADE_SECONDS" in os.environ else 8.0
@@ -236,7 +237,9 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         with timed("install, up to a service that is ready"):
             set_up(machine, url, broker.url)
         proxies = [
-            stack.enter_context(running_proxy(name, api=API, pages=PAGES, folder=folder))
+            stack.enter_context(
+                running_proxy(name, api=API, pages=PAGES, folder=folder, patience=PATIENCE)
+            )
             for name, folder in proxy_folders.items()
         ]
         with timed("buy a first code"):

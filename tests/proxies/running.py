@@ -45,10 +45,14 @@ def _find(name: str) -> str | None:
 
 @dataclass
 class Proxy:
-    """A running proxy: its port for TLS and for plain HTTP, and what it logged."""
+    """A running proxy: its port for TLS and for plain HTTP, and what it logged.
+
+    `patience` is how many seconds it waits for a response; the files of `deploy/` have 35.
+    """
 
     name: str
     folder: Path
+    patience: int = 3
     port: int = field(default_factory=free_port)
     plain_port: int = field(default_factory=free_port)
 
@@ -109,7 +113,7 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
         "/etc/ssl/voucher/fullchain.pem": str(proxy.folder / "certificate.pem"),
         "/etc/ssl/voucher/privkey.pem": str(proxy.folder / "key.pem"),
         "/var/log/nginx/voucher.log": str(proxy.folder / "access.log"),
-        "proxy_read_timeout 35s;": "proxy_read_timeout 3s;",
+        "proxy_read_timeout 35s;": f"proxy_read_timeout {proxy.patience}s;",
     }.items():
         assert shipped in text
         text = text.replace(shipped, ours)
@@ -142,7 +146,7 @@ def start_caddy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
     for shipped, ours in {
         "\thttp_port": "\tadmin off\n\tpersist_config off\n\thttp_port",
         "https://{$SERVICE_HOST:api.example.com} {": f"https://{{$SERVICE_HOST}} {{\n{certificate}",
-        "response_header_timeout 35s": "response_header_timeout 3s",
+        "response_header_timeout 35s": f"response_header_timeout {proxy.patience}s",
         "lb_try_duration 5s": "lb_try_duration 2s",
         "write 10m": "write 5s",
     }.items():
@@ -177,7 +181,7 @@ def start_haproxy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Pro
         "api.example.com": NAME,
         "/etc/haproxy/voucher.pem": str(certificate),
         "    user haproxy\n    group haproxy\n": "",
-        "timeout server 35s": "timeout server 3s",
+        "timeout server 35s": f"timeout server {proxy.patience}s",
         "timeout client 30s": "timeout client 3s",
     }.items():
         assert shipped in text
@@ -199,10 +203,10 @@ PROXIES: dict[str, Start] = {"nginx": start_nginx, "caddy": start_caddy, "haprox
 
 @contextmanager
 def running_proxy(
-    name: str, *, api: Sequence[int], pages: Sequence[int], folder: Path
+    name: str, *, api: Sequence[int], pages: Sequence[int], folder: Path, patience: int = 3
 ) -> Iterator[Proxy]:
     """The proxy of this name in front of processes on these ports. Prints its log at the end."""
-    proxy = Proxy(name, folder)
+    proxy = Proxy(name, folder, patience)
     make_certificate(folder)
     process = PROXIES[name](proxy, api, pages)
     try:
