@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from audit.models import AuditAction
-from catalogue.codes import code_digester, open_code
+from catalogue.codes import open_code
 from catalogue.models import (
     Batch,
     Category,
@@ -16,6 +16,7 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
+from catalogue.traces import find_codes
 from core.backoffice.declarations import (
     BackOffice,
     Check,
@@ -60,8 +61,9 @@ CHECKS = [
                        FROM catalogue_vouchercode) AS code
                  ON code.place = batch.place AND code.shelf_id = batch.shelf_id
                 AND code.id <= last_code AND code.expires_on IS NOT DISTINCT FROM batch.expires_on
-         GROUP BY batch.id, first_code, last_code
-        HAVING count(code.id) <> last_code - first_code + 1
+         GROUP BY batch.id, first_code, last_code, taken_back_at
+        HAVING count(code.id) <>
+               CASE WHEN taken_back_at IS NULL THEN last_code - first_code + 1 ELSE 0 END
         UNION ALL
         SELECT format('batch %s begins within the batch before it', id)
           FROM (SELECT id, first_code, lag(last_code) OVER (ORDER BY first_code) AS before
@@ -103,14 +105,11 @@ GAUGES = [
 ]
 
 
-def _of_code(code: str) -> Iterable[VoucherCode]:
-    """The row of a code, found by its digest alone: the code itself is in no statement."""
+def _of_code(text: str) -> Iterable[VoucherCode]:
     try:
-        digest = code_digester()(code)
+        return find_codes(text)
     except CannotOpen:
         return []
-    codes = VoucherCode.objects.filter(digest=digest).defer("sealed", "digest")
-    return codes.select_related("shelf__product", "shelf__variation__product")
 
 
 FINDERS = [
@@ -130,9 +129,11 @@ BACK_OFFICE = BackOffice(
     triggers=[
         "catalogue_batch_keeps_its_codes",
         "catalogue_batch_keeps_its_expiry",
+        "catalogue_batch_stays_taken_back",
         "catalogue_code_is_sold_once",
         "catalogue_code_keeps_its_content",
         "catalogue_code_keeps_its_expiry",
+        "catalogue_code_leaves_with_its_batch",
         "catalogue_codes_are_kept",
         "catalogue_expired_code_is_not_sold",
         "catalogue_held_code_is_kept",
@@ -173,6 +174,7 @@ BACK_OFFICE = BackOffice(
         "catalogue_category": Rights.CHANGE,
         "catalogue_category_id_seq": Rights.RENUMBER,
         "catalogue_codehold": Rights.KEEP,
+        "catalogue_codetrace": Rights.CHANGE,
         "catalogue_pricechange": Rights.APPEND_AND_EXPIRE,
         "catalogue_pricelist": Rights.KEEP,
         "catalogue_pricelistentry": Rights.CHANGE,
@@ -180,9 +182,10 @@ BACK_OFFICE = BackOffice(
         "catalogue_product_id_seq": Rights.RENUMBER,
         "catalogue_referencelink": Rights.CHANGE,
         "catalogue_shelf": Rights.CHANGE,
+        "catalogue_traceprogress": Rights.KEEP,
         "catalogue_variation": Rights.CHANGE,
         "catalogue_variation_id_seq": Rights.RENUMBER,
-        "catalogue_vouchercode": Rights.KEEP,
+        "catalogue_vouchercode": Rights.CHANGE,
     },
     staff_rights=[
         StaffRight(

@@ -120,3 +120,9 @@ def count_codes(batch: Batch) -> dict[str, int]:
         **{state: Count("pk", filter=condition) for state, condition in STATES.items()}
     )
     return counts
+
+
+def batch_of(code: VoucherCode) -> Batch | None:
+    """The batch of a code; None if it was imported before there were batches."""
+    before = Batch.objects.filter(first_code__lte=code.pk).order_by("-first_code").first()
+    return before if before and code.pk <= before.last_code else None

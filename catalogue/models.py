@@ -242,6 +242,9 @@ class Batch(models.Model):
     file_digest = models.BinaryField(editable=False)
     imported_by = models.CharField(max_length=ACTOR_LENGTH, editable=False)
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
+    taken_back_at = models.DateTimeField(
+        null=True, editable=False, help_text="Its codes were deleted then (catalogue/take_back.py)."
+    )
 
     class Meta:
         verbose_name_plural = "batches"
@@ -355,6 +358,31 @@ class VoucherCode(models.Model):
 
     def __str__(self) -> str:
         return f"code {self.pk}"
+
+
+class CodeTrace(models.Model):
+    """The keyed digest of a code's serial number or PIN (catalogue/traces.py)."""
+
+    pk = models.CompositePrimaryKey("code_id", "digest")
+    code = models.ForeignKey(
+        VoucherCode, on_delete=models.PROTECT, related_name="traces", db_index=False
+    )
+    digest = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(name="catalogue_trace_of_text", fields=["digest"])]
+
+    def __str__(self) -> str:
+        return f"trace of code {self.code_id}"
+
+
+class TraceProgress(models.Model):
+    """The last code whose traces are written; one row."""
+
+    last_code = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"traces up to code {self.last_code}"
 
 
 class ReferenceLink(models.Model):

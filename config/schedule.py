@@ -35,6 +35,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 60,
             "options": _EXPIRES,
         },
+        "trace-codes": {
+            "task": "catalogue.tasks.trace_codes",
+            "schedule": 30,
+            "options": _EXPIRES,
+        },
         "sweep-emails": {
             "task": "merchants.tasks.sweep_emails",
             "schedule": 60,

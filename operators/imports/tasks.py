@@ -10,7 +10,8 @@ from operators.imports import jobs
 # waits. The sweep continues what a dead worker left.
 @shared_task(
     acks_late=False,
-    time_limit=1800,
+    soft_time_limit=1800,
+    time_limit=1830,
     autoretry_for=(InterfaceError, OperationalError),  # the database is down or busy
     max_retries=3,
     retry_backoff=True,

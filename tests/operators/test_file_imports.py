@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import orjson
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, connection
 from django.test import Client
@@ -18,7 +19,7 @@ from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
 from core.backoffice.staff_roles import StaffRole
-from operators.imports import jobs
+from operators.imports import jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
 from operators.imports.pages import upload_url
 from tests.factories import make_product, make_topup_product, make_variation, own_shelf
@@ -374,6 +375,11 @@ def test_lost_work_is_tried_again_then_stopped_then_retried(
     assert now(row, run=True).state == ImportState.READY
     assert jobs.confirm_import(pk=row.pk, actor=staff)
     assert now(row, run=True).state == ImportState.IMPORTED
+
+
+def test_the_task_may_take_as_long_as_a_million_codes_need() -> None:
+    assert tasks.run_import.acks_late is False
+    assert (tasks.run_import.soft_time_limit or 0) > settings.CELERY_TASK_SOFT_TIME_LIMIT
 
 
 def test_codes_and_their_new_state_are_one_transaction(

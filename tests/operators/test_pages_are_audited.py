@@ -341,6 +341,10 @@ def hold_batch(browser: Client) -> None:
     browser.post(url(make_batch(own_shelf(make_product())), "hold"), {"reason": "x"})
 
 
+def take_back(browser: Client) -> None:
+    browser.post(url(make_batch(own_shelf(make_product())), "take_back"), {"reason": "x"})
+
+
 def hold_code(browser: Client) -> None:
     code = VoucherCode.objects.get(pk=make_batch(own_shelf(make_product())).first_code)
     browser.post(url(code, "hold"), {"reason": "x"})
@@ -511,6 +515,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "accounts.apiclient switch_on": (switch_client_on, "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
     "catalogue.batch hold": (hold_batch, "audit"),
+    "catalogue.batch take_back": (take_back, "audit"),
     "catalogue.codehold release": (end_hold("release"), "audit"),
     "catalogue.codehold void": (end_hold("void"), "audit"),
     "catalogue.pricelist add_price": (add_price, "audit"),

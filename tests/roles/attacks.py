@@ -33,7 +33,6 @@ FORBIDDEN = {
     "change an audit entry": "UPDATE audit_auditentry SET note = ''",
     "change a price of the past": "UPDATE catalogue_pricechange SET before = 0",
     "change a top-up price of the past": "UPDATE topups_pricechange SET before = 0",
-    "delete a code": "DELETE FROM catalogue_vouchercode",
     "delete a wallet": "DELETE FROM wallets_wallet",
     "forget a key": "DELETE FROM accounts_apikey",
     "pretend a migration": "DELETE FROM django_migrations",
@@ -81,6 +80,7 @@ FORBIDDEN_OUTSIDE = {
 }
 # The service has the right, and a trigger refuses.
 REFUSED_BY_TRIGGER = {
+    "delete a code": "DELETE FROM catalogue_vouchercode",
     "change a balance": "UPDATE wallets_wallet SET balance = balance + 1",
     "change a balance by a procedure": (
         "DO 'BEGIN UPDATE wallets_wallet SET balance = balance + 1; END'"

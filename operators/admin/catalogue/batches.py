@@ -23,6 +23,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from catalogue.batches import count_codes
 from catalogue.holds import hold_codes, release_hold, void_hold
 from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.take_back import take_import_back
 from core.csv_cells import Echo, harmless
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
@@ -141,7 +142,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         *("id", "on_shelf", "number", "states", "expires_on"),
         *("file", "imported_by", "imported_at"),
     )
-    actions_detail = ("recall", "recall_file", "hold")
+    actions_detail = ("recall", "recall_file", "hold", "take_back")
     on_shelf = linked("shelf")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -157,6 +158,8 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
 
     @admin.display(description="codes by state")
     def states(self, batch: Batch) -> str:
+        if batch.taken_back_at is not None:
+            return "none: the import was taken back"
         counts = count_codes(batch).items()
         return ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in counts)
 
@@ -168,6 +171,33 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
+
+    @action(
+        description="Take the import back…",
+        icon="undo",
+        permissions=["hold"],
+        url_path="take-back",
+        variant=ActionVariant.DANGER,
+    )
+    def take_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+
+        def act(reason: str) -> str:
+            deleted, held = take_import_back(
+                batch_id=batch.pk,
+                reason=reason,
+                held_by=actor_of(request),
+                actor=staff_of(request),
+            )
+            if deleted:
+                return f"The import was taken back: {deleted:,} codes were deleted."
+            return f"Some codes are sold or void. {held:,} codes of this batch are now held."
+
+        facts = [
+            "If none of its codes is sold or void, all are deleted, and can be imported again.",
+            "Otherwise those in stock are held.",
+        ]
+        return self.ask(request, batch, word="Take back", facts=facts, act=act)
 
     @action(description="Who bought…", icon="groups", url_path="recall")
     def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -16,7 +16,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from accounts.form_fields import posted
-from catalogue.batches import STATES
+from catalogue.batches import STATES, batch_of
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
@@ -72,7 +72,10 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     search_fields = ("id",)
     search_help_text = "ID in this list, or order reference"
     list_before_template = "admin/how_to_find_a_code.html"
-    fields = ("id", "masked_code", "shelf", "state", "order", "expires_on", "imported_at")
+    fields = (
+        *("id", "masked_code", "shelf", "batch", "state", "order", "merchant", "expires_on"),
+        "imported_at",
+    )
     actions = ("hold_selected",)  # type: ignore[assignment]
     actions_detail = ("reveal", "hold")
     actions_list = ("import_codes",)
@@ -125,6 +128,18 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         if code.order_id is None:
             return EMPTY
         return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
+
+    @admin.display(description="batch")
+    def batch(self, code: VoucherCode) -> str:
+        batch = batch_of(code)
+        return link_to(batch) if batch else EMPTY
+
+    @admin.display(description="merchant")
+    def merchant(self, code: VoucherCode) -> str:
+        if code.order_id is None:
+            return EMPTY
+        order = Order.objects.select_related("client__account").get(pk=code.order_id)
+        return link_to(order.client.account) if order.client.account else EMPTY
 
     def timeline(self, request: HttpRequest, obj: VoucherCode) -> Timeline:
         return replace(
