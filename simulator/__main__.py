@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import django
+from django.conf import settings
 from django.core.checks import register
 from django.core.management import call_command
 
 from embedded.commands import services
-from embedded.environment import FOR_TESTED_SERVICE, PROJECT
+from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
 from embedded.interrupts import Interrupted, interruptible
 from embedded.processes import Process, free_port
 
@@ -42,6 +43,8 @@ def main() -> int:
         work_on_orders,
     )
 
+    # This process is the owner of the tables; `migrate` gives the service's role its rights.
+    settings.SERVICE_ROLE = SERVICE
     register(check_settings, "simulator")
     call_command("migrate", interactive=False, verbosity=0)
     call_command("check", tags=["simulator"])

@@ -162,7 +162,9 @@ class Exam:
             if code == 0:
                 return
             if code != -signal.SIGKILL:
-                self._report.add("failed", f"exit code {code} at start {start + 1}")
+                text = self._output.decode(errors="replace").replace(self._shop.key, "…")
+                last = text.strip().rpartition("\n")[2]
+                self._report.add("failed", f"exit code {code} at start {start + 1}: {last[:200]}")
                 return
         self._report.add("failed", "it never ended")
 

@@ -2,9 +2,10 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
-from voucher_topup import Client, Outcome, SQLiteJournal
+from voucher_topup import ApiError, Client, Outcome, SQLiteJournal
 
 FOLDER, RESULTS = Path(os.environ["EXAM_FOLDER"]), Path(os.environ["EXAM_RESULTS"])
 ORDERS = [json.loads(line) for line in Path(os.environ["EXAM_ORDERS"]).open()]
@@ -25,11 +26,22 @@ def has_result(number: str) -> bool:
     return f'"{number}", "outcome": "bought"' in text or f'"{number}", "outcome": "ref' in text
 
 
+def learn_limit(client: Client) -> None:
+    """Asks until the service tells the limit. It may refuse for a moment."""
+    while True:
+        try:
+            client.ping()
+        except ApiError:
+            time.sleep(1)
+        else:
+            return
+
+
 def main() -> None:
     journal = SQLiteJournal(FOLDER / "purchases.db")
     address, key = os.environ["VOUCHER_BASE_URL"], os.environ["VOUCHER_API_KEY"]
     with Client(address, key, journal) as client:
-        client.ping()
+        learn_limit(client)
         for outcome in client.resume():
             write_result(outcome)
         for order in ORDERS:
