@@ -307,6 +307,8 @@ class RequestRecord(models.Model):
     order_reference = models.CharField(max_length=REFERENCE_LENGTH, null=True)
     idempotency_key = models.CharField(max_length=IDEMPOTENCY_KEY_LENGTH, null=True)
     milliseconds = models.PositiveIntegerField("duration (ms)")
+    # Messages by the name of a wrong field, without values: {"player_id": ["Must match …"]}.
+    problems = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
 
     class Meta:
         verbose_name = "request"

@@ -6,6 +6,8 @@ process that stops loses the records of its last seconds; the order and the log 
 record holds no body, no code and no key.
 """
 
+import json
+import re
 import threading
 import time
 from collections import Counter
@@ -54,9 +56,13 @@ class Record(NamedTuple):
     order_reference: str | None
     idempotency_key: str | None
     milliseconds: int
+    problems: str = "{}"  # JSON
     key_prefix: str = ""
 
 
+MAX_PROBLEMS = 10  # of one request
+FIELD_NAME = re.compile(r"[a-z_]{1,32}(\.[0-9]{1,9})?")
+UNKNOWN_NAME = "another name"
 COLUMNS = Record._fields[:-1]
 # Deletes the old rows of the next window. Returns its last id, how many rows were old, and how many
 # have a time in the future.
@@ -118,8 +124,21 @@ def _record(
         order_reference=outcome.order_reference or extra.get("reference"),
         idempotency_key=_text(key, IDEMPOTENCY_KEY_LENGTH) or None,
         milliseconds=round(seconds * 1000),
+        problems=_problems(extra.get("fields", {})),
         key_prefix=outcome.key_prefix,
     )
+
+
+def _problems(fields: dict[str, list[str]]) -> str:
+    """The first wrong fields with their messages, as JSON. The messages of the API have no values.
+
+    A name that no field of the API can have came from the caller, and may be anything.
+    """
+    problems = {
+        name if FIELD_NAME.fullmatch(name) else UNKNOWN_NAME: messages
+        for name, messages in list(fields.items())[:MAX_PROBLEMS]
+    }
+    return json.dumps(problems)
 
 
 def _text(value: str, length: int) -> str:

@@ -21,8 +21,15 @@ from catalogue.codes import Code
 from catalogue.models import Batch, Category, Product, ReferenceLink, Shelf, Variation
 from orders.models import LostPurchase
 from tests.answers import CheckedClient
-from topups.fulfilments import Operator, RejectReason, move_fulfilment
-from topups.models import Channel, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from topups.fulfilments import Operator, move_fulfilment
+from topups.models import (
+    Channel,
+    Fulfilment,
+    RejectReason,
+    TopUpField,
+    TopUpFieldOption,
+    TopUpProduct,
+)
 from topups.transitions import Move
 from topups.versions import version_of
 from wallets import services
@@ -296,6 +303,7 @@ def move_now(
     operator: Operator,
     reason: RejectReason = RejectReason.OTHER,
     note: str = "",
+    message: str = "",
 ) -> Fulfilment:
     """Moves an order as it is now, like an operator who has just looked at it."""
     found = Fulfilment.objects.filter(order_reference=reference).first()
@@ -306,4 +314,5 @@ def move_now(
         operator=operator,
         reason=reason,
         note=note,
+        message=message,
     )

@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from core.inputs import InputProblem
-from topups.fulfilments import AlreadyDone, MoveRefused, Operator, RejectReason, move_fulfilment
-from topups.models import Channel, Fulfilment
+from topups.fulfilments import AlreadyDone, MoveRefused, Operator, move_fulfilment
+from topups.models import Channel, Fulfilment, RejectReason
 from topups.transitions import OPEN, Move
 from topups.versions import with_versions
 
@@ -26,7 +26,14 @@ def show_one(reference: str) -> dict[str, Any]:
 
 
 def move_by_command(
-    *, reference: str, version: int, move: Move, username: str, reason: RejectReason, note: str
+    *,
+    reference: str,
+    version: int,
+    move: Move,
+    username: str,
+    reason: RejectReason,
+    note: str,
+    message: str,
 ) -> dict[str, Any]:
     """Carries out one move for a member of staff; returns the fulfilment.
 
@@ -44,6 +51,7 @@ def move_by_command(
             operator=operator,
             reason=reason,
             note=note,
+            message=message,
         )
     except AlreadyDone:
         pass

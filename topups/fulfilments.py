@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from topups.models import (
     Fulfilment,
     FulfilmentEvent,
     FulfilmentStatus,
+    RejectReason,
     TopUpProduct,
 )
 from topups.refunds import ACTOR as SYSTEM
@@ -25,18 +26,6 @@ from topups.refunds import settle
 from topups.signals import fulfilment_moved
 from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
 from topups.versions import latest_event, state_events
-
-
-class RejectReason(models.TextChoices):
-    """Why an operator rejects an order. Its value is kept in the history.
-
-    A merchant reads the FailureReason of the same value, else `fulfilment_failed`. The desk and the
-    command offer every reason. Its button in Telegram is in operators/telegram/buttons.py.
-    """
-
-    WRONG_ID = "wrong_id", "Wrong player ID"
-    NO_STOCK = "no_stock", "No stock"
-    OTHER = "other", "Other reason"
 
 
 class MoveRefused(Exception):
@@ -71,6 +60,7 @@ def move_fulfilment(
     operator: Operator,
     reason: RejectReason = RejectReason.OTHER,
     note: str = "",
+    message: str = "",
 ) -> Fulfilment:
     """Carries out one move and records its event, in one transaction; returns the moved fulfilment.
 
@@ -78,7 +68,8 @@ def move_fulfilment(
     of versions to the move: of two operators who act on the same version, one succeeds and the
     other gets Overtaken. In the same transaction, a rejection makes the refund due, and also
     returns counted stock unless the reason is `no_stock`. If a move fails an order without a
-    refund, and credits had paid back its whole price before, the order becomes refunded.
+    refund, and credits had paid back its whole price before, the order becomes refunded. The
+    merchant reads the `message` of a rejection on their page, and only staff read the note.
 
     Raises MoveRefused if the order is unknown or the operator may not make the move; Overtaken if
     the order has another version by now, or its state does not allow the move; AlreadyDone if the
@@ -89,7 +80,13 @@ def move_fulfilment(
         before = _find_locked(reference)
         check_move(fulfilment=before, version=version, move=move, operator=operator, note=note)
         _carry_out(
-            before, move, user=operator.user, channel=operator.channel, reason=reason, note=note
+            before,
+            move,
+            user=operator.user,
+            channel=operator.channel,
+            reason=reason,
+            note=note,
+            message=message,
         )
     return _find(reference)
 
@@ -230,10 +227,11 @@ def _carry_out(
     channel: Channel,
     reason: RejectReason = RejectReason.OTHER,
     note: str = "",
+    message: str = "",
 ) -> None:
     """Makes a move of a locked order. Without a user, the service itself makes it."""
     actor = user.get_username() if user else SYSTEM
-    changes = _changes(move, user, channel, reason)
+    changes = _changes(move, user, channel, reason, message)
     Fulfilment.objects.filter(pk=before.pk).update(**changes)
     FulfilmentEvent.objects.create(
         fulfilment=before,
@@ -252,7 +250,7 @@ def _carry_out(
 
 
 def _changes(
-    move: Move, user: User | None, channel: Channel, reason: RejectReason
+    move: Move, user: User | None, channel: Channel, reason: RejectReason, message: str
 ) -> dict[str, Any]:
     rule = RULES[move]
     now = timezone.now()
@@ -265,7 +263,12 @@ def _changes(
     if rule.target == FulfilmentStatus.COMPLETED:
         changes |= {"closed_at": now}
     if rule.target == FulfilmentStatus.FAILED:
-        changes |= {"closed_at": now, "failure_reason": failure_reason(reason, channel)}
+        changes |= {
+            "closed_at": now,
+            "failure_reason": failure_reason(reason, channel),
+            "reject_reason": reason,
+            "message": message.strip()[:NOTE_LENGTH],
+        }
     if rule.refund:
         changes |= {"refund_due_at": now}
     return changes

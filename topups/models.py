@@ -229,6 +229,25 @@ class FailureReason(models.TextChoices):
     FULFILMENT_FAILED = "fulfilment_failed", "Fulfilment failed"
 
 
+class RejectReason(models.TextChoices):
+    """Why an operator rejects an order. Its value is kept in the history.
+
+    A merchant reads the FailureReason of the same value, else `fulfilment_failed`. The desk and the
+    command offer every reason. Its button in Telegram is in operators/telegram/buttons.py.
+    """
+
+    WRONG_ID = "wrong_id", "Wrong player ID"
+    NO_STOCK = "no_stock", "No stock"
+    OTHER = "other", "Other reason"
+
+
+WHY_IT_FAILED = {
+    RejectReason.WRONG_ID: "The player ID is wrong. Check it with your customer, then buy again.",
+    RejectReason.NO_STOCK: "The package is out of stock. Buy again later.",
+    RejectReason.OTHER: "It could not be delivered.",
+}
+
+
 class Fulfilment(models.Model):
     """The operators' work for one top-up order.
 
@@ -262,6 +281,15 @@ class Fulfilment(models.Model):
     )
     claimed_at = models.DateTimeField(null=True, blank=True)
     failure_reason = models.CharField(max_length=32, choices=FailureReason, null=True, blank=True)
+    # For the merchant's page, whichever channel the operator used. The API has only the above.
+    reject_reason = models.CharField(max_length=16, blank=True, db_default="", editable=False)
+    message = models.CharField(
+        "message for the merchant",
+        max_length=NOTE_LENGTH,
+        blank=True,
+        db_default="",
+        editable=False,
+    )
     created_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True, blank=True)
     refund_due_at = models.DateTimeField(null=True, blank=True)
@@ -351,6 +379,19 @@ class Fulfilment(models.Model):
     def refunded(self) -> bool:
         """Whether the price was paid back in full."""
         return self.refunded_at is not None
+
+    @property
+    def why_it_failed(self) -> str:
+        """A sentence for the merchant; empty unless it failed."""
+        if self.failure_reason is None:
+            return ""
+        return WHY_IT_FAILED[RejectReason(self.reject_reason or _reason_before(self))]
+
+
+def _reason_before(fulfilment: Fulfilment) -> str:
+    """The reason of an order that failed before reasons were kept."""
+    known = fulfilment.failure_reason in RejectReason.values
+    return str(fulfilment.failure_reason) if known else RejectReason.OTHER
 
 
 class Channel(models.TextChoices):

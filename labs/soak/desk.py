@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from django.db import Error, connection
 
 from tests.factories import move_now
-from topups.fulfilments import MoveRefused, Operator, RejectReason
-from topups.models import Fulfilment
+from topups.fulfilments import MoveRefused, Operator
+from topups.models import Fulfilment, RejectReason
 from topups.transitions import ENDING, OPEN, Move
 
 AT_ONCE = 100

@@ -31,8 +31,8 @@ from tests.factories import (
 from tests.live import API, LiveServer, live_server
 from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
-from topups.fulfilments import MoveRefused, Operator, RejectReason
-from topups.models import Channel, Fulfilment, TopUpProduct
+from topups.fulfilments import MoveRefused, Operator
+from topups.models import Channel, Fulfilment, RejectReason, TopUpProduct
 from topups.refunds import refunds_due, sweep_refunds
 from topups.transitions import OPEN, Move
 from wallets.models import LedgerEntry, Wallet

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
@@ -45,7 +46,7 @@ class RequestRecordAdmin(LongRecordAdmin):
     search_help_text = "Request ID, order or idempotency key"
     fields = (
         *("time", "request_id", "caller", "account_link", "call", "response", "meaning"),
-        *("order", "idempotency_key", "milliseconds"),
+        *("wrong_fields", "order", "idempotency_key", "milliseconds"),
     )
 
     def search(
@@ -85,6 +86,11 @@ class RequestRecordAdmin(LongRecordAdmin):
     def meaning(self, record: RequestRecord) -> str:
         """The usual message of the reason or the code."""
         return MEANINGS.get(record.reason) or MEANINGS.get(record.code) or EMPTY
+
+    @admin.display(description="wrong fields")
+    def wrong_fields(self, record: RequestRecord) -> str:
+        lines = ((name, " ".join(messages)) for name, messages in record.problems.items())
+        return format_html_join("", "<p><b>{}</b>: {}</p>", lines) or EMPTY
 
     @admin.display(description="order")
     def order(self, record: RequestRecord) -> str:

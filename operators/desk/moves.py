@@ -31,7 +31,6 @@ from topups.fulfilments import (
     AlreadyDone,
     MoveRefused,
     Operator,
-    RejectReason,
     check_move,
     claim_next,
     describe_state,
@@ -39,7 +38,7 @@ from topups.fulfilments import (
     may_move,
     move_fulfilment,
 )
-from topups.models import Channel, Fulfilment, FulfilmentStatus
+from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
 from topups.transitions import ENDING, FULFIL, Move, moves_from
 from topups.versions import with_versions
 
@@ -72,12 +71,19 @@ class RejectForm(MoveForm):
         choices=[("", "Choose a reason"), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=(
-            'The merchant reads "fulfilment_failed", whichever reason you choose. Only a rejection'
-            " in Telegram tells the merchant the reason. After “No stock”, the order's stock is not"
+            'The merchant reads this reason on their page. The API says "fulfilment_failed": only a'
+            " rejection in Telegram tells it the reason. After “No stock”, the order's stock is not"
             " given back."
         ),
     )
-    field_order = ["reason", "note"]
+    message = forms.CharField(
+        required=False,
+        max_length=400,
+        label="Message for the merchant",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The merchant reads it on the order's page. Never write a code here.",
+    )
+    field_order = ["reason", "message", "note"]
 
 
 class DeskMoves(RecordAdmin):
@@ -182,9 +188,13 @@ class DeskMoves(RecordAdmin):
         if kind not in ENDING:
             _carry_out(request, [choice], kind)
         elif form.is_valid():
-            _carry_out(request, [choice], kind, **form.cleaned_data)
+            moved = _carry_out(request, [choice], kind, **form.cleaned_data)
+            if moved and "claim_next" in request.POST:
+                return _claim_next(request)
         elif _check_or_tell(request, choice, kind):
-            return self._confirm(request, [choice], kind, form, back=back)
+            own = fulfilment.claimed_by == staff_of(request)
+            claim_next = f"{NAMES[kind]}, claim next" if own and kind in FAILING else ""
+            return self._confirm(request, [choice], kind, form, back=back, claim_next=claim_next)
         return HttpResponseRedirect(back)
 
     def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
@@ -196,7 +206,8 @@ class DeskMoves(RecordAdmin):
             if may_move(fulfilment, move, operator)
         ]
         # The next step stands out.
-        primary = Move.CLAIM if Move.CLAIM in offered else Move.COMPLETE
+        holds = fulfilment.claimed_by == operator.user  # “Delivered, claim next” stands out
+        primary = Move.CLAIM if Move.CLAIM in offered else None if holds else Move.COMPLETE
         return [
             {
                 "name": NAMES[move],
@@ -408,8 +419,9 @@ def _carry_out(
     *,
     reason: str = RejectReason.OTHER,
     note: str = "",
-) -> None:
-    """Moves each order separately. A refused order does not stop the others."""
+    message: str = "",
+) -> int:
+    """Moves each order separately; returns how many. A refused order does not stop the others."""
     count = 0
     for choice in selected:
         try:
@@ -420,12 +432,14 @@ def _carry_out(
                 operator=_operator(request),
                 reason=RejectReason(reason),
                 note=note,
+                message=message,
             )
             count += 1
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
     if count:
         messages.success(request, f"{NAMES[move]}: {count} done.")
+    return count
 
 
 def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:

@@ -29,8 +29,7 @@ from operators.history.audit_trail import (
 )
 from operators.telegram.models import Announcement
 from orders.models import Order
-from topups.fulfilments import RejectReason
-from topups.models import Channel, FulfilmentEvent, FulfilmentStatus
+from topups.models import Channel, FulfilmentEvent, FulfilmentStatus, RejectReason
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 

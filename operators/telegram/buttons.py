@@ -20,8 +20,7 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from core.json_output import money_text
-from topups.fulfilments import RejectReason
-from topups.models import Fulfilment, FulfilmentStatus
+from topups.models import Fulfilment, FulfilmentStatus, RejectReason
 from topups.transitions import ENDING, Move
 from wallets.selectors import left_to_pay_back
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -20,7 +21,15 @@ from accounts.request_records import (
     write_records,
 )
 from tests.concurrency.racing import codes_of
-from tests.factories import Merchant, make_client, make_merchant, make_product, make_record
+from tests.factories import (
+    Merchant,
+    make_client,
+    make_field,
+    make_merchant,
+    make_product,
+    make_record,
+    make_topup_product,
+)
 from tests.live import owner_url
 from tests.neighbour import ours
 
@@ -310,3 +319,31 @@ def test_the_clock_of_a_host_dates_no_record_and_deletes_none(
         assert delete_old_records(seconds=5) == 0
 
     assert abs(timezone.now() - record.at) < timedelta(minutes=1)
+
+
+CANARY = "Sec-ret_9"
+
+
+def test_a_refused_request_keeps_its_wrong_fields_and_no_value() -> None:
+    merchant = make_merchant()
+    topup = make_topup_product()
+    field = make_field(topup, "number", required=True)
+    voucher: dict[str, Any] = {"product_id": CANARY, "quantity": CANARY, "variation_id": CANARY}
+    merchant.buy(**voucher)
+    merchant.buy(product_id=1, quantity=1, delivery_type=CANARY, **{CANARY: CANARY})
+    merchant.buy(merchant_reference=f"!{CANARY}", quantity=1)
+    package: dict[str, Any] = {"delivery_type": "top_up", "system_product_id": topup.pk}
+    merchant.buy(**package, player_id=f"{CANARY}!", quantity=CANARY)
+    sent = {str(field.number): CANARY, CANARY: CANARY}
+    merchant.buy(**package, player_id="7", fields=sent)
+    merchant.post(f'{{"{CANARY}": 1, "{CANARY}": 2}}', key="twice")
+    merchant.get("/products", page=CANARY)
+
+    records = written(merchant.client)
+
+    assert {record.code for record in records} == {"validation_failed"}
+    assert all(record.problems for record in records)
+    assert records[0].problems.keys() == {"product_id", "quantity", "variation_id"}
+    assert "another name" in records[1].problems
+    assert records[4].problems.keys() == {f"fields.{field.number}", "another name"}
+    assert CANARY not in str([record.problems for record in records])

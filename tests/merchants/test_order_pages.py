@@ -30,7 +30,8 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member, viewer_of
 from tests.neighbour import ours
-from topups.models import Fulfilment
+from topups.fulfilments import failure_reason
+from topups.models import Channel, Fulfilment, RejectReason
 from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
@@ -397,3 +398,41 @@ def test_an_order_shows_only_its_own_entries_and_moves() -> None:
     page = viewer_of(account).get(f"{ORDERS}{one}/").context
     assert [entry.order_reference for entry in page["entries"]] == [one]
     assert [event.to_status for event in page["moves"]] == ["pending", "processing"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "reason", "words"),
+    [
+        (Channel.ADMIN, RejectReason.WRONG_ID, "The player ID is wrong."),
+        (Channel.TELEGRAM, RejectReason.NO_STOCK, "The package is out of stock."),
+        (Channel.COMMAND, RejectReason.OTHER, "It could not be delivered."),
+    ],
+)
+def test_the_page_says_why_a_topup_failed(
+    channel: Channel, reason: RejectReason, words: str
+) -> None:
+    owner = make_member()
+    merchant = Merchant(make_client(owner.account))
+    reference = buy_topup(merchant)
+    move_now(
+        reference=reference,
+        move=Move.REJECT,
+        operator=make_operator(channel=channel),
+        reason=reason,
+        note="for staff only",
+        message="Ask the player for the ID in the profile.",
+    )
+
+    page = browser_of(owner).get(f"{ORDERS}{reference}/").content.decode()
+
+    assert words in page
+    assert "Ask the player for the ID in the profile." in page
+    assert "for staff only" not in page
+    read = merchant.get(f"/orders/{reference}").json()["data"]["failure_reason"]
+    assert read == failure_reason(reason, channel)
+
+
+def test_an_order_that_failed_earlier_has_the_words_of_its_failure_reason() -> None:
+    for failure, words in (("wrong_id", "player ID"), ("fulfilment_failed", "not be delivered")):
+        assert words in Fulfilment(failure_reason=failure, reject_reason="").why_it_failed
+    assert Fulfilment().why_it_failed == ""

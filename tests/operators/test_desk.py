@@ -185,7 +185,7 @@ def test_an_order_that_nobody_claimed_offers_the_claim_first(merchant: Merchant)
     move_now(reference=fulfilment.order_reference, move=Move.CLAIM, operator=operator)
 
     assert before == ["Claim"]
-    assert coloured(operator.user, fulfilment) == ["Mark delivered…", "Delivered, claim next"]
+    assert coloured(operator.user, fulfilment) == ["Delivered, claim next"]
 
 
 def coloured(user: User, fulfilment: Fulfilment) -> list[str]:
@@ -293,6 +293,21 @@ def test_one_click_delivers_only_what_the_page_showed(merchant: Merchant) -> Non
     assert answer["Location"] == f"{QUEUE}{first.pk}/change/"
     statuses = Fulfilment.objects.order_by("pk").values_list("status", flat=True)
     assert list(statuses) == ["pending_review", "pending"]
+
+
+def test_a_rejection_leads_to_the_next_order(merchant: Merchant) -> None:
+    first, second = bought(merchant), bought(merchant)
+    user, browser = operator_browser()
+    press(browser, first, Move.CLAIM)
+    asked = press(browser, first, Move.REJECT).content.decode()
+    assert "Reject and refund, claim next" in asked
+
+    answer = press(browser, first, Move.REJECT, confirmed="1", reason="wrong_id", claim_next="1")
+
+    assert answer["Location"] == f"{QUEUE}{second.pk}/change/"
+    assert Fulfilment.objects.get(claimed_by=user) == second
+    again = press(browser, first, Move.REJECT, confirmed="1", reason="wrong_id", claim_next="1")
+    assert again["Location"] == f"{QUEUE}{first.pk}/change/"
 
 
 def test_orders_of_others_are_not_offered_in_one_click(merchant: Merchant) -> None:

@@ -39,8 +39,7 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff, signed_in, url
-from topups.fulfilments import RejectReason
-from topups.models import Channel, Fulfilment
+from topups.models import Channel, Fulfilment, RejectReason
 from topups.refunds import carry_out_refund
 from topups.transitions import Move
 

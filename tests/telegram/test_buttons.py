@@ -18,7 +18,7 @@ from operators.telegram.buttons import (
     decode,
     encode,
 )
-from topups.fulfilments import RejectReason
+from topups.models import RejectReason
 from topups.transitions import Move
 
 LARGE = 2**63 - 1

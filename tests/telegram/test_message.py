@@ -19,8 +19,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from topups.fulfilments import RejectReason
-from topups.models import Channel, Fulfilment
+from topups.models import Channel, Fulfilment, RejectReason
 from topups.refunds import carry_out_refund, credit_topup
 from topups.transitions import Move
 from topups.versions import last_event

@@ -9,8 +9,8 @@ from django.db import DatabaseError, connection, models, transaction
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
-from topups.fulfilments import MoveRefused, Operator, RejectReason
-from topups.models import Channel, Fulfilment, FulfilmentStatus
+from topups.fulfilments import MoveRefused, Operator
+from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
 from topups.transitions import RULES, Move
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ from django.core.management.base import CommandParser
 
 from core.command_line import JSONCommand
 from topups.fulfilment_command import list_open, move_by_command, show_one
-from topups.fulfilments import RejectReason
+from topups.models import RejectReason
 from topups.transitions import Move
 
 
@@ -33,6 +33,9 @@ class Command(JSONCommand):
             if move == Move.REJECT:
                 action.add_argument("--reason", choices=RejectReason.values, default="other")
                 action.add_argument(
+                    "--message", default="", metavar="TEXT", help="what the merchant reads"
+                )
+                action.add_argument(
                     "--no-refund",
                     action="store_true",
                     help="for a senior operator, from review only",
@@ -50,4 +53,5 @@ class Command(JSONCommand):
             username=options["operator"],
             reason=RejectReason(options.get("reason") or "other"),
             note=options["note"],
+            message=options.get("message") or "",
         )
