@@ -14,6 +14,7 @@ from operators.history.audit_trail_page import export_trail, show_trail
 from operators.history.timeline import add_note
 from operators.sign_in import passkeys, second_factor
 from operators.sign_in.password import change_password
+from operators.sign_in.password_pages import ask_link, set_password
 from operators.telegram.link_page import link as link_telegram
 from operators.upkeep.monitoring.readiness import readyz_bot, readyz_worker
 from operators.upkeep.monitoring.system_page import show_system, show_system_now
@@ -37,6 +38,8 @@ urlpatterns = [
         admin.site.admin_view(second_factor.enrol),
         name="two_factor_enrol",
     ),
+    path("admin/forgotten/", ask_link, name="staff_forgotten"),
+    path("admin/new-password/", set_password, name="staff_password"),
     path("admin/system/", admin.site.admin_view(show_system), name="system"),
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
     path("admin/notes/<str:label>/<str:pk>/", admin.site.admin_view(add_note), name="note"),

@@ -6,6 +6,7 @@ from audit.models import AuditAction
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
+    Check,
     Component,
     Expiring,
     Finder,
@@ -86,7 +87,19 @@ FINDERS = [
     ),
 ]
 
+CHECKS = [
+    Check(
+        "no blocked member can sign in",
+        """
+        SELECT format('member %s is blocked and can sign in', member.id)
+          FROM merchants_membership AS member JOIN auth_user ON auth_user.id = user_id
+         WHERE blocked_at IS NOT NULL AND is_active
+        """,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
+    checks=CHECKS,
     gauges=GAUGES,
     components=COMPONENTS,
     triggers=["merchants_members_are_not_staff", "merchants_staff_are_not_members"],
@@ -123,6 +136,7 @@ BACK_OFFICE = BackOffice(
     rights={
         "merchants_balancealert": Rights.CHANGE,
         "merchants_email": Rights.CHANGE,
+        "merchants_factorreset": Rights.KEEP,
         "merchants_invitation": Rights.CHANGE,
         "merchants_membersession": Rights.CHANGE,
         "merchants_membership": Rights.KEEP,
@@ -139,6 +153,12 @@ BACK_OFFICE = BackOffice(
             "Invite people into accounts, and approve the invitations of colleagues",
             ["merchants.add_invitation", *read_access(Invitation)],
             [StaffRole.MERCHANT_MANAGER],
+        ),
+        StaffRight(
+            Section.MERCHANTS,
+            "Block people of accounts, end their sessions, and remove a lost second factor",
+            ["merchants.change_membership"],
+            [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.SYSTEM,

@@ -77,9 +77,11 @@ def _link(email: Email) -> str:
             page, token = "merchants:join", sign_invitation(email.about or 0)
         case EmailKind.PASSWORD_RESET:
             page, token = "merchants:reset", sign_reset(User.objects.get(pk=email.about or 0))
+        case EmailKind.STAFF_NOTICE if email.about:
+            page, token = "", sign_reset(User.objects.get(pk=email.about))
         case _:
             return ""
-    return f"{settings.PUBLIC_URL}{reverse(page)}#{token}"
+    return f"{settings.PUBLIC_URL}{email.facts.get('path') or reverse(page)}#{token}"
 
 
 def _postpone(email: Email, *, cause: str) -> None:

@@ -1,14 +1,21 @@
 """Changes a member's password and second factor, with an audit entry and an email to the owners."""
 
+from datetime import timedelta
+from enum import Enum
+
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 
-from accounts.second_factor import confirm_factor, forget_second_factors
+from accounts.second_factor import confirm_factor, forget_second_factors, needs_factor
 from audit.models import AuditAction
+from audit.people import record_on_user
 from audit.services import record_action
 from merchants.email.outbox import email_owners
-from merchants.models import MemberSession, Membership
+from merchants.models import FactorReset, MemberSession, Membership, Role
 from merchants.people.sessions import end_member_sessions
+
+RESET_WAITS_FOR = timedelta(days=1)
 
 
 @transaction.atomic
@@ -54,6 +61,53 @@ def reset_factor(*, user: User, actor: User | None) -> int:
             facts={"Person": user.email},
         )
     return forgotten
+
+
+class FactorResetState(Enum):
+    """What a member of staff achieved who wants to remove a second factor."""
+
+    DONE = "done"
+    WAITS = "waits"  # for another member of staff
+
+
+@transaction.atomic
+def ask_or_approve_reset(*, user: User, actor: User) -> FactorResetState:
+    """Removes the person's second factor, or asks for it if two members of staff must agree.
+
+    The second one who asks within a day approves. Superusers act alone.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # requests for one person wait
+    if actor.is_superuser or not _needs_two(user):
+        reset_factor(user=user, actor=actor)
+        return FactorResetState.DONE
+    now = timezone.now()
+    waiting = FactorReset.objects.filter(user=user, approved_at=None)
+    others = waiting.filter(asked_at__gt=now - RESET_WAITS_FOR).exclude(asked_by=actor)
+    if others.update(approved_by=actor, approved_at=now):
+        reset_factor(user=user, actor=actor)
+        return FactorResetState.DONE
+    FactorReset.objects.update_or_create(
+        user=user, approved_at=None, defaults={"asked_by": actor, "asked_at": now}
+    )
+    _tell_of_request(user, actor)
+    return FactorResetState.WAITS
+
+
+def _needs_two(user: User) -> bool:
+    """Whether money could follow: staff who can do more than look, and members who issue keys."""
+    membership = Membership.objects.filter(user=user).first()
+    if membership is not None:
+        return Role(membership.role).includes(Role.DEVELOPER)
+    return needs_factor(user)
+
+
+def _tell_of_request(user: User, actor: User) -> None:
+    change = "Removal of a second factor requested"
+    record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note=change)
+    membership = Membership.objects.select_related("account").filter(user=user).first()
+    if membership is not None:
+        facts = {"Person": user.email}
+        email_owners(account=membership.account, change=change, actor=actor, facts=facts)
 
 
 def _record_and_email(user: User, change: str) -> None:

@@ -173,6 +173,12 @@ def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
     return bool(unanswered)
 
 
+def withdraw_invitations_of(user: User, *, actor: User) -> int:
+    """Withdraws all open invitations that this person made. Returns how many."""
+    made = live_invitations().filter(invited_by=user)
+    return sum(withdraw_invitation(invitation=one, actor=actor) for one in made)
+
+
 def find_invitation(token: str) -> Invitation | None:
     """The open invitation of this token; None if the token is invalid or no longer open."""
     number = read_invitation(token)
@@ -228,7 +234,9 @@ def _make_user(invitation: Invitation) -> User:
     )
     returning = (
         not user.is_active
-        and Membership.objects.filter(user=user, account=invitation.account).exists()
+        and Membership.objects.filter(
+            user=user, account=invitation.account, blocked_at=None
+        ).exists()
     )
     if not is_new and not returning:
         raise InputProblem(

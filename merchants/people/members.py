@@ -10,7 +10,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
 from merchants.email.outbox import email_owners
-from merchants.models import Invitation, Membership, Role
+from merchants.models import Invitation, MemberSession, Membership, Role
+from merchants.people.sessions import end_member_sessions
 
 
 def members_of(account: Account) -> QuerySet[Membership]:
@@ -55,6 +56,40 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
         {"Person": member.user.email, "Role": Role(member.role).label},
     )  # fmt: skip
     return member
+
+
+@transaction.atomic
+def block_member(*, membership: Membership, actor: User, reason: str) -> Membership:
+    """Switches a member off until staff unblock them, also the last owner. Their sessions end.
+
+    Raises InputProblem if the person is no longer a member.
+    """
+    member = _lock(membership)
+    member.blocked_at = timezone.now()
+    member.save(update_fields=["blocked_at"])
+    member.user.is_active = False
+    member.user.save(update_fields=["is_active"])
+    end_member_sessions(MemberSession.objects.filter(user=member.user))
+    _record_and_email(
+        member, AuditAction.MEMBER_CHANGED, "Person blocked", actor,
+        {"Person": member.user.email, "Reason": reason},
+    )  # fmt: skip
+    return member
+
+
+@transaction.atomic
+def unblock_member(*, membership: Membership, actor: User) -> bool:
+    """Lets a blocked member sign in again. Returns False if the person is not blocked."""
+    rows = Membership.objects.filter(pk=membership.pk, blocked_at__isnull=False)
+    if not rows.update(blocked_at=None):
+        return False
+    member = Membership.objects.select_related("user", "account").get(pk=membership.pk)
+    member.user.is_active = True
+    member.user.save(update_fields=["is_active"])
+    _record_and_email(
+        member, AuditAction.MEMBER_CHANGED, "Person unblocked", actor, {"Person": member.user.email}
+    )
+    return True
 
 
 def _lock(membership: Membership) -> Membership:

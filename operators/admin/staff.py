@@ -9,19 +9,20 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html_join
 from unfold.decorators import action
 from unfold.enums import ActionVariant
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from accounts.second_factor import has_factor
-from audit.models import AuditEntry
+from audit.models import AuditAction, AuditEntry
+from audit.people import record_on_user
 from merchants.models import Membership
-from merchants.people.credentials import reset_factor
+from operators.admin.people import PersonPage
 from operators.admin.roles import (
     describe,
     is_built_in,
@@ -34,22 +35,22 @@ from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
     KeptAdmin,
-    page,
     staff_of,
     time_cell,
-    url_of,
 )
 from operators.frame.reader import may_view
 from operators.history.audit_trail import EntryQuery, entry_of, read_entries
 from operators.history.audit_trail_page import hidden_bookings
 from operators.history.entries import rows
 from operators.history.timeline import SHOWN
+from operators.sign_in.access import end_access
+from operators.sign_in.password_links import ask_for_link, may_have_password, send_invitation
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
 MANAGE = "sign_in.manage_staff"
-SUPERUSERS_ONLY = ("is_superuser", "user_permissions")
+SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 
 
 class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -69,14 +70,33 @@ class StaffForm(UserChangeForm):
     )
 
 
-class NewUserForm(UserCreationForm):
-    """The theme's form, in our words."""
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A new member of staff, who chooses a password with the link in an email."""
+
+    groups = RolesField(
+        queryset=Group.objects.prefetch_related("permissions"), required=False, label="Roles"
+    )
+
+    class Meta:
+        model = User
+        fields = ["username", "email", "groups"]
+        help_texts = {"email": "Receives a link to set a password. The link works for an hour."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        usable = self.fields["usable_password"]
-        usable.label = "Sign in with a password"
-        usable.help_text = "Disabled: this person signs in through your company only."
+        self.fields["email"].required = True
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"].lower()
+        if User.objects.filter(Q(email__iexact=email) | Q(username__iexact=email)).exists():
+            raise ValidationError("This address already belongs to a person here.")
+        return email
+
+    def save(self, commit: bool = True) -> User:
+        self.instance.is_staff = True
+        self.instance.set_unusable_password()
+        user: User = super().save(commit=commit)
+        return user
 
 
 class StaffList(BackOfficeList):
@@ -93,18 +113,19 @@ class StaffList(BackOfficeList):
 
 
 @admin.register(User)
-class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
+class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     """Users are switched off, never deleted: the audit trail names them.
 
     Administrators give roles, but not to themselves: another administrator must do that. Only
     superusers give single permissions or change superusers.
     """
 
-    actions_detail = ("remove_second_factor",)
+    actions_detail = ("send_link", *PersonPage.person_actions, "end_access")
     change_form_outer_after_template = "admin/actions_of_person.html"
     records_itself = True  # audit/people.py does
     form = StaffForm
-    add_form = NewUserForm
+    add_form = InviteForm
+    add_fieldsets = ((None, {"fields": ("username", "email", "groups")}),)
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
     fieldsets = (
@@ -172,45 +193,91 @@ class UserAdmin(BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
             for title, options in sets
         ]
 
-    def has_reset_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Whether an administrator is looking at another user who has a second factor."""
-        if not staff_of(request).has_perm(MANAGE):
+    def user_of(self, obj: User) -> User:
+        return obj
+
+    def may_protect(self, request: HttpRequest, obj: User) -> bool:
+        """Administrators act for staff, and superusers for members too."""
+        if _is_superuser(request):
+            return True
+        manages = staff_of(request).has_perm(MANAGE)
+        return manages and obj.is_staff and self.has_change_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(MANAGE))
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change and may_have_password(obj):
+            send_invitation(user=obj)
+            messages.success(request, f"The invitation is being sent to {obj.email}.")
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """Nobody but superusers sets the password of another person: links in emails do."""
+        if not _is_superuser(request):
+            raise PermissionDenied
+        return super().user_change_password(request, id, form_url)
+
+    def has_send_link_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for active staff with an email and without company sign-in only."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(obj, User) or not self.may_protect(request, obj):
             return False
-        user = self.get_object(request, unquote(str(object_id)))
-        if not isinstance(user, User) or user == request.user:
-            return False
-        may_change = user.is_staff and self.has_change_permission(request, user)
-        return has_factor(user) and (may_change or _is_superuser(request))
+        return obj.is_staff and obj.is_active and obj.email != "" and may_have_password(obj)
 
     @action(
-        description="Remove second factor…",
-        icon="phonelink_erase",
-        permissions=["reset"],
-        url_path="remove-second-factor",
-        variant=ActionVariant.WARNING,
+        description="Send a password link…",
+        icon="outgoing_mail",
+        permissions=["send_link"],
+        url_path="send-link",
     )
-    def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        user = self.get_object(request, unquote(object_id))
-        if not isinstance(user, User):
-            raise Http404
-        if request.method == "POST":
-            reset_factor(user=user, actor=staff_of(request))
-            messages.success(request, f"The second factor of {user} was removed.")
-            return HttpResponseRedirect(url_of(user))
-        return page(
-            self,
+    def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(obj: Any, user: User) -> str:
+            ask_for_link(email=user.email)
+            record_on_user(
+                user, AuditAction.USER_CHANGED, actor=staff_of(request), note="Password link sent"
+            )
+            return f"A link is being sent to {user.email}, unless three were sent this hour."
+
+        return self.confirm(
             request,
-            "admin/confirm.html",
-            obj=user,
-            title="Remove a second factor",
-            question=f"Remove the second factor and the backup codes of {user}?",
+            object_id,
+            title="Send a password link",
+            question="Send {} a link that sets a new password?",
+            facts=["The link works once, within an hour. The old password works until then."],
+            act=act,
+        )
+
+    def has_end_access_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for active colleagues."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(obj, User) or obj == request.user or not obj.is_staff:
+            return False
+        return self.may_protect(request, obj) and (obj.is_active or request.method == "POST")
+
+    @action(
+        description="End access…",
+        icon="person_off",
+        permissions=["end_access"],
+        url_path="end-access",
+        variant=ActionVariant.DANGER,
+    )
+    def end_access(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(obj: Any, user: User) -> str:
+            claims = end_access(user=user, actor=staff_of(request))
+            return f"{user} can no longer sign in. Claims back in the queue: {claims}."
+
+        return self.confirm(
+            request,
+            object_id,
+            title="End access",
+            question="End the access of {}?",
             facts=[
-                "Do this only for a person who lost their second factor. Make sure that the request"
-                " is really from them: afterwards, their password is enough to set up a new one.",
+                "Their sessions end at once, their claimed orders go back to the queue, and their"
+                " open invitations are withdrawn.",
+                "What they did stays in the audit trail. To let them in again, turn on “Active”.",
             ],
-            button="Remove",
-            danger=True,
-            back=url_of(user),
+            act=act,
         )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

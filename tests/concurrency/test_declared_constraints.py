@@ -83,6 +83,8 @@ BROKEN = {
     "merchants_balancealert_level_is_positive": "level = 0",
     "merchants_email_ends_once": "sent_at = now(), given_up_at = now()",
     "merchants_email_kind_is_known": "kind = 'offer'",
+    "merchants_factorreset_approved_by_another":
+        "approved_at = now(), approved_by_id = asked_by_id",
     "merchants_invitation_accepted_if_approved":
         "needs_approval = true, approved_at = NULL, approved_by_id = NULL, accepted_at = now()",
     "merchants_invitation_approved_by_another":

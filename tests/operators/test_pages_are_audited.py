@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 from django.test import Client, RequestFactory
@@ -31,6 +31,7 @@ from catalogue.models import (
 )
 from merchants.models import Invitation, Role
 from merchants.people.invitations import invite_person
+from merchants.people.members import block_member
 from operators.imports import jobs
 from operators.imports.models import FileImport
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
@@ -79,9 +80,7 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
     "auth.group": lambda: {"name": "New"},
     "auth.user": lambda: {
         "username": "new",
-        "usable_password": "true",
-        "password1": "a long enough phrase",
-        "password2": "a long enough phrase",
+        "email": "new@staff.example",
     },
     "catalogue.category": lambda: {"name": "New"},
     "catalogue.pricelist": lambda: {"name": "New", "currency": "USD"},
@@ -422,10 +421,34 @@ def announce_again(browser: Client) -> None:
     press(browser, row, "announce_again_selected")
 
 
-def remove_factor(browser: Client) -> None:
+def of_staff(action: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        user = make_staff()
+        signed_in(user)  # with a second factor
+        browser.post(url(user, action))
+
+    return carry_out
+
+
+def send_link(browser: Client) -> None:
     user = make_staff()
-    signed_in(user)
-    browser.post(url(user, "remove_second_factor"))
+    User.objects.filter(pk=user.pk).update(email="person@staff.example")
+    browser.post(url(user, "send_link"))
+
+
+def of_member(action: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        member = make_member()
+        signed_in(member.user)
+        browser.post(url(member, action), {"reason": "stolen"})
+
+    return carry_out
+
+
+def unblock(browser: Client) -> None:
+    member = make_member()
+    block_member(membership=member, actor=make_staff(), reason="stolen")
+    browser.post(url(member, "unblock"))
 
 
 def withdraw(browser: Client) -> None:
@@ -504,7 +527,16 @@ def confirm_import(browser: Client) -> None:
 
 # Every action of a list or a page, what carries it out, and the record it leaves.
 ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
-    "auth.user remove_second_factor": (remove_factor, "audit"),
+    "auth.user end_access": (of_staff("end_access"), "audit"),
+    "auth.user end_sessions": (of_staff("end_sessions"), "audit"),
+    "auth.user remove_second_factor": (of_staff("remove_second_factor"), "audit"),
+    "auth.user send_link": (send_link, "audit"),
+    "auth.user unlock_sign_in": (of_staff("unlock_sign_in"), "audit"),
+    "merchants.membership block": (of_member("block"), "audit"),
+    "merchants.membership end_sessions": (of_member("end_sessions"), "audit"),
+    "merchants.membership remove_second_factor": (of_member("remove_second_factor"), "audit"),
+    "merchants.membership unblock": (unblock, "audit"),
+    "merchants.membership unlock_sign_in": (of_member("unlock_sign_in"), "audit"),
     "accounts.account book": (book_for_an_account, "audit"),
     "accounts.account choose_list": (choose_list, "audit"),
     "accounts.account switch_off": (switch_off, "audit"),

@@ -73,6 +73,7 @@ CREDIT = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "no blocked member can sign in": "UPDATE merchants_membership SET blocked_at = now()",
     "a spending limit has counted the orders of its day and month": (
         "UPDATE orders_clientcounter SET limited = true"
     ),

@@ -9,16 +9,18 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from axes.models import AccessAttempt
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.test import Client
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiKey
 from catalogue.models import VoucherCode
 from core.backoffice.staff_roles import StaffRole
-from merchants.models import Role
+from merchants.models import Membership, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import ImportKind
 from operators.telegram.models import PlatformSettings
@@ -96,8 +98,12 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:accounts_apiclient_rotate": ("M", "M"),
     "admin:accounts_apiclient_switch_off": ("M", "M"),
     "admin:accounts_apiclient_switch_on": ("M", "M"),
-    "admin:auth_user_password_change": ("A", "A"),
+    "admin:auth_user_password_change": ("", ""),
+    "admin:auth_user_end_access": ("A", "A"),
+    "admin:auth_user_end_sessions": ("A", "A"),
     "admin:auth_user_remove_second_factor": ("A", "A"),
+    "admin:auth_user_send_link": ("A", "A"),
+    "admin:auth_user_unlock_sign_in": ("A", "A"),
     "admin:catalogue_batch_hold": ("K", "K"),
     "admin:catalogue_batch_recall": ("KR", "KR"),
     "admin:catalogue_batch_recall_file": ("KR", "KR"),
@@ -115,10 +121,16 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:catalogue_vouchercode_reveal": ("", ""),
     "admin:imports_fileimport_new_catalogue": ("K", "K"),
     "admin:imports_fileimport_new_codes": ("K", "K"),
+    "admin:imports_fileimport_part": ("", "K"),
     "admin:imports_fileimport_problems": ("KR", "KR"),
     "admin:imports_fileimport_progress": ("KR", "KR"),
     "admin:imports_fileimport_step": ("K", "K"),
     "admin:imports_fileimport_upload": ("K", "K"),
+    "admin:merchants_membership_block": ("MS", "MS"),
+    "admin:merchants_membership_end_sessions": ("MS", "MS"),
+    "admin:merchants_membership_remove_second_factor": ("MS", "MS"),
+    "admin:merchants_membership_unblock": ("MS", "MS"),
+    "admin:merchants_membership_unlock_sign_in": ("MS", "MS"),
     "admin:merchants_invitation_approve": ("M", "M"),
     "admin:merchants_invitation_withdraw": ("M", "M"),
     "admin:orders_lostpurchase_settle": ("F", "F"),
@@ -165,6 +177,8 @@ OWN = {
     "passkey_remove",
     "passkeys",
     "search",
+    "staff_forgotten",
+    "staff_password",
     "two_factor",
     "two_factor_enrol",
 }
@@ -243,17 +257,29 @@ def lets_in(answer: Any) -> bool:
     return answer.status_code not in (HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED)
 
 
+def prepare(person: User) -> None:
+    User.objects.filter(pk=person.pk).update(email=f"{person.username}@staff.example")
+    """Gives the person a second factor and a wrong password, so that their page offers all."""
+    signed_in(person)
+    AccessAttempt.objects.create(username=person.username, failures_since_start=1)
+
+
 def latest(model: Any) -> Any:
     """The newest row for which the actions of its page are offered."""
     label = model._meta.label_lower
     if label == "auth.user":
         person = make_staff("auth.view_user")
-        signed_in(person)  # sets up a second factor
+        prepare(person)
         return person
     if label == "accounts.apiclient":
         return ApiKey.objects.latest("pk").client
     if label == "catalogue.vouchercode":
         return VoucherCode.objects.filter(order_id=None, hold=None).latest("pk")
+    if label == "merchants.membership":
+        member = make_member()
+        prepare(member.user)
+        Membership.objects.filter(pk=member.pk).update(blocked_at=timezone.now())
+        return member
     if label == "merchants.invitation":
         owner = make_member()
         return invite_person(

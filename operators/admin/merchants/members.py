@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -16,7 +17,9 @@ from unfold.contrib.filters.admin import (
     RangeDateTimeFilter,
 )
 from unfold.decorators import action, display
+from unfold.enums import ActionVariant
 
+from accounts.form_fields import posted
 from core.inputs import InputProblem
 from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import (
@@ -25,7 +28,9 @@ from merchants.people.invitations import (
     invite_person,
     withdraw_invitation,
 )
-from merchants.people.members import members_of
+from merchants.people.members import block_member, members_of, unblock_member
+from operators.admin.merchants.switching import SwitchForm
+from operators.admin.people import PersonPage
 from operators.frame.base import (
     BackOfficeAdmin,
     RecordAdmin,
@@ -36,13 +41,18 @@ from operators.frame.base import (
     url_of,
 )
 
+PROTECT = "merchants.change_membership"
+
 # Of an invitation, where the model's word does not say what it waits for.
 STATES = {"open": "open, not accepted yet", "waiting": "waiting for approval"}
 
 
 @admin.register(Membership)
-class MembershipAdmin(RecordAdmin):
-    """Shows memberships. Owners manage the members of their account; staff invite the first one."""
+class MembershipAdmin(PersonPage, RecordAdmin):
+    """Shows memberships. Owners manage the members of their account; staff invite the first one,
+    and block people whose sign-in was stolen."""
+
+    actions_detail = (*PersonPage.person_actions, "block", "unblock")
 
     change_form_before_template = "admin/what_a_member_is.html"
 
@@ -56,11 +66,90 @@ class MembershipAdmin(RecordAdmin):
     search_fields = ("user__email", "account__name")
     search_help_text = "Email or account"
     ordering = ("-id",)
-    fields = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
+    fields = (
+        "person",
+        "account",
+        "role",
+        "active",
+        "blocked_at",
+        "last_signed_in_at",
+        "created_at",
+    )
 
     @admin.display(description="person")
     def person(self, membership: Membership) -> str:
         return membership.user.get_username()
+
+    def user_of(self, obj: Membership) -> User:
+        return obj.user
+
+    def may_protect(self, request: HttpRequest, obj: Membership) -> bool:
+        return staff_of(request).has_perm(PROTECT)
+
+    def has_block_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for people who can sign in."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        may = isinstance(obj, Membership) and self.may_protect(request, obj)
+        return may and (obj.user.is_active or request.method == "POST")
+
+    def has_unblock_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for people whom staff have blocked."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        may = isinstance(obj, Membership) and self.may_protect(request, obj)
+        return may and (obj.blocked_at is not None or request.method == "POST")
+
+    @action(
+        description="Block…",
+        icon="block",
+        permissions=["block"],
+        url_path="block",
+        variant=ActionVariant.DANGER,
+    )
+    def block(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        member = self.get_object(request, unquote(object_id))
+        if not isinstance(member, Membership):
+            raise Http404
+        form = SwitchForm(posted(request))
+        if form.is_valid():
+            try:
+                block_member(membership=member, actor=staff_of(request), **form.cleaned_data)
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            else:
+                messages.success(request, f"{member.user} is blocked.")
+            return HttpResponseRedirect(url_of(member))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=member,
+            title="Block a person",
+            form=form,
+            question=f"Block {member.user} of {member.account}?",
+            facts=[
+                "They are signed out everywhere and cannot sign in until you unblock them. The keys"
+                " of the account's clients keep working: revoke those that may be stolen.",
+                "The owners receive an email with your reason.",
+            ],
+            button="Block",
+            danger=True,
+            back=url_of(member),
+        )
+
+    @action(description="Unblock…", icon="check", permissions=["unblock"], url_path="unblock")
+    def unblock(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(obj: Any, user: User) -> str:
+            unblocked = unblock_member(membership=obj, actor=staff_of(request))
+            return f"{user} {'can sign in again' if unblocked else 'was not blocked'}."
+
+        return self.confirm(
+            request,
+            object_id,
+            title="Unblock",
+            question="Let {} sign in again?",
+            facts=["Make sure that the person has their mailbox back, and a new password."],
+            act=act,
+        )
 
     @display(description="active", boolean=True)
     def active(self, membership: Membership) -> bool:

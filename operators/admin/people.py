@@ -1,0 +1,156 @@
+"""What staff do for a person who signs in, on the pages of staff and of members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+
+from accounts.second_factor import has_factor
+from merchants.people.credentials import FactorResetState, ask_or_approve_reset
+from operators.frame.base import page, staff_of, url_of
+from operators.sign_in.access import end_sessions, is_locked_out, unlock
+
+
+class PersonPage:
+    """The page of a person, with actions that end sessions, end a lockout and reset a second
+    factor."""
+
+    person_actions = ("unlock_sign_in", "end_sessions", "remove_second_factor")
+
+    def user_of(self, obj: Any) -> User:
+        """The user behind the page."""
+        raise NotImplementedError
+
+    def may_protect(self, request: HttpRequest, obj: Any) -> bool:
+        """Whether this member of staff may act for the person."""
+        raise NotImplementedError
+
+    def _find(self, request: HttpRequest, object_id: Any) -> Any:
+        return self.get_object(request, unquote(str(object_id)))  # type: ignore[attr-defined]
+
+    def has_protect_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        obj = self._find(request, object_id)
+        return obj is not None and self.may_protect(request, obj)
+
+    def has_unlock_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action while there are wrong passwords that could lock the person out."""
+        if not self.has_protect_permission(request, object_id):
+            return False
+        return request.method == "POST" or is_locked_out(
+            self.user_of(self._find(request, object_id))
+        )
+
+    def has_reset_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for others who have a second factor."""
+        if not self.has_protect_permission(request, object_id):
+            return False
+        user = self.user_of(self._find(request, object_id))
+        return user != request.user and has_factor(user)
+
+    def confirm(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        *,
+        title: str,
+        question: str,
+        facts: list[str],
+        act: Callable[[Any, User], str],
+    ) -> HttpResponse:
+        """Asks, then acts with the row and the user. `act` returns what happened."""
+        obj = self._find(request, object_id)
+        if obj is None:
+            raise Http404
+        user = self.user_of(obj)
+        if request.method == "POST":
+            messages.success(request, act(obj, user))
+            return HttpResponseRedirect(url_of(obj))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=obj,
+            title=title,
+            question=question.format(user),
+            facts=facts,
+            button=title,
+            danger=True,
+            back=url_of(obj),
+        )
+
+    @action(
+        description="Unlock sign-in…",
+        icon="lock_open",
+        permissions=["unlock"],
+        url_path="unlock-sign-in",
+    )
+    def unlock_sign_in(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(_: Any, user: User) -> str:
+            unlock(user=user, actor=staff_of(request))
+            return f"{user} can try a password again."
+
+        return self.confirm(
+            request,
+            object_id,
+            title="Unlock sign-in",
+            question="Let {} try a password again?",
+            facts=["The count of wrong passwords begins again. The password does not change."],
+            act=act,
+        )
+
+    @action(
+        description="End sessions…",
+        icon="logout",
+        permissions=["protect"],
+        url_path="end-sessions",
+        variant=ActionVariant.WARNING,
+    )
+    def end_sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(_: Any, user: User) -> str:
+            return f"Sessions ended: {end_sessions(user=user, actor=staff_of(request))}."
+
+        return self.confirm(
+            request,
+            object_id,
+            title="End sessions",
+            question="Sign {} out everywhere?",
+            facts=["They can sign in again with their password and second factor."],
+            act=act,
+        )
+
+    @action(
+        description="Remove second factor…",
+        icon="phonelink_erase",
+        permissions=["reset"],
+        url_path="remove-second-factor",
+        variant=ActionVariant.WARNING,
+    )
+    def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(_: Any, user: User) -> str:
+            state = ask_or_approve_reset(user=user, actor=staff_of(request))
+            return {
+                FactorResetState.DONE: f"The second factor of {user} was removed.",
+                FactorResetState.WAITS: "Not removed yet. Ask another member of staff to open this"
+                " page and to do the same within a day.",
+            }[state]
+
+        return self.confirm(
+            request,
+            object_id,
+            title="Remove second factor",
+            question="Remove the second factor and the backup codes of {}?",
+            facts=[
+                "Do this only for a person who lost their second factor. Make sure that the request"
+                " is really from them: afterwards, their password is enough to set up a new one.",
+                "If money could follow, two members of staff must do this: the first one asks, and"
+                " the second one removes it.",
+            ],
+            act=act,
+        )

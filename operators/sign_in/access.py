@@ -1,0 +1,44 @@
+"""Ends the access, the sessions and the lockouts of people."""
+
+from axes.models import AccessAttempt
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from accounts.sessions import end_sessions_of
+from audit.models import AuditAction
+from audit.people import record_on_user
+from merchants.people.invitations import withdraw_invitations_of
+from topups.fulfilments import release_claims_of_leavers
+
+
+def end_access(*, user: User, actor: User) -> int:
+    """Switches a member of staff off: sessions and open invitations end, claims go back to the
+    queue. Returns how many claims."""
+    with transaction.atomic():
+        leaver = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        leaver.is_active = False
+        leaver.save(update_fields=["is_active"])  # audit/people.py records it
+        end_sessions_of(leaver)
+        withdraw_invitations_of(leaver, actor=actor)
+    return release_claims_of_leavers()
+
+
+@transaction.atomic
+def end_sessions(*, user: User, actor: User) -> int:
+    """Signs a person out everywhere. Returns how many sessions ended."""
+    ended = end_sessions_of(user)
+    note = f"Sessions ended: {ended}"
+    record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note=note)
+    return ended
+
+
+def is_locked_out(user: User) -> bool:
+    """Whether wrong passwords for this name are counted."""
+    return bool(AccessAttempt.objects.filter(username=user.get_username()).exists())
+
+
+@transaction.atomic
+def unlock(*, user: User, actor: User) -> None:
+    """Forgets the wrong passwords for this name, so that the next password is checked."""
+    AccessAttempt.objects.filter(username=user.get_username()).delete()
+    record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note="Sign-in unlocked")

@@ -1,0 +1,68 @@
+"""Emails with a link that sets the password of a member of staff: invitations and resets."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from merchants.email import outbox
+from merchants.email.secret_links import read_reset
+from merchants.models import EmailKind
+from merchants.people.password_resets import MAX_RESETS_PER_HOUR
+
+PAGE = "staff_password"  # the view that sets the password
+
+
+def may_have_password(user: User) -> bool:
+    """Whether this member of staff may sign in with a password, and not only at the company."""
+    company = settings.COMPANY_SIGN_IN
+    return not company or company.allows_password(user.username)
+
+
+def send_invitation(*, user: User) -> None:
+    """Emails a new member of staff the link that sets their password."""
+    outbox.write_email(
+        kind=EmailKind.STAFF_NOTICE,
+        to=user.email,
+        facts={
+            "title": "You are invited to the back office",
+            "lines": [
+                f"Your name for the sign-in is {user.get_username()}. Choose a password with the"
+                " link below, and have an app for your second factor ready.",
+                "The link works once, within an hour. Later, ask for a new one with “Forgot your"
+                " password?” on the sign-in page of the back office.",
+            ],
+            "path": reverse(PAGE),
+        },
+        about=user.pk,
+    )
+
+
+@transaction.atomic
+def ask_for_link(*, email: str) -> None:
+    """Emails a reset link to the member of staff with this address, at most three per hour.
+
+    The caller does not learn whether there is one, as for members
+    (merchants/people/password_resets.py).
+    """
+    email = email.lower()
+    outbox.lock_address(email)
+    kind, hour = EmailKind.PASSWORD_RESET, timedelta(hours=1)
+    if outbox.has_had(kind=kind, to=email, limit=MAX_RESETS_PER_HOUR, within=hour):
+        return
+    people = [one for one in _staff().filter(email__iexact=email)[:2] if may_have_password(one)]
+    about = people[0].pk if len(people) == 1 else None
+    outbox.write_email(kind=kind, to=email, facts={"path": reverse(PAGE)}, about=about)
+
+
+def find_person(token: str) -> User | None:
+    """The member of staff whom this token belongs to; None if it is invalid or expired."""
+    user = read_reset(token, _staff())
+    return user if user and may_have_password(user) else None
+
+
+def _staff() -> QuerySet[User]:
+    return User.objects.filter(is_active=True, is_staff=True)

@@ -1,0 +1,124 @@
+"""Staff join by an email with a link, and reset a forgotten password the same way."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from core.backoffice.staff_roles import StaffRole
+from merchants.email.secret_links import sign_reset
+from merchants.models import Email
+from tests.merchants.people import follow_link, make_member
+from tests.merchants.test_sign_in_and_invitations import emails, link_in
+from tests.operators.back_office import make_staff, signed_in, url
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "a long enough phrase"
+FORGOTTEN, NEW_PASSWORD = "/admin/forgotten/", "/admin/new-password/"
+
+
+def administrator() -> Client:
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=StaffRole.ADMINISTRATOR.value))
+    return signed_in(person)
+
+
+def invite(email: str = "nina@staff.example") -> User:
+    finance = Group.objects.get(name=StaffRole.FINANCE.value)
+    form = {"username": "nina", "email": email, "groups": [finance.pk]}
+    answer = administrator().post(reverse("admin:auth_user_add"), form)
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    return User.objects.get(username="nina")
+
+
+def test_a_new_colleague_sets_a_password_and_must_set_up_a_second_factor() -> None:
+    nina = invite()
+    assert (nina.is_staff, nina.is_superuser, nina.has_usable_password()) == (True, False, False)
+    (message,) = emails()
+    assert message.to == ["nina@staff.example"]
+    browser = Client()
+
+    answer = follow_link(browser, link_in(message), password=PASSWORD)
+
+    assert answer["Location"] == "/admin/"
+    assert browser.get("/admin/")["Location"].startswith("/admin/two-factor/enrol/")
+    assert set(nina.groups.values_list("name", flat=True)) == {"Finance"}
+    again = follow_link(Client(), link_in(message), password="another long phrase")
+    assert again["Location"] == FORGOTTEN
+    nina.refresh_from_db()
+    assert nina.check_password(PASSWORD)
+
+
+def test_a_forgotten_password_is_reset_and_the_second_factor_still_asked_for() -> None:
+    nina = make_staff("wallets.move_money")
+    signed_in(nina)
+    User.objects.filter(pk=nina.pk).update(email="Nina@staff.example")
+
+    Client().post(FORGOTTEN, {"email": "nina@staff.example"})
+    (message,) = emails()
+    browser = Client()
+    follow_link(browser, link_in(message), password=PASSWORD)
+
+    assert browser.get("/admin/")["Location"].startswith("/admin/two-factor/?")
+
+
+@pytest.mark.parametrize("kind", ["stranger", "member", "inactive", "two"])
+def test_nobody_else_gets_a_link(kind: str) -> None:
+    address = "x@staff.example"
+    if kind == "member":
+        make_member(email=address)
+    for _ in range({"inactive": 1, "two": 2}.get(kind, 0)):
+        person = make_staff()
+        User.objects.filter(pk=person.pk).update(email=address, is_active=kind == "two")
+
+    answer = Client().post(FORGOTTEN, {"email": address})
+
+    assert answer.status_code == 302
+    assert Email.objects.get(to=address).about is None
+    assert emails() == []
+
+
+def test_an_address_gets_three_links_an_hour() -> None:
+    person = make_staff()
+    User.objects.filter(pk=person.pk).update(email="x@staff.example")
+    for _ in range(5):
+        Client().post(FORGOTTEN, {"email": "x@staff.example"})
+
+    assert len(emails()) == 3
+
+
+def test_a_members_link_opens_no_page_of_staff_and_the_other_way_around() -> None:
+    member, person = make_member(), make_staff()
+
+    for page, user in ((NEW_PASSWORD, member.user), ("/merchant/password/new/", person)):
+        form = {"token": sign_reset(user), "new_password1": PASSWORD, "new_password2": PASSWORD}
+        Client().post(page, form)
+        user.refresh_from_db()
+        assert not user.check_password(PASSWORD)
+
+
+def test_two_people_do_not_share_an_address() -> None:
+    member = make_member()
+    form = {"username": "nina", "email": member.user.email.upper()}
+
+    answer = administrator().post(reverse("admin:auth_user_add"), form)
+
+    assert "already belongs" in answer.content.decode()
+    assert not User.objects.filter(username="nina").exists()
+
+
+def test_only_superusers_set_the_password_of_others() -> None:
+    person = make_staff()
+    page = reverse("admin:auth_user_password_change", args=[person.pk])
+
+    assert administrator().get(page).status_code == 403
+    assert signed_in().get(page).status_code == 200
+    assert 'name="password"' not in administrator().get(url(person)).content.decode()
+
+
+def test_the_page_of_a_link_names_no_token_in_its_address() -> None:
+    page = Client().get(NEW_PASSWORD)
+
+    assert page.status_code == 200
+    assert "data-secret-link" in page.content.decode()

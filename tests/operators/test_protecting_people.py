@@ -1,0 +1,151 @@
+"""Staff end the access of colleagues, and protect members whose sign-in was stolen."""
+
+from datetime import timedelta
+
+import pytest
+from axes.models import AccessAttempt
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import SecondFactor
+from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
+from merchants.models import FactorReset, Invitation, Role
+from merchants.people.invitations import accept_invitation, invite_person
+from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_staff, signed_in, url
+from topups.models import Fulfilment
+from topups.transitions import Move
+
+pytestmark = pytest.mark.django_db
+
+
+def of_role(role: StaffRole) -> tuple[User, Client]:
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=role.value))
+    return person, signed_in(person)
+
+
+def has_factor(user: User) -> bool:
+    return SecondFactor.objects.filter(user=user).exists()
+
+
+def test_one_click_ends_access_and_returns_the_claims(merchant: Merchant) -> None:
+    operator = make_operator()
+    theirs = signed_in(operator.user)
+    reference = buy_topup(merchant)
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    account = make_account()
+    invite_person(account=account, email="x@x.example", role=Role.OWNER, invited_by=operator.user)
+    other = signed_in(make_staff("orders.view_order"))
+
+    of_role(StaffRole.ADMINISTRATOR)[1].post(url(operator.user, "end_access"))
+
+    assert theirs.get("/admin/").status_code == 302
+    assert other.get("/admin/").status_code == 200
+    fulfilment = Fulfilment.objects.get(order_reference=reference)
+    assert (fulfilment.status, fulfilment.claimed_by) == ("pending", None)
+    assert Invitation.objects.get(account=account).state == "withdrawn"
+
+
+def test_nobody_ends_their_own_access_or_that_of_a_superuser() -> None:
+    me, browser = of_role(StaffRole.ADMINISTRATOR)
+
+    for person in (me, make_staff(superuser=True)):
+        assert browser.post(url(person, "end_access")).status_code == 403
+        person.refresh_from_db()
+        assert person.is_active
+
+
+def test_sessions_of_one_person_end() -> None:
+    anna, ben = make_member(), make_member()
+    annas, bens = browser_of(anna), browser_of(ben)
+
+    of_role(StaffRole.SUPPORT)[1].post(url(anna, "end_sessions"))
+
+    assert annas.get("/merchant/").status_code == 302
+    assert bens.get("/merchant/").status_code == 200
+
+
+def test_a_lockout_of_one_name_ends() -> None:
+    anna, ben = make_member(), make_member()
+    for person in (anna, ben):
+        AccessAttempt.objects.create(username=person.user.username, failures_since_start=10)
+
+    of_role(StaffRole.SUPPORT)[1].post(url(anna, "unlock_sign_in"))
+
+    assert list(AccessAttempt.objects.values_list("username", flat=True)) == [ben.user.username]
+
+
+def test_a_blocked_member_stays_out_until_staff_unblock_them() -> None:
+    anna = make_member()
+    annas, (_, support) = browser_of(anna), of_role(StaffRole.SUPPORT)
+
+    support.post(url(anna, "block"), {"reason": "stolen phone"})
+
+    assert annas.get("/merchant/").status_code == 302
+    invitation = invite_person(
+        account=anna.account, email=anna.user.email, role=Role.VIEWER, invited_by=anna.user
+    )
+    with pytest.raises(InputProblem):
+        accept_invitation(invitation_id=invitation.pk, password="a long enough phrase")
+    support.post(url(anna, "unblock"))
+    anna.user.refresh_from_db()
+    assert anna.user.is_active
+
+
+def test_nobody_unblocks_a_member_whom_an_owner_removed() -> None:
+    anna = make_member()
+    User.objects.filter(pk=anna.user.pk).update(is_active=False)
+
+    of_role(StaffRole.SUPPORT)[1].post(url(anna, "unblock"))
+
+    anna.user.refresh_from_db()
+    assert not anna.user.is_active
+
+
+def test_two_members_of_staff_remove_the_factor_of_a_person_who_issues_keys() -> None:
+    owner = make_member()
+    signed_in(owner.user)
+    (_, first), (_, second) = of_role(StaffRole.SUPPORT), of_role(StaffRole.SUPPORT)
+
+    for browser in (first, first):
+        browser.post(url(owner, "remove_second_factor"))
+        assert has_factor(owner.user)
+    second.post(url(owner, "remove_second_factor"))
+
+    assert not has_factor(owner.user)
+    assert FactorReset.objects.get().approved_at is not None
+
+
+def test_a_request_to_remove_a_factor_ends_after_a_day() -> None:
+    owner = make_member()
+    signed_in(owner.user)
+    of_role(StaffRole.SUPPORT)[1].post(url(owner, "remove_second_factor"))
+    FactorReset.objects.update(asked_at=timezone.now() - timedelta(days=1, minutes=1))
+
+    of_role(StaffRole.SUPPORT)[1].post(url(owner, "remove_second_factor"))
+
+    assert has_factor(owner.user)
+
+
+def test_one_member_of_staff_removes_the_factor_of_a_viewer() -> None:
+    viewer = make_member(role=Role.VIEWER)
+    signed_in(viewer.user)
+
+    of_role(StaffRole.SUPPORT)[1].post(url(viewer, "remove_second_factor"))
+
+    assert not has_factor(viewer.user)
+
+
+def test_two_administrators_remove_the_factor_of_staff_who_act() -> None:
+    finance, _ = of_role(StaffRole.FINANCE)
+    admins = [of_role(StaffRole.ADMINISTRATOR)[1] for _ in range(2)]
+
+    admins[0].post(url(finance, "remove_second_factor"))
+    assert has_factor(finance)
+    admins[1].post(url(finance, "remove_second_factor"))
+
+    assert not has_factor(finance)
