@@ -66,6 +66,16 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "count-margins": {
+            "task": "orders.tasks.count_margins",
+            "schedule": 30,
+            "options": _EXPIRES,
+        },
+        "count-stock": {
+            "task": "orders.tasks.count_stock",
+            "schedule": 3600,
+            "options": _EXPIRES,
+        },
         "sweep-imports": {
             "task": "operators.imports.tasks.sweep_imports",
             "schedule": 30,

@@ -8,6 +8,7 @@ from django.views.generic import TemplateView
 from config import error_pages
 from core.http.readiness import healthz, readyz
 from operators.admin import site  # noqa: F401  registers the pages
+from operators.admin.margins import export_margins, show_margins
 from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_trail
@@ -44,6 +45,8 @@ urlpatterns = [
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
     path("admin/notes/<str:label>/<str:pk>/", admin.site.admin_view(add_note), name="note"),
     path("admin/search/", admin.site.admin_view(search), name="search"),
+    path("admin/margins/", admin.site.admin_view(show_margins), name="margins"),
+    path("admin/margins/file/", admin.site.admin_view(export_margins), name="margins_file"),
     path("admin/trail/", admin.site.admin_view(show_trail), name="audit_trail"),
     path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
     path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),

@@ -14,13 +14,14 @@ from core.backoffice.declarations import (
     Severity,
     StaffRight,
     Unit,
+    full_access,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
 from core.database.ids import first_id_since
 from orders.codes import has_codes
-from orders.models import DailySales, LostPurchase, Order
+from orders.models import DailyMargin, DailySales, ExchangeRate, LostPurchase, Order
 from orders.search import FINDERS
 
 # Half of what one key may seal. The other half covers what the check does not count: imports that
@@ -211,6 +212,75 @@ CHECKS = [
           FROM orders_countedsales AS counted
           LEFT JOIN orders_clientcounter AS counter USING (client_id)
          WHERE counted.orders > coalesce(counter.orders, 0)
+        """,
+    ),
+    Check(
+        "the margin figures add up to the counted orders, refunds and credits",
+        """
+        SELECT format('account %s has counted orders of %s codes for %s, of which %s is paid back;'
+                      ' its margin figures are %s codes, %s and %s', account_id, counted.quantity,
+                      counted.sold, counted.paid_back, figures.quantity, figures.sold,
+                      figures.paid_back)
+          FROM (SELECT account_id, sum(quantity) AS quantity, sum(sold) AS sold,
+                       sum(paid_back) AS paid_back
+                  FROM (SELECT client.account_id, sale.quantity, total_price AS sold,
+                               0 AS paid_back
+                          FROM orders_countedmargin AS counted
+                          JOIN orders_order AS sale ON sale.client_id = counted.client_id
+                                                   AND sale.number <= counted.orders
+                          JOIN accounts_apiclient AS client ON client.id = counted.client_id
+                         UNION ALL
+                        SELECT entry.wallet_id, 0, 0, amount
+                          FROM orders_countedpayback AS counted
+                          JOIN wallets_ledgerentry AS entry ON entry.wallet_id = counted.wallet_id
+                           AND entry.kind = counted.kind AND entry.id <= last_entry) AS part
+                 GROUP BY account_id) AS counted
+          FULL JOIN (SELECT account_id, sum(quantity) AS quantity, sum(sold) AS sold,
+                            sum(paid_back) AS paid_back
+                       FROM orders_dailymargin GROUP BY account_id) AS figures USING (account_id)
+         WHERE (counted.quantity, counted.sold, counted.paid_back)
+               IS DISTINCT FROM (figures.quantity, figures.sold, figures.paid_back)
+        """,
+    ),
+    Check(
+        "the margin figures of a month are those of its days",
+        """
+        SELECT format('account %s in the month of %s: its days have %s codes and %s more',
+                      account_id, month, sum(quantity), sum(sold))
+          FROM (SELECT date_trunc('month', day)::date AS month, account_id, shelf_id,
+                       topup_product_id, batch_id, quantity, sold, paid_back
+                  FROM orders_dailymargin
+                 UNION ALL
+                SELECT day, account_id, shelf_id, topup_product_id, batch_id, -quantity, -sold,
+                       -paid_back
+                  FROM orders_monthlymargin) AS difference
+         GROUP BY month, account_id, shelf_id, topup_product_id, batch_id
+        HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0
+        """,
+    ),
+    Check(
+        "no client has more orders in the margin figures than orders",
+        """
+        SELECT format('client %s has %s orders, of which %s are in the margin figures',
+                      client_id, coalesce(counter.orders, 0), counted.orders)
+          FROM orders_countedmargin AS counted
+          LEFT JOIN orders_clientcounter AS counter USING (client_id)
+         WHERE counted.orders > coalesce(counter.orders, 0)
+        """,
+    ),
+    Check(
+        "the margin figures of a batch are its sold codes",
+        # While orders wait to be counted, a batch has sold more than its figures say.
+        """
+        SELECT format('batch %s sold %s codes, its margin figures say %s', id, sold, quantity)
+          FROM (SELECT batch.id, figures.quantity,
+                       (SELECT count(*) FROM catalogue_vouchercode AS code
+                         WHERE code.id BETWEEN first_code AND last_code AND order_id IS NOT NULL)
+                       AS sold
+                  FROM catalogue_batch AS batch
+                  JOIN (SELECT batch_id, sum(quantity) AS quantity FROM orders_dailymargin
+                         GROUP BY batch_id) AS figures ON figures.batch_id = batch.id) AS batches
+         WHERE quantity > sold
         """,
     ),
     Check(
@@ -467,7 +537,14 @@ BACK_OFFICE = BackOffice(
     rights={
         "orders_clientcounter": Rights.KEEP,
         "orders_countedsales": Rights.KEEP,
+        "orders_countedmargin": Rights.KEEP,
+        "orders_countedpayback": Rights.KEEP,
+        "orders_dailymargin": Rights.KEEP,
         "orders_dailysales": Rights.KEEP,
+        "orders_dailyspending": Rights.KEEP,
+        "orders_dailystock": Rights.CHANGE,
+        "orders_exchangerate": Rights.CHANGE,
+        "orders_monthlymargin": Rights.KEEP,
         "orders_lostpurchase": Rights.APPEND,
         "orders_order": Rights.APPEND,
         "orders_settlement": Rights.APPEND,
@@ -488,6 +565,18 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.MONEY,
+            "See sales with their cost and margin",
+            read_access(DailyMargin),
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "Enter exchange rates",
+            full_access(ExchangeRate),
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
             "See lost purchases",
             read_access(LostPurchase),
             [StaffRole.FINANCE],
@@ -496,6 +585,7 @@ BACK_OFFICE = BackOffice(
     finders=FINDERS,
     menu=[
         MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart"),
+        MenuEntry(Section.MONEY, "Exchange rates", ExchangeRate, "payments"),
         MenuEntry(Section.MONEY, "Lost purchases", LostPurchase, "history_off"),
     ],
 )

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Mod, Now
 from django.db.models.lookups import Exact
 
 from accounts.models import Account, ApiClient
-from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
+from catalogue.models import MAX_QUANTITY, Batch, CodeHold, Shelf
 from core.database.columns import (
     ACTOR_LENGTH,
+    CURRENCY_CODE,
     CURRENCY_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
     NOTE_LENGTH,
     ORDER_REFERENCE_LENGTH,
+    validate_currency,
 )
 from idempotency.models import MAX_KEY_BYTES
 from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
-from wallets.models import LedgerEntry
+from wallets.models import LedgerEntry, Wallet
 
 
 class OrderStatus(models.TextChoices):
@@ -256,3 +261,175 @@ class CountedSales(models.Model):
 
     def __str__(self) -> str:
         return f"counted orders of client {self.pk}"
+
+
+class MarginFigures(models.Model):
+    """Sales of one thing to an account in a time, in the account's currency.
+
+    A voucher order counts to the batches of its codes: each has its codes, and its part of the
+    price. `quantity` counts codes, or top-ups. `paid_back` is what was refunded and credited in
+    this time, for orders of any time. The cost is computed when figures are read, so a corrected
+    cost of a batch counts at once (orders/margins/).
+    """
+
+    day = models.DateField()
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, db_index=False, related_name="+")
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    topup_product = models.ForeignKey(
+        TopUpProduct, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    batch = models.ForeignKey(
+        Batch, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    quantity = models.PositiveBigIntegerField()
+    sold = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    paid_back = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(
+                name="%(app_label)s_%(class)s_once",
+                fields=["day", "account", "shelf", "topup_product", "batch"],
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="%(app_label)s_%(class)s_of_one_thing",
+                condition=Q(shelf__isnull=False, topup_product=None)
+                | Q(shelf=None, topup_product__isnull=False, batch=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"margin of {self.day}"
+
+
+class DailyMargin(MarginFigures):
+    """The figures of one day (UTC)."""
+
+    class Meta(MarginFigures.Meta):
+        default_permissions = ("view",)
+
+
+class MonthlyMargin(MarginFigures):
+    """The same figures, added up by month. `day` is the first of the month."""
+
+    class Meta(MarginFigures.Meta):
+        default_permissions = ()
+
+
+class DailySpending(models.Model):
+    """What a client bought on one day (UTC), before refunds and credits."""
+
+    day = models.DateField()
+    client = models.ForeignKey(
+        ApiClient, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="orders_daily_spending_once", fields=["client", "day"])
+        ]
+        indexes = [models.Index(name="orders_daily_spending_day", fields=["day"])]
+
+    def __str__(self) -> str:
+        return f"spending of {self.day}"
+
+
+class CountedMargin(models.Model):
+    """The number of orders of a client in the margin figures: those numbered 1 to `orders`."""
+
+    client = models.OneToOneField(ApiClient, on_delete=models.PROTECT, primary_key=True)
+    orders = models.PositiveBigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"counted orders of client {self.pk}"
+
+
+class CountedPayback(models.Model):
+    """The last refund or credit of a wallet in the margin figures: all before it are, too."""
+
+    wallet = models.ForeignKey(Wallet, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=16)
+    last_entry = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="orders_counted_payback_once", fields=["wallet", "kind"])
+        ]
+
+    def __str__(self) -> str:
+        return f"counted entries of wallet {self.wallet_id}"
+
+
+class DailyStock(models.Model):
+    """How many codes of a batch were in stock when they were last counted on a day (UTC). Codes
+    without a batch are one row for each shelf."""
+
+    day = models.DateField()
+    shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, db_index=False, related_name="+")
+    batch = models.ForeignKey(
+        Batch, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    codes = models.PositiveBigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="orders_daily_stock_once",
+                fields=["day", "shelf", "batch"],
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"stock of {self.day}"
+
+
+class ExchangeRate(models.Model):
+    """What one unit of a currency was worth in another one from a day on, until the next rate.
+
+    Staff enter it. The cost of a batch is converted with the rate of the day of its import (UTC).
+    """
+
+    currency = models.CharField(
+        max_length=CURRENCY_LENGTH, validators=[validate_currency], help_text="What you pay with."
+    )
+    into = models.CharField(
+        max_length=CURRENCY_LENGTH, validators=[validate_currency], help_text="What you sell in."
+    )
+    day = models.DateField("from", help_text="The first day on which this rate counts, in UTC.")
+    rate = models.DecimalField(
+        max_digits=20,
+        decimal_places=10,
+        validators=[MinValueValidator(Decimal("0.0000000001"))],
+        help_text="How many units of the second currency one unit of the first one is worth.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="orders_exchange_rate_once", fields=["currency", "into", "day"]
+            ),
+            models.CheckConstraint(
+                name="orders_exchange_rate_is_positive", condition=Q(rate__gt=0)
+            ),
+            models.CheckConstraint(
+                name="orders_exchange_rate_is_of_two_currencies",
+                condition=Q(currency__regex=CURRENCY_CODE, into__regex=CURRENCY_CODE)
+                & ~Q(currency=F("into")),
+                violation_error_message="Choose two different currencies.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.currency} to {self.into} from {self.day}"

@@ -13,6 +13,7 @@ from django.urls import reverse
 from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
 from core.version import VERSION
+from operators.admin.margins import SEES_MARGINS
 from operators.admin.sales_overview import show_figures
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
@@ -51,7 +52,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         if section is Section.SYSTEM:
             visible += [_unnamed(model) for model in allowed if model not in in_menu]
         opens_system = section is Section.SYSTEM and may_open(staff_of(request))
-        if visible or opens_system:
+        opens_margins = section is Section.MONEY and request.user.has_perm(SEES_MARGINS)
+        if visible or opens_system or opens_margins:
             links: list[dict[str, Any]] = [
                 {"title": entry.title, "icon": entry.icon, "link": _entry_url(entry)}
                 for entry in visible
@@ -59,6 +61,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             if opens_system:
                 page = {"title": "System", "icon": "monitor_heart", "link": reverse("system")}
                 links.insert(0, page)
+            if opens_margins:
+                page = {"title": "Sales and margins", "icon": "monitoring"}
+                links.insert(0, {**page, "link": reverse("margins")})
             if section is Section.TOP_UPS and Fulfilment in allowed:
                 dashboard = reverse("admin:topups_fulfilment_dashboard")
                 if request.path == dashboard:  # its address begins with that of the queue

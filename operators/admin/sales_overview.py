@@ -44,6 +44,7 @@ def show_figures(request: HttpRequest, user: User, *, missing: list[str]) -> dic
     figures: dict[str, Any] = {}
     if user.has_perm(SEES_SALES):
         figures["sales"] = {**_show_sales(_days(request)), "stopped": missing}
+        figures["sales"]["margins"] = user.has_perm("orders.view_dailymargin")
     if user.has_perm(SEES_STOCK):
         figures["stock"] = {
             **count_low_shelves(),

@@ -3,7 +3,7 @@
 No other pages are registered, so the secrets of second factors have none.
 """
 
-from operators.admin import idempotency_records, lost_purchases, orders, requests, staff
+from operators.admin import idempotency_records, lost_purchases, margins, orders, requests, staff
 from operators.admin.catalogue import batches, codes, price_lists, products, top_up_products
 from operators.admin.merchants import accounts, approvals, members, money
 from operators.desk import queue
@@ -21,6 +21,7 @@ __all__ = [
     "idempotency_records",
     "imports",
     "lost_purchases",
+    "margins",
     "members",
     "money",
     "orders",

@@ -142,6 +142,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("admin:topups_fulfilment_dashboard"),
         reverse("system"),
         reverse("audit_trail"),
+        reverse("margins"),
         reverse("search"),
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
         url(code).replace("change/", "reveal/"),

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,7 @@ from operators.imports.models import FileImport, ImportKind, row_of_import, seal
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
 from operators.upkeep.models import ReconcileRun, RunState
+from orders.models import ExchangeRate
 from tests.factories import (
     buy_topup,
     link,
@@ -92,6 +94,8 @@ class World:
             PriceListEntry.objects.create(price_list=prices, product=product, added_by="test")
             batch = make_batch(own_shelf(make_product()))
             hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
+            day = date(2026, 1, 1) + timedelta(days=next(_numbers))
+            ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate=2)
             Group.objects.create(name=f"Group {next(_numbers)}")
             member = make_member(account)
             invite_person(

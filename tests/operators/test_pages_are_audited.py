@@ -95,6 +95,12 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "email": "new@shop.example",
         "role": "owner",
     },
+    "orders.exchangerate": lambda: {
+        "currency": "GBP",
+        "into": "USD",
+        "day": "2026-01-01",
+        "rate": "1.3",
+    },
     "telegram.announcementroute": lambda: {
         "product": make_topup_product().pk,
         "chat_id": "-1002",
@@ -113,6 +119,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "auth.group": ("name", "Renamed"),
     "auth.user": ("email", "renamed@shop.example"),
     "catalogue.batch": ("supplier", "Renamed"),
+    "orders.exchangerate": ("rate", "3"),
     "catalogue.category": ("name", "Renamed"),
     "catalogue.pricelist": ("name", "Renamed"),
     "catalogue.product": ("name", "Renamed"),
@@ -129,6 +136,7 @@ DELETED: dict[str, Callable[[], Model]] = {
     "catalogue.category": lambda: Category.objects.create(name="Old"),
     "catalogue.product": make_product,
     "catalogue.referencelink": lambda: row_of("catalogue.referencelink"),
+    "orders.exchangerate": lambda: row_of("orders.exchangerate"),
     "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),
     "telegram.telegramlink": lambda: row_of("telegram.telegramlink"),
     "wallets.bookinglimit": lambda: row_of("wallets.bookinglimit"),

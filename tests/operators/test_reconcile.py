@@ -148,6 +148,30 @@ DAMAGE = {
     "no client has more counted orders than orders": (
         "INSERT INTO orders_countedsales SELECT client_id, orders + 1 FROM orders_clientcounter"
     ),
+    "the margin figures add up to the counted orders, refunds and credits": (
+        "INSERT INTO orders_dailymargin"
+        " (day, account_id, shelf_id, quantity, sold, paid_back)"
+        " SELECT now(), account.id, shelf.id, 1, 1, 0"
+        " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
+    ),
+    "the margin figures of a month are those of its days": (
+        "INSERT INTO orders_monthlymargin"
+        " (day, account_id, shelf_id, quantity, sold, paid_back)"
+        " SELECT now(), account.id, shelf.id, 1, 1, 0"
+        " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
+    ),
+    "no client has more orders in the margin figures than orders": (
+        "INSERT INTO orders_countedmargin SELECT client_id, orders + 1 FROM orders_clientcounter"
+    ),
+    "the margin figures of a batch are its sold codes": (
+        "INSERT INTO catalogue_batch (shelf_id, first_code, last_code, supplier, invoice,"
+        " cost_currency, file_digest, imported_by)"
+        " SELECT min(id), 900001, 900002, '', '', '', '', '' FROM catalogue_shelf;"
+        " INSERT INTO orders_dailymargin"
+        " (day, account_id, shelf_id, batch_id, quantity, sold, paid_back)"
+        " SELECT now(), account.id, shelf_id, batch.id, 99, 1, 0"
+        " FROM accounts_account AS account, catalogue_batch AS batch LIMIT 1"
+    ),
     "a stamped record names an order of its client": (
         "UPDATE idempotency_idempotencyrecord SET order_reference = 'X', bought_at = now()"
     ),

@@ -1,0 +1,201 @@
+"""Sales, cost, margin and value of stock of a period, read from what was counted.
+
+A read takes whole months from `MonthlyMargin` and the days around them from `DailyMargin`, never an
+order. The cost of a code is that of its batch now, converted with the rate of the day of its
+import and rounded to an amount of money. If it is not known, neither is the margin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection
+
+MOST_DAYS = 92  # of a chart by day
+
+
+class By(StrEnum):
+    """What a line of the report adds up."""
+
+    PRODUCT = "product"
+    MERCHANT = "merchant"
+    SUPPLIER = "supplier"
+    BATCH = "batch"
+    DAY = "day"
+    MONTH = "month"
+    KIND = "kind"
+
+
+# The key of a line, and the name that people read.
+KEYS = {
+    By.PRODUCT: (
+        "CASE WHEN topup.id IS NULL THEN 'product:' || product.id ELSE 'topup:' || topup.id END",
+        "coalesce(topup.name, product.name)",
+    ),
+    By.MERCHANT: ("account.id::text", "account.name"),
+    By.SUPPLIER: ("coalesce(batch.supplier, '')", "coalesce(batch.supplier, '')"),
+    By.BATCH: ("coalesce(batch.id::text, '')", "coalesce('Batch ' || batch.id, '')"),
+    By.DAY: ("day::text", "day::text"),
+    By.MONTH: ("to_char(day, 'YYYY-MM')", "to_char(day, 'YYYY-MM')"),
+    By.KIND: ("CASE WHEN topup.id IS NULL THEN 'codes' ELSE 'topups' END", "''"),
+}
+HAVE_STOCK = (By.PRODUCT, By.SUPPLIER, By.BATCH, By.KIND)
+COLUMNS = "account_id, shelf_id, topup_product_id, batch_id"
+FIGURES = """
+    SELECT {columns}, sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
+           0::numeric AS stock
+      FROM (SELECT * FROM orders_dailymargin
+             WHERE (day BETWEEN %(since)s AND %(until)s
+                    AND NOT day BETWEEN %(whole_since)s AND %(whole_until)s)
+             UNION ALL
+            SELECT * FROM orders_monthlymargin
+             WHERE day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
+     WHERE (%(account)s::bigint IS NULL OR account_id = %(account)s)
+     GROUP BY {columns}
+"""
+STOCK = """
+    UNION ALL
+    SELECT NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM orders_dailystock
+     WHERE day = (SELECT max(day) FROM orders_dailystock WHERE day <= %(until)s)
+       AND %(account)s::bigint IS NULL
+"""
+REPORT = """
+    WITH figures AS ({figures}), priced AS (
+        SELECT {key} AS key, {name} AS name, figures.*,
+               coalesce(account.currency, product.currency) AS currency,
+               CASE WHEN batch.cost_currency = coalesce(account.currency, product.currency)
+                    THEN batch.unit_cost
+                    ELSE round(batch.unit_cost * (
+                             SELECT rate FROM orders_exchangerate AS known
+                              WHERE known.currency = batch.cost_currency
+                                AND known.into = coalesce(account.currency, product.currency)
+                                AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
+                              ORDER BY day DESC LIMIT 1), 4)
+               END AS cost
+          FROM figures
+          LEFT JOIN accounts_account AS account ON account.id = figures.account_id
+          LEFT JOIN catalogue_shelf AS shelf ON shelf.id = figures.shelf_id
+          LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN topups_topupproduct AS topup ON topup.id = figures.topup_product_id
+          LEFT JOIN catalogue_batch AS batch ON batch.id = figures.batch_id
+         WHERE (%(product)s::bigint IS NULL OR product.id = %(product)s)
+           AND (%(supplier)s::text IS NULL OR coalesce(batch.supplier, '') = %(supplier)s)
+    )
+    SELECT key, max(name), currency, sum(quantity)::bigint, sum(sold), sum(paid_back),
+           coalesce(sum(quantity * cost), 0),
+           coalesce(sum(quantity) FILTER (WHERE cost IS NULL), 0)::bigint,
+           sum(stock)::bigint, coalesce(sum(stock * cost), 0),
+           coalesce(sum(stock) FILTER (WHERE cost IS NULL), 0)::bigint
+      FROM priced GROUP BY key, currency
+    HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0 OR sum(stock) <> 0
+"""
+
+
+@dataclass(frozen=True)
+class Period:
+    """Whole days (UTC) whose figures are read, of one account, product or supplier if it is given.
+    The supplier of codes without one is an empty text."""
+
+    since: date
+    until: date
+    account: int | None = None
+    product: int | None = None
+    supplier: str | None = None
+
+    @property
+    def step(self) -> By:
+        """The length of a bar of a chart."""
+        return By.DAY if (self.until - self.since).days < MOST_DAYS else By.MONTH
+
+    @property
+    def whole_months(self) -> tuple[date, date]:
+        """The first days of the first and last month that are part of it with every day; the first
+        is after the last if there is none."""
+        first = self.since if self.since.day == 1 else _next_month(self.since)
+        return first, _month(_month(self.until + timedelta(days=1)) - timedelta(days=1))
+
+
+@dataclass(frozen=True)
+class Line:
+    """The figures of one thing in one currency. `quantity` counts codes or top-ups; of `unknown` of
+    them, and of `stock_unknown` codes in stock, nobody stated the cost."""
+
+    key: str
+    name: str
+    currency: str
+    quantity: int
+    sold: Decimal
+    paid_back: Decimal
+    known_cost: Decimal
+    unknown: int
+    stock: int
+    known_value: Decimal
+    stock_unknown: int
+
+    @property
+    def net(self) -> Decimal:
+        """Sales less refunds and credits."""
+        return self.sold - self.paid_back
+
+    @property
+    def cost(self) -> Decimal | None:
+        """None if the cost of a part is not known."""
+        return None if self.unknown else self.known_cost
+
+    @property
+    def margin(self) -> Decimal | None:
+        """None if the cost is not known."""
+        return None if self.cost is None else self.net - self.cost
+
+    @property
+    def stock_value(self) -> Decimal | None:
+        """What the codes in stock cost; None if the cost of a part is not known."""
+        return None if self.stock_unknown else self.known_value
+
+
+def read_lines(period: Period, *, by: By) -> list[Line]:
+    """The lines of a report, by currency; those with the largest sales first, days and months in
+    their order."""
+    key, name = KEYS[by]
+    columns = f"{COLUMNS}, day" if by in (By.DAY, By.MONTH) else COLUMNS
+    figures = FIGURES.format(columns=columns) + (STOCK if by in HAVE_STOCK else "")
+    first, last = period.whole_months
+    if by is By.DAY or first > last:  # no month: of a day after the last one
+        first, last = period.until + timedelta(days=1), period.since - timedelta(days=1)
+    else:
+        last = _next_month(last) - timedelta(days=1)
+    values: dict[str, Any] = {**vars(period), "whole_since": first, "whole_until": last}
+    with connection.cursor() as cursor:
+        cursor.execute(REPORT.format(figures=figures, key=key, name=name), values)
+        lines = [Line(*row) for row in cursor]
+    if by in (By.DAY, By.MONTH):
+        return sorted(lines, key=lambda line: (line.currency, line.key))
+    return sorted(lines, key=lambda line: (line.currency, -line.sold, -line.stock, line.key))
+
+
+def add_up(lines: Iterable[Line]) -> dict[str, Line]:
+    """The sum of the lines of each currency."""
+    sums: dict[str, Line] = {}
+    for line in lines:
+        before = vars(sums.get(line.currency, EMPTY))
+        sums[line.currency] = Line(
+            "", "", line.currency, *(before[name] + getattr(line, name) for name in NUMBERS)
+        )
+    return sums
+
+
+EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0)
+NUMBERS = list(vars(EMPTY))[3:]
+
+
+def _month(day: date) -> date:
+    return day.replace(day=1)
+
+
+def _next_month(day: date) -> date:
+    return _month(_month(day) + timedelta(days=31))
