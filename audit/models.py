@@ -71,6 +71,8 @@ class AuditAction(models.TextChoices):
     BOOKING_APPROVED = "booking_approved", "Booking approved"
     BOOKING_REJECTED = "booking_rejected", "Booking rejected"
     BOOKING_WITHDRAWN = "booking_withdrawn", "Booking withdrawn"
+    TRANSFER_ANNOUNCED = "transfer_announced", "Transfer announced"
+    TRANSFER_CLOSED = "transfer_closed", "Announced transfer closed"
     SPENDING_LIMIT_CHANGED = "spending_limit_changed", "Spending limit changed"
     OLD_DATA_DELETED = "old_data_deleted", "Old data deleted"
     ADDED = "added", "Added"

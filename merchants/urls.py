@@ -13,6 +13,7 @@ from merchants.views import (
     requests,
     search,
     sign_in,
+    transfers,
     wallet,
 )
 
@@ -26,6 +27,12 @@ urlpatterns = [
     re_path(r"^wallet/statement\.(?P<format>csv|json)$", wallet.export, name="statement_export"),
     path("wallet/statement-proof.json", wallet.proof, name="statement_proof"),
     path("wallet/alert/", wallet.alert, name="alert"),
+    path("wallet/transfers/new/", transfers.announce, name="announce_transfer"),
+    path(
+        "wallet/transfers/<int:transfer_id>/withdraw/",
+        transfers.withdraw,
+        name="withdraw_transfer",
+    ),
     path("wallet/spend/", wallet.spend, name="spend"),
     path("orders/", orders.orders, name="orders"),
     path("orders/<str:reference>/", orders.order, name="order"),

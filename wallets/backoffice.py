@@ -18,7 +18,14 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
-from wallets.models import BookingApproval, BookingLimit, LedgerEntry, Wallet
+from wallets.models import (
+    AnnouncedTransfer,
+    BankDetails,
+    BookingApproval,
+    BookingLimit,
+    LedgerEntry,
+    Wallet,
+)
 from wallets.roots import row_is_signed
 from wallets.selectors import find_booking
 from wallets.services import BOOKED
@@ -308,6 +315,8 @@ BACK_OFFICE = BackOffice(
     ],
     counted={"wallets": "wallets_wallet", "ledger_entries": "wallets_ledgerentry"},
     rights={
+        "wallets_announcedtransfer": Rights.KEEP,
+        "wallets_bankdetails": Rights.CHANGE,
         "wallets_bookingapproval": Rights.KEEP,
         "wallets_bookingkey": Rights.APPEND,
         "wallets_bookinglimit": Rights.CHANGE,
@@ -328,6 +337,18 @@ BACK_OFFICE = BackOffice(
             "Book deposits, payouts, credits and adjustments, and settle lost purchases",
             ["wallets.move_money"],
             [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "See announced transfers and the bank details of merchants' transfers",
+            read_access(AnnouncedTransfer, BankDetails),
+            [StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.MONEY,
+            "Change the bank details that merchants send their money to",
+            full_access(BankDetails),
+            [StaffRole.ADMINISTRATOR],
         ),
         StaffRight(
             Section.MONEY,
@@ -356,6 +377,8 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),
         MenuEntry(Section.MONEY, "Approvals", BookingApproval, "done_all"),
+        MenuEntry(Section.MONEY, "Announced transfers", AnnouncedTransfer, "input"),
+        MenuEntry(Section.MONEY, "Bank details", BankDetails, "account_balance"),
         MenuEntry(Section.MONEY, "Booking limits", BookingLimit, "speed"),
     ],
 )

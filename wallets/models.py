@@ -366,6 +366,68 @@ class BookingApproval(models.Model):
         return _reversed_entry(self.booking_reference)
 
 
+class AnnouncedTransfer(models.Model):
+    """A bank transfer that a merchant says is on its way.
+
+    It has been received once a deposit of the account has its reference (wallets/transfers.py). It
+    is closed if the merchant withdraws it, or if staff say that it did not come.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    reference = models.CharField(max_length=BOOKING_REFERENCE_LENGTH)
+    announced_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    announced_at = models.DateTimeField(db_default=Now(), editable=False)
+    closed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                name="wallets_transfer_announced_once",
+                fields=["account", "reference"],
+                condition=Q(closed_at=None),
+            ),
+            models.CheckConstraint(
+                name="wallets_transfer_amount_is_positive", condition=Q(amount__gt=0)
+            ),
+            models.CheckConstraint(
+                name="wallets_transfer_is_closed_by_a_person",
+                condition=Q(closed_at=None, closed_by=None)
+                | Q(closed_at__isnull=False, closed_by__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Announced transfer {self.pk}"
+
+
+class BankDetails(models.Model):
+    """Where merchants with a wallet in this currency send their money."""
+
+    currency = models.CharField(
+        max_length=CURRENCY_LENGTH, unique=True, validators=[validate_currency]
+    )
+    details = models.TextField(max_length=1000)
+
+    class Meta:
+        verbose_name_plural = "bank details"
+        constraints = [
+            models.CheckConstraint(
+                name="wallets_bank_details_currency_is_a_code",
+                condition=Q(currency__regex=CURRENCY_CODE),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Bank details for {self.currency}"
+
+
 class SignedRoot(models.Model):
     """A signed hash over the chains of all wallets at one moment (wallets/roots.py).
 

@@ -35,8 +35,10 @@ from merchants.views.periods import PeriodForm
 from orders.account_orders import spend_of_account
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
+from wallets.transfers import announced_transfers, bank_details_of
 
 CHART_DAYS = 30
+TRANSFERS_SHOWN = 5
 BUSY = (
     "Another large file of this account is being downloaded. Wait until it is complete, or choose"
     " fewer days."
@@ -219,6 +221,11 @@ def _show(
         balance=balance_of(member.account),
         alert=alert_of(member.account),
         may_set_alert=member.may(Role.OWNER),
+        bank_details=bank_details_of(member.account),
+        transfers=announced_transfers()
+        .filter(account=member.account)
+        .select_related("closed_by")
+        .order_by("-pk")[:TRANSFERS_SHOWN],
         filters=filters,
         page=page_of(filters.entries(member.account), query=request.GET),
         query=first_page_query(request.GET),

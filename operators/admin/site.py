@@ -5,7 +5,7 @@ No other pages are registered, so the secrets of second factors have none.
 
 from operators.admin import idempotency_records, lost_purchases, margins, orders, requests, staff
 from operators.admin.catalogue import batches, codes, price_lists, products, top_up_products
-from operators.admin.merchants import accounts, approvals, members, money
+from operators.admin.merchants import accounts, approvals, members, money, transfers
 from operators.desk import queue
 from operators.history import audit_trail_page
 from operators.imports import pages as imports
@@ -33,4 +33,5 @@ __all__ = [
     "staff",
     "telegram",
     "top_up_products",
+    "transfers",
 ]

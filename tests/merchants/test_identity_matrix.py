@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from tests.factories import (
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +88,8 @@ ROWS = {
     "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
     "statement_proof": Row(Role.VIEWER, READ),
     "alert": Row(Role.OWNER, FORM),
+    "announce_transfer": Row(Role.OWNER, FORM),
+    "withdraw_transfer": Row(Role.OWNER, FORM, ("transfer_id",)),
     "spend": Row(Role.VIEWER, READ),
     "orders": Row(Role.VIEWER, FORM),
     "order": Row(Role.VIEWER, READ, ("reference",)),
@@ -134,6 +138,9 @@ def make_world() -> World:
         "session_id": session_of(owner.user),
         "reference": buy_topup(Merchant(client)),
         "product": make_product().pk,
+        "transfer_id": announce_transfer(
+            account=account, amount=Decimal(5), reference="bank 1", actor=owner.user
+        ).pk,
     }
     return World(account, ids)
 

@@ -53,7 +53,8 @@ from tests.factories import (
 from tests.merchants.people import make_member
 from topups.models import Fulfilment
 from wallets.approvals import ask_for_approval
-from wallets.models import BookingApproval, BookingLimit, EntryKind
+from wallets.models import BankDetails, BookingApproval, BookingLimit, EntryKind
+from wallets.transfers import announce_transfer
 
 _numbers = itertools.count(1)
 
@@ -111,6 +112,15 @@ class World:
             )
             make_import()
             make_approval(account)
+            announce_transfer(
+                account=account,
+                amount=Decimal(5),
+                reference=new_booking_reference(),
+                actor=member.user,
+            )
+            number = next(_numbers)
+            currency = "X" + chr(65 + number // 26 % 26) + chr(65 + number % 26)
+            BankDetails.objects.get_or_create(currency=currency, defaults={"details": "IBAN"})
             BookingLimit.objects.create(
                 group=Group.objects.latest("pk"), kind=EntryKind.DEPOSIT, amount=500
             )

@@ -61,7 +61,7 @@ from tests.operators.back_office import (
 )
 from tests.operators.records import Watch, failed_order
 from topups.models import Fulfilment
-from wallets.models import LedgerEntry, Wallet
+from wallets.models import AnnouncedTransfer, LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db
 
@@ -106,6 +106,7 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "chat_id": "-1002",
     },
     "topups.topupproduct": lambda: {"name": "New", "currency": "USD", "price": "1"},
+    "wallets.bankdetails": lambda: {"currency": "EUR", "details": "IBAN 2"},
     "wallets.bookinglimit": lambda: {
         "group": Group.objects.latest("pk").pk,
         "kind": "payout",
@@ -128,6 +129,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "telegram.announcementroute": ("chat_id", "-1003"),
     "telegram.platformsettings": ("repeat_minutes", "17"),
     "topups.topupproduct": ("name", "Renamed"),
+    "wallets.bankdetails": ("details", "IBAN 3"),
     "wallets.bookinglimit": ("amount", "7"),
 }
 # How to make a row that may be deleted.
@@ -139,6 +141,7 @@ DELETED: dict[str, Callable[[], Model]] = {
     "orders.exchangerate": lambda: row_of("orders.exchangerate"),
     "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),
     "telegram.telegramlink": lambda: row_of("telegram.telegramlink"),
+    "wallets.bankdetails": lambda: row_of("wallets.bankdetails"),
     "wallets.bookinglimit": lambda: row_of("wallets.bookinglimit"),
 }
 
@@ -292,6 +295,10 @@ def decide(name: str) -> Callable[[Client], None]:
         browser.post(url(make_approval(make_account()), name), {"note": ""})
 
     return carry_out
+
+
+def close_transfer(browser: Client) -> None:
+    browser.post(url(AnnouncedTransfer.objects.latest("pk"), "close"))
 
 
 def reverse_entry(browser: Client) -> None:
@@ -577,6 +584,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "orders.lostpurchase settle_all": (settle_all, "audit"),
     "orders.order credit": (credit, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
+    "wallets.announcedtransfer close": (close_transfer, "audit"),
     "wallets.bookingapproval approve": (decide("approve"), "audit"),
     "wallets.bookingapproval reject": (decide("reject"), "audit"),
     "wallets.ledgerentry reverse": (reverse_entry, "audit"),
@@ -606,6 +614,7 @@ READING |= {
     for label in ("catalogue.shelf", "topups.topupproduct")
     for name in ("change_price", "change_prices")
 }
+READING |= {"wallets.announcedtransfer confirm"}
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}

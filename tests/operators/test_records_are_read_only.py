@@ -23,7 +23,7 @@ from operators.upkeep.models import ReconcileRun
 from orders.models import LostPurchase, Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
-from wallets.models import BookingApproval, LedgerEntry, Wallet
+from wallets.models import AnnouncedTransfer, BookingApproval, LedgerEntry, Wallet
 
 NEWEST_FIRST: list[Any] = [
     Wallet,
@@ -40,6 +40,7 @@ NEWEST_FIRST: list[Any] = [
     LostPurchase,
     CodeHold,
     BookingApproval,
+    AnnouncedTransfer,
 ]
 # The desk has buttons of its own, and shows the oldest first. The list of audit entries is the
 # audit trail.
@@ -114,6 +115,7 @@ def test_every_record_model_is_covered() -> None:
         "telegram.platformsettings",
         "telegram.telegramlink",
         "topups.topupproduct",
+        "wallets.bankdetails",
         "wallets.bookinglimit",
     }
     shown = {model._meta.label_lower for model in admin.site._registry}

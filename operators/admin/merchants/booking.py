@@ -34,7 +34,7 @@ from core.database.columns import (
     MONEY_DECIMALS,
     MONEY_DIGITS,
 )
-from core.inputs import InputProblem
+from core.inputs import InputProblem, is_id
 from operators.frame.base import amount, page, staff_of, url_of
 from orders.bookings import book_or_ask, needs_approval
 from orders.models import Order
@@ -42,6 +42,7 @@ from wallets.limits import limit_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
+from wallets.transfers import open_transfers
 
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
@@ -183,7 +184,12 @@ def book(
     Leads back to the page of `about`.
     """
     currency = wallet.account.currency
-    form = BookingForm(_form_data(request), present=wallet.balance, currency=currency)
+    form = BookingForm(
+        _form_data(request),
+        present=wallet.balance,
+        currency=currency,
+        initial=_of_transfer(request, wallet),
+    )
     balance = amount(wallet.balance, currency)
     too_much = f"The balance is {balance}, and it cannot become less than zero."
     if form.is_valid() and "confirmed" not in request.POST:
@@ -362,6 +368,21 @@ def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> 
     ):
         form.add_error("amount", otherwise)
     return form.is_valid()
+
+
+def _of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]:
+    """What the form begins with, if it is to confirm an announced transfer of the account."""
+    key = request.GET.get("transfer", "")
+    transfers = open_transfers().filter(account=wallet.pk)
+    transfer = transfers.filter(pk=key).first() if is_id(key) else None
+    if transfer is None:
+        return {}
+    return {
+        "kind": EntryKind.DEPOSIT,
+        "amount": amount(transfer.amount).replace(",", ""),
+        "reference": transfer.reference,
+        "reason": f"Transfer announced by {transfer.announced_by}"[:400],
+    }
 
 
 def _refuse_used_reference(form: BookingForm, wallet: Wallet) -> None:

@@ -1,0 +1,96 @@
+"""Announcing a bank transfer, and withdrawing it."""
+
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from accounts.form_fields import posted
+from core.database.columns import BOOKING_REFERENCE_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
+from core.inputs import InputProblem
+from core.json_output import money_text
+from merchants.models import Role
+from merchants.people.access import Member, member_page
+from merchants.views.pages import confirm
+from wallets.transfers import announce_transfer, announced_transfers, close_transfer
+
+
+class TransferForm(forms.Form):
+    """The amount and the reference of a bank transfer."""
+
+    amount = forms.DecimalField(
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        min_value=Decimal("0.0001"),
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+    reference = forms.CharField(
+        max_length=BOOKING_REFERENCE_LENGTH,
+        help_text="As your bank shows it to us, such as the number of the transfer. Case, spaces"
+        " and punctuation make no difference.",
+    )
+
+    def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["amount"].label = f"Amount in {currency}"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def announce(request: HttpRequest, member: Member) -> HttpResponse:
+    """Says that a transfer is on its way."""
+    account = member.account
+    form = TransferForm(posted(request), currency=account.currency)
+    if form.is_valid():
+        try:
+            announce_transfer(account=account, actor=member.user, **form.cleaned_data)
+        except InputProblem as problem:
+            form.add_error("reference", str(problem))
+        else:
+            messages.success(request, "The transfer is announced. We book it when it arrives.")
+            return _to_wallet()
+    return confirm(
+        request,
+        member,
+        title="Announce a transfer",
+        question="Which transfer have you sent?",
+        facts=["Announcing a transfer adds no money. Our staff book it once our bank has it."],
+        form=form,
+        button="Announce the transfer",
+        back=reverse("merchants:wallet"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER)
+def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResponse:
+    """Withdraws a transfer that was not sent."""
+    transfer = get_object_or_404(
+        announced_transfers().filter(account=member.account), pk=transfer_id
+    )
+    if request.method == "POST":
+        if close_transfer(transfer=transfer, actor=member.user):
+            messages.success(request, "The transfer is withdrawn.")
+        else:
+            messages.warning(request, "This transfer was received or closed before.")
+        return _to_wallet()
+    return confirm(
+        request,
+        member,
+        title="Withdraw a transfer",
+        question=f"Withdraw the transfer {transfer.reference} of"
+        f" {money_text(transfer.amount)} {member.account.currency}?",
+        facts=["If you have sent it, we still book it when it arrives."],
+        button="Withdraw",
+        danger=True,
+        back=reverse("merchants:wallet"),
+    )
+
+
+def _to_wallet() -> HttpResponse:
+    return HttpResponseRedirect(reverse("merchants:wallet"))

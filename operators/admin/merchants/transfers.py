@@ -1,0 +1,143 @@
+"""Transfers that merchants announce, and the bank details that they read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import action, display
+
+from core.inputs import is_id
+from operators.admin.merchants.booking import MOVE_MONEY
+from operators.frame.base import (
+    CURRENCY_HELP,
+    BackOfficeAdmin,
+    ConditionFilter,
+    RecordAdmin,
+    amount,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from wallets.models import AnnouncedTransfer, BankDetails
+from wallets.transfers import announced_transfers, close_transfer, open_transfers
+
+
+class StateFilter(ConditionFilter):
+    title = "state"
+    parameter_name = "state"
+    conditions = {
+        "on-its-way": Q(closed_at=None, received=False),
+        "received": Q(received=True),
+        "closed": Q(closed_at__isnull=False, received=False),
+    }
+
+
+@admin.register(AnnouncedTransfer)
+class AnnouncedTransferAdmin(RecordAdmin):
+    """Finance confirms a transfer by booking its deposit."""
+
+    list_display = ("announced_at", "account", "money", "reference", "state")
+    list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
+    list_select_related = ("account", "announced_by", "closed_by")
+    search_fields = ("reference", "account__name")
+    search_help_text = "Reference or account"
+    when_empty = "No merchant has announced a transfer."
+    of_account = linked("account")
+    fields = (
+        *("state", "of_account", "money", "reference", "announced_by", "announced_at"),
+        *("closed_by", "closed_at"),
+    )
+    actions_detail = ("confirm", "close")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AnnouncedTransfer]:
+        return announced_transfers().order_by("-pk")
+
+    @admin.display(description="amount")
+    def money(self, transfer: AnnouncedTransfer) -> str:
+        return amount(transfer.amount, transfer.account.currency)
+
+    @display(
+        description="state",
+        label={"on its way": "warning", "received": "success", "closed": "info"},
+    )
+    def state(self, transfer: AnnouncedTransfer) -> str:
+        if transfer.received:  # type: ignore[attr-defined]  # announced_transfers
+            return "received"
+        return "closed" if transfer.closed_at else "on its way"
+
+    def has_confirm_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(MOVE_MONEY)
+
+    has_close_permission = has_confirm_permission
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers the actions while the transfer is on its way."""
+        key = unquote(str(object_id))
+        if not is_id(key) or not open_transfers().filter(pk=key).exists():
+            return []
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        return actions
+
+    @action(
+        description="Book the deposit…",
+        icon="payments",
+        permissions=["confirm"],
+        url_path="confirm",
+    )
+    def confirm(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        transfer = self._transfer(request, object_id)
+        book = reverse("admin:accounts_account_book", args=[transfer.account_id])
+        return HttpResponseRedirect(f"{book}?transfer={transfer.pk}")
+
+    @action(description="It did not come…", icon="close", permissions=["close"], url_path="close")
+    def close(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        transfer = self._transfer(request, object_id)
+        if request.method != "POST":
+            return page(
+                self,
+                request,
+                "admin/confirm.html",
+                obj=transfer,
+                title="Close an announced transfer",
+                question=f"Close the transfer {transfer.reference} of {transfer.account}?",
+                facts=["The merchant reads that it did not come. Nothing is booked."],
+                button="Close",
+                danger=True,
+                back=url_of(transfer),
+            )
+        if close_transfer(transfer=transfer, actor=staff_of(request)):
+            messages.success(request, "The transfer is closed.")
+        else:
+            messages.warning(request, "This transfer was received or closed before.")
+        return HttpResponseRedirect(url_of(transfer))
+
+    def _transfer(self, request: HttpRequest, object_id: str) -> AnnouncedTransfer:
+        transfer = self.get_object(request, unquote(object_id))
+        if not isinstance(transfer, AnnouncedTransfer):
+            raise Http404
+        return transfer
+
+
+@admin.register(BankDetails)
+class BankDetailsAdmin(BackOfficeAdmin):
+    """What merchants read on their wallet page, one row for each currency."""
+
+    list_display = ("currency", "details")
+    ordering = ("currency",)
+    fields = ("currency", "details")
+    help_texts = {
+        "currency": CURRENCY_HELP,
+        "details": "Merchants with a wallet in this currency read it: account holder, bank, IBAN,"
+        " BIC, and what to write as the reference.",
+    }
+    when_empty = "No bank details yet. The wallet page asks merchants to contact support."
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("currency",) if obj else ()

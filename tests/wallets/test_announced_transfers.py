@@ -1,0 +1,150 @@
+"""Merchants announce transfers, and finance books each of them once."""
+
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from accounts.models import Account
+from core.backoffice.staff_roles import StaffRole
+from merchants.models import Role
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import form_of, make_staff, signed_in, url
+from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
+from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
+
+pytestmark = pytest.mark.django_db
+
+ANNOUNCE = "/merchant/wallet/transfers/new/"
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account(balance="0")
+
+
+@pytest.fixture
+def owner(account: Account) -> Client:
+    return browser_of(make_member(account, Role.OWNER).user)
+
+
+@pytest.fixture
+def finance() -> Client:
+    user = make_staff()
+    user.groups.add(Group.objects.get(name=StaffRole.FINANCE.value))
+    return signed_in(user)
+
+
+def wallet_page(browser: Client) -> str:
+    return browser.get("/merchant/wallet/").content.decode()
+
+
+def test_an_announced_transfer_is_confirmed_by_its_deposit(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-99 b"})
+    transfer = AnnouncedTransfer.objects.get()
+    assert "on its way" in wallet_page(owner)
+    assert "Book the deposit" in finance.get(url(transfer)).content.decode()
+
+    form_page = finance.get(url(transfer, "confirm"), follow=True)
+    form = form_page.context["form"]
+    data = {name: form[name].value() for name in form.fields}
+    assert (data["kind"], data["amount"], data["reference"]) == ("deposit", "250.00", "TR-99 b")
+    for spelling in ("TR-99 b", "tr99B"):
+        finance.post(url(account, "book"), {**data, "reference": spelling, "confirmed": "1"})
+
+    assert Wallet.objects.get(pk=account.pk).balance == 250
+    assert "received" in wallet_page(owner)
+    assert "Book the deposit" not in finance.get(url(transfer)).content.decode()
+    assert not close_transfer(transfer=transfer, actor=make_staff())
+
+
+def test_a_booked_or_announced_reference_is_refused(account: Account, owner: Client) -> None:
+    for _ in range(2):
+        answer = owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-1"})
+    assert "announced already" in answer.content.decode()
+    LedgerEntry.objects.create(
+        wallet_id=account.pk,
+        kind="deposit",
+        counterpart="bank",
+        amount=5,
+        balance_after=0,
+        actor="a",
+        booking_reference="TR-2",
+    )
+    answer = owner.post(ANNOUNCE, {"amount": "250", "reference": "tr 2"})
+    assert "booked already" in answer.content.decode()
+    assert AnnouncedTransfer.objects.count() == 1
+
+
+def test_a_deposit_of_another_account_does_not_confirm_it(account: Account, owner: Client) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-3"})
+    other = make_account(balance="0")
+    LedgerEntry.objects.create(
+        wallet_id=other.pk,
+        kind="deposit",
+        counterpart="bank",
+        amount=5,
+        balance_after=0,
+        actor="a",
+        booking_reference="TR-3",
+    )
+
+    assert "on its way" in wallet_page(owner)
+
+
+def test_a_transfer_is_withdrawn_and_announced_again(account: Account, owner: Client) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-4"})
+    transfer = AnnouncedTransfer.objects.get()
+
+    owner.post(f"/merchant/wallet/transfers/{transfer.pk}/withdraw/")
+    assert "withdrawn" in wallet_page(owner)
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-4"})
+
+    assert AnnouncedTransfer.objects.filter(closed_at=None).count() == 1
+
+
+def test_staff_close_a_transfer_that_did_not_come(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-5"})
+
+    finance.post(url(AnnouncedTransfer.objects.get(), "close"))
+
+    assert "did not arrive" in wallet_page(owner)
+
+
+def test_transfers_on_their_way_are_limited(account: Account, owner: Client) -> None:
+    user = make_member(account, Role.OWNER).user
+    announce: Any = partial(announce_transfer, account=account, amount=Decimal(1), actor=user)
+    for number in range(MAX_OPEN):
+        announce(reference=f"TR {number}")
+
+    answer = owner.post(ANNOUNCE, {"amount": "1", "reference": "one more"})
+
+    assert f"At most {MAX_OPEN} transfers" in answer.content.decode()
+
+
+def test_the_wallet_page_has_the_bank_details_of_its_currency(owner: Client) -> None:
+    assert "Contact support to learn where" in wallet_page(owner)
+    BankDetails.objects.create(currency="EUR", details="IBAN DE1")
+    BankDetails.objects.create(currency="USD", details="IBAN US1")
+
+    assert "IBAN US1" in wallet_page(owner)
+    assert "IBAN DE1" not in wallet_page(owner)
+
+
+def test_bank_details_need_the_right(finance: Client) -> None:
+    details = BankDetails.objects.create(currency="EUR", details="IBAN DE1")
+    assert finance.post(url(details), {"details": "mine"}).status_code == 403
+    editor = signed_in(make_staff("wallets.view_bankdetails", "wallets.change_bankdetails"))
+
+    editor.post(url(details), {**form_of(editor, url(details)), "details": "IBAN DE2"})
+
+    details.refresh_from_db()
+    assert details.details == "IBAN DE2"

@@ -1,0 +1,89 @@
+"""Bank transfers that merchants announce, and where they send them.
+
+Nobody marks a transfer as received: it is, as soon as a deposit of the account has its reference.
+The ledger accepts a reference once, so a transfer is booked once.
+"""
+
+from decimal import Decimal
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import CharField, Exists, Func, OuterRef, QuerySet
+from django.utils import timezone
+
+from accounts.models import Account
+from audit.models import AuditAction
+from audit.services import record_action
+from core.database.columns import BOOKING_REFERENCE_LENGTH
+from core.inputs import InputProblem, clean_text
+from core.json_output import money_text
+from wallets.models import AnnouncedTransfer, BankDetails, BookingKey, EntryKind
+from wallets.selectors import find_booking
+
+MAX_OPEN = 20  # of one account
+
+
+def announced_transfers() -> QuerySet[AnnouncedTransfer]:
+    """The announced transfers, with `received`: whether the deposit is booked."""
+    key = Func(OuterRef("reference"), function="wallets_booking_key", output_field=CharField())
+    deposit = BookingKey.objects.filter(
+        key=key, entry__wallet=OuterRef("account"), entry__kind=EntryKind.DEPOSIT
+    )
+    return AnnouncedTransfer.objects.annotate(received=Exists(deposit))
+
+
+def open_transfers() -> QuerySet[AnnouncedTransfer]:
+    """The announced transfers that are on their way."""
+    announced = announced_transfers()
+    return announced.filter(closed_at=None).filter(received=False)  # type: ignore[misc]
+
+
+def bank_details_of(account: Account) -> str:
+    """Where the account sends its money; empty if nobody has entered it."""
+    details = BankDetails.objects.filter(currency=account.currency)
+    return details.values_list("details", flat=True).first() or ""
+
+
+@transaction.atomic
+def announce_transfer(
+    *, account: Account, amount: Decimal, reference: str, actor: User
+) -> AnnouncedTransfer:
+    """Raises InputProblem for a reference that is booked or announced already, or if MAX_OPEN
+    transfers are on their way."""
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # serialises announcements
+    reference = clean_text(reference, what="reference", max_length=BOOKING_REFERENCE_LENGTH)
+    if find_booking(reference):
+        raise InputProblem("A payment with this reference is booked already.")
+    on_their_way = open_transfers().filter(account=account)
+    if on_their_way.filter(reference=reference).exists():
+        raise InputProblem("A transfer with this reference is announced already.")
+    if on_their_way.count() >= MAX_OPEN:
+        raise InputProblem(f"At most {MAX_OPEN} transfers can be on their way. Withdraw one first.")
+    transfer = AnnouncedTransfer.objects.create(
+        account=account, amount=amount, reference=reference, announced_by=actor
+    )
+    _record(transfer, actor=actor, action=AuditAction.TRANSFER_ANNOUNCED)
+    return transfer
+
+
+@transaction.atomic
+def close_transfer(*, transfer: AnnouncedTransfer, actor: User) -> bool:
+    """Ends a transfer that did not come. Returns False if it was received or closed before."""
+    closed = open_transfers().filter(pk=transfer.pk)
+    if not closed.update(closed_by=actor, closed_at=timezone.now()):
+        return False
+    _record(transfer, actor=actor, action=AuditAction.TRANSFER_CLOSED)
+    return True
+
+
+def _record(transfer: AnnouncedTransfer, *, actor: User, action: AuditAction) -> None:
+    record_action(
+        actor=actor,
+        action=action,
+        on=transfer,
+        reference=transfer.reference,
+        changes={
+            "account": (None, transfer.account.name),
+            "amount": (None, f"{money_text(transfer.amount)} {transfer.account.currency}"),
+        },
+    )
