@@ -74,6 +74,7 @@ class AuditAction(models.TextChoices):
     TRANSFER_ANNOUNCED = "transfer_announced", "Transfer announced"
     TRANSFER_CLOSED = "transfer_closed", "Announced transfer closed"
     SPENDING_LIMIT_CHANGED = "spending_limit_changed", "Spending limit changed"
+    EXPORTED = "exported", "File downloaded"
     OLD_DATA_DELETED = "old_data_deleted", "Old data deleted"
     ADDED = "added", "Added"
     CHANGED = "changed", "Changed"

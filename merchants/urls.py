@@ -35,6 +35,7 @@ urlpatterns = [
     ),
     path("wallet/spend/", wallet.spend, name="spend"),
     path("orders/", orders.orders, name="orders"),
+    path("orders/orders.csv", orders.export, name="orders_export"),
     path("orders/<str:reference>/", orders.order, name="order"),
     path("requests/", requests.request_list, name="requests"),
     path("search/", search.search, name="search"),

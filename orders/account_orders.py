@@ -10,7 +10,7 @@ pending and failed orders, the fulfilments of the account.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -28,6 +28,7 @@ from wallets.models import EntryKind
 from wallets.selectors import MARGIN, entries_of
 
 SPEND_TIMEOUT_SECONDS = 5
+CHUNK = 500  # orders per query of an export
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,24 @@ def list_account_orders(
             Exists(unfinished.filter(order_reference=OuterRef("order_reference")))
         )
     return OrderList(debits, "pk", "order_reference")
+
+
+def read_orders(orders: OrderList) -> Iterator[Order]:
+    """All orders of the list, newest first, in bounded memory.
+
+    Each chunk is a query of its own, so a slow download holds no cursor and no transaction open.
+    """
+    rows, key = orders.rows.order_by(f"-{orders.key}"), orders.key
+    chunk = list(rows[:CHUNK])
+    while chunk:
+        yield from orders.orders(chunk)
+        chunk = list(rows.filter(**{f"{key}__lt": getattr(chunk[-1], key)})[:CHUNK])
+
+
+def find_by_reference(references: Iterable[str | None]) -> dict[str, Order]:
+    """The orders with these references. The caller knows that they belong to the account."""
+    wanted = {reference for reference in references if reference}
+    return {order.reference: order for order in _orders().filter(reference__in=wanted)}
 
 
 def find_account_order(account: Account, reference: str) -> Order | None:

@@ -137,6 +137,11 @@ class Order(models.Model):
         return self.reference
 
     @property
+    def goods(self) -> str:
+        """The name of what was sold."""
+        return str(self.shelf if self.fulfilment is None else self.fulfilment.product)
+
+    @property
     def units(self) -> int:
         """The number of units bought. `quantity` counts codes."""
         return self.quantity // self.units_per_sale

@@ -93,6 +93,14 @@ def _reversed_entry(booking_reference: str | None) -> int | None:
     return int(text) if text != booking_reference and is_id(text) else None
 
 
+def bank_reference_of(kind: str, booking_reference: str | None) -> str:
+    """The booking reference of a deposit or payout, unless the service made it."""
+    made = (REVERSAL_OF, "form:", "opening:")
+    if kind not in (EntryKind.DEPOSIT, EntryKind.PAYOUT) or booking_reference is None:
+        return ""
+    return "" if booking_reference.startswith(made) else booking_reference
+
+
 class LedgerEntry(models.Model):
     """One movement of a wallet's money. It is never changed or deleted.
 
@@ -216,6 +224,11 @@ class LedgerEntry(models.Model):
     def can_be_reversed(self) -> bool:
         """Whether it is a booking and no reversal. It may be reversed already."""
         return self.booking_reference is not None and self.reversed_entry is None
+
+    @property
+    def bank_reference(self) -> str:
+        """The bank's reference of a deposit or payout, as merchants see it."""
+        return bank_reference_of(self.kind, self.booking_reference)
 
     @property
     def merchant_note(self) -> str:

@@ -64,7 +64,8 @@ def spent_since(account: Account, moment: datetime) -> Decimal:
 
 
 class StatementLine(NamedTuple):
-    """An entry as a statement shows it. Of the notes, only those of credits are part of it."""
+    """An entry as a statement shows it. Of the notes, only those of credits are part of it; of the
+    booking references, only those of the bank (`bank_reference_of`)."""
 
     pk: int
     created_at: datetime
@@ -72,6 +73,7 @@ class StatementLine(NamedTuple):
     amount: Decimal
     balance_after: Decimal
     order_reference: str | None
+    booking_reference: str | None
     merchant_note: str
 
 

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
@@ -10,10 +11,15 @@ from django.db.models import QuerySet
 from accounts.models import Account
 from core.csv_cells import Echo, harmless
 from core.json_output import dumps, money_text
-from wallets.models import LedgerEntry
+from orders.account_orders import find_by_reference
+from orders.models import Order
+from wallets.models import LedgerEntry, bank_reference_of
 from wallets.selectors import StatementLine, read_in_chunks
 
-COLUMNS = ["id", "time", "kind", "amount", "balance_after", "currency", "order_reference", "note"]
+COLUMNS = [
+    *("id", "time", "kind", "amount", "balance_after", "currency", "order_reference", "note"),
+    *("bank_reference", "client", "product", "idempotency_key"),
+]
 LINES_AT_ONCE = 200
 
 
@@ -37,9 +43,11 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
                 account.currency,
                 entry.order_reference or "",
                 harmless(entry.merchant_note),
+                harmless(bank_reference_of(entry.kind, entry.booking_reference)),
+                *map(harmless, _of_order(order)),
             ],
         )
-        for entry in read_in_chunks(entries)
+        for entry, order in _with_orders(entries)
     )
 
 
@@ -53,14 +61,33 @@ def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator
         dumps(account.currency),
     )
     between = b"\n"
-    lines = (dumps(_as_json(entry)) for entry in read_in_chunks(entries))
+    lines = (dumps(_as_json(entry, order)) for entry, order in _with_orders(entries))
     for lines_together in _together(lines, between=b",\n"):
         yield between + lines_together
         between = b",\n"
     yield b"\n]}\n"
 
 
-def _as_json(entry: StatementLine) -> dict[str, Any]:
+def _with_orders(
+    entries: QuerySet[LedgerEntry],
+) -> Iterator[tuple[StatementLine, Order | None]]:
+    """Each entry with its order. Reads the orders of many entries at once."""
+    lines = read_in_chunks(entries)
+    while some := list(islice(lines, LINES_AT_ONCE)):
+        orders = find_by_reference(line.order_reference for line in some)
+        for line in some:
+            yield line, orders.get(line.order_reference or "")
+
+
+def _of_order(order: Order | None) -> tuple[str, str, str]:
+    """The client, the product and the idempotency key."""
+    if order is None:
+        return "", "", ""
+    return order.client.name, order.goods, order.idempotency_key or ""
+
+
+def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
+    client, product, key = _of_order(order)
     return {
         "id": entry.pk,
         "time": _time(entry.created_at),
@@ -69,6 +96,10 @@ def _as_json(entry: StatementLine) -> dict[str, Any]:
         "balance_after": entry.balance_after,
         "order_reference": entry.order_reference,
         "note": entry.merchant_note,
+        "bank_reference": bank_reference_of(entry.kind, entry.booking_reference) or None,
+        "client": client or None,
+        "product": product or None,
+        "idempotency_key": key or None,
     }
 
 

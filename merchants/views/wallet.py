@@ -29,6 +29,7 @@ from merchants.money.statement import write_csv, write_json
 from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
+from merchants.views.exports import record_export
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
@@ -97,6 +98,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
     if answer is None:
         messages.error(request, BUSY)
         return _show(request, member, filters, status=429)
+    record_export(request, member, name=f"statement.{format}")
     return answer
 
 

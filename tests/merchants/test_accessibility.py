@@ -21,7 +21,10 @@ from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 DOORS = ("sign_in", "ask_reset", "join", "reset")  # pages before sign-in
-DOWNLOADS = ("statement_export", "statement_proof", "export_references", "docs_snippet")
+DOWNLOADS = (
+    *("statement_export", "statement_proof", "orders_export"),
+    *("export_references", "docs_snippet"),
+)
 PAGES = [name for name, row in ROWS.items() if row.how != DO and name not in (*DOORS, *DOWNLOADS)]
 LOOKS: dict[str, Any] = {
     "desktop": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},

@@ -92,6 +92,7 @@ ROWS = {
     "withdraw_transfer": Row(Role.OWNER, FORM, ("transfer_id",)),
     "spend": Row(Role.VIEWER, READ),
     "orders": Row(Role.VIEWER, FORM),
+    "orders_export": Row(Role.VIEWER, READ),
     "order": Row(Role.VIEWER, READ, ("reference",)),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),

@@ -1,0 +1,117 @@
+"""Merchants download their statement and their orders with what their own books need."""
+
+import csv
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from audit.models import AuditAction, AuditEntry
+from merchants.models import Role
+from tests.factories import (
+    Merchant,
+    adjust,
+    buy_topup,
+    make_merchant,
+    make_product,
+    make_topup_product,
+)
+from tests.merchants.people import browser_of, make_member
+from wallets.services import deposit
+
+pytestmark = pytest.mark.django_db
+
+ORDERS = "/merchant/orders/orders.csv"
+STATEMENT = "/merchant/wallet/statement.csv"
+
+
+@pytest.fixture
+def merchant() -> Merchant:
+    merchant = make_merchant(balance="0")
+    deposit(account=merchant.account, amount=Decimal(500), actor="a", booking_reference="=TR-1 x")
+    return merchant
+
+
+@pytest.fixture
+def browser(merchant: Merchant) -> Client:
+    return browser_of(make_member(merchant.account, Role.VIEWER).user)
+
+
+def lines_of(answer: Any) -> list[dict[str, str]]:
+    parts = answer.streaming_content if answer.streaming else [answer.content]
+    return list(csv.DictReader(io.StringIO(b"".join(parts).decode())))
+
+
+def test_a_statement_names_client_product_key_and_bank_reference(
+    merchant: Merchant, browser: Client
+) -> None:
+    product = make_product(price="9.00", codes=1, name="Card 10")
+    merchant.buy("order-1042", product_id=product.pk, quantity=1)
+    adjust(account=merchant.account, amount=Decimal(1), actor="test")
+
+    paid_in, bought, adjusted = lines_of(browser.get(STATEMENT))
+
+    assert paid_in["bank_reference"] == "'=TR-1 x"
+    assert (bought["client"], bought["product"]) == (merchant.client.name, str(product))
+    assert bought["idempotency_key"] == "order-1042"
+    assert adjusted["bank_reference"] == ""
+    json = browser.get(STATEMENT.replace("csv", "json")).json()["entries"]
+    assert [entry["idempotency_key"] for entry in json] == [None, "order-1042", None]
+    assert [entry["bank_reference"] for entry in json] == ["=TR-1 x", None, None]
+    assert "=TR-1 x" in browser.get("/merchant/wallet/").content.decode()
+
+
+def test_orders_are_downloaded_without_codes(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orders.account_orders.CHUNK", 2)
+    product = make_product(price="9.00", codes=5)
+    codes = []
+    for number in range(5):
+        bought = merchant.buy(f"order-{number}", product_id=product.pk, quantity=1)
+        codes.append(bought.json()["data"]["codes"][0]["code"])
+    reference = buy_topup(merchant, make_topup_product(price="1.00"))
+    make_merchant().buy(product_id=make_product(codes=1).pk, quantity=1)
+
+    answer: Any = browser.get(ORDERS)
+    content = b"".join(answer.streaming_content if answer.streaming else [answer.content])
+    lines = list(csv.DictReader(io.StringIO(content.decode())))
+
+    assert lines[0]["reference"] == reference
+    assert lines[0]["player_id"] == "0012345"
+    assert [line["idempotency_key"] for line in lines[1:]] == [
+        f"order-{number}" for number in (4, 3, 2, 1, 0)
+    ]
+    assert not any(code.encode() in content for code in codes)
+
+
+def test_the_filter_of_the_list_is_that_of_the_file(merchant: Merchant, browser: Client) -> None:
+    buy_topup(merchant, make_topup_product(price="1.00"))
+    merchant.buy(product_id=make_product(codes=1).pk, quantity=1)
+
+    assert len(lines_of(browser.get(ORDERS, {"status": "pending"}))) == 1
+    assert len(lines_of(browser.get(ORDERS, {"client": merchant.client.pk}))) == 2
+    assert len(lines_of(browser.get(ORDERS, {"until": "2000-01-01"}))) == 0
+    assert browser.get(ORDERS, {"client": "x"}).status_code == 302
+
+
+def test_each_download_is_in_the_audit_trail(merchant: Merchant, browser: Client) -> None:
+    browser.get(ORDERS, {"status": "pending"})
+    browser.get(STATEMENT)
+
+    entries = AuditEntry.objects.filter(action=AuditAction.EXPORTED).order_by("pk")
+    assert [entry.reference for entry in entries] == ["orders.csv", "statement.csv"]
+    assert entries[0].note == "status=pending"
+
+
+def test_the_order_page_shows_the_idempotency_key(merchant: Merchant, browser: Client) -> None:
+    product = make_product(price="9.00", codes=1)
+    order = merchant.buy("order-77", product_id=product.pk, quantity=1).json()["data"]
+
+    page = browser.get(f"/merchant/orders/{order['reference']}/").content.decode()
+
+    assert "order-77" in page
+    found = browser.post("/merchant/orders/", {"q": "order-77"}).content.decode()
+    assert order["reference"] in found
