@@ -8,7 +8,7 @@ from typing import Any, Self
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import BigIntegerRangeField, DateTimeRangeField, RangeOperators
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
@@ -169,7 +169,9 @@ class Shelf(models.Model):
         if update_fields is None and not self._state.adding:
             names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
             update_fields = [name for name in names if name != "available_stock"]
-        super().save(update_fields=update_fields, **options)
+        with transaction.atomic():
+            store_begun_price(self)
+            super().save(update_fields=update_fields, **options)
 
     @classmethod
     def from_db(
@@ -186,6 +188,17 @@ def begin_next_price(row: Any, loaded: Collection[str]) -> None:
         begins = row.next_price_from
         if begins is not None and begins <= timezone.now():
             row.price, row.next_price, row.next_price_from = row.next_price, None, None
+
+
+def store_begun_price(row: Any) -> None:
+    """Puts a next price that has begun into the stored `price`, before `row` is saved.
+
+    The triggers cannot tell a save of the price before it from a save without a price.
+    """
+    begun = type(row).objects.filter(pk=row.pk, next_price_from__lte=Now())
+    begun.exclude(next_price_from=row.next_price_from).update(
+        price=F("next_price"), next_price=None, next_price_from=None
+    )
 
 
 class PriceChange(models.Model):

@@ -8,12 +8,12 @@ from typing import Any, Self
 from django.conf import settings
 from django.contrib.postgres.indexes import BrinIndex
 from django.core.validators import MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.models import PRICE_LIMIT, Category, begin_next_price
+from catalogue.models import PRICE_LIMIT, Category, begin_next_price, store_begun_price
 from core.database.columns import (
     ACTOR_LENGTH,
     CURRENCY_CODE,
@@ -100,7 +100,9 @@ class TopUpProduct(models.Model):
         if update_fields is None and not self._state.adding:
             names = (field.name for field in self._meta.concrete_fields if not field.primary_key)
             update_fields = [name for name in names if name != "available_stock"]
-        super().save(update_fields=update_fields, **options)
+        with transaction.atomic():
+            store_begun_price(self)
+            super().save(update_fields=update_fields, **options)
 
     @classmethod
     def from_db(

@@ -104,6 +104,29 @@ def test_the_history_names_the_start_of_a_next_price(make: Callable[[], Any]) ->
     assert prices.count() >= 2
 
 
+@both
+def test_a_form_sets_the_price_before_the_one_that_has_begun(make: Callable[[], Any]) -> None:
+    merchant, row = make_merchant(), make()
+    _plan(row)
+    loaded = type(row).objects.get(pk=row.pk)
+    loaded.price = OLD
+    loaded.save()
+    assert _price(merchant, row) == OLD
+
+
+@both
+@pytest.mark.parametrize("price", [OTHER, OLD])  # OLD is still in the column
+def test_staff_replace_a_price_that_has_begun(make: Callable[[], Any], price: Decimal) -> None:
+    merchant, row, staff = make_merchant(), make(), make_staff(superuser=True)
+    _plan(row)
+    rows = type(row).objects.all()
+    assert set_prices(rows=rows, prices={row.pk: (NEW, price)}, actor=staff) == 1
+    assert _price(merchant, row) == price
+    begun, replaced = row.price_changes.order_by("-pk")[:2][::-1]
+    assert (begun.before, begun.after, begun.changed_by) == (OLD, NEW, "next price")
+    assert (replaced.before, replaced.after) == (NEW, price)
+
+
 def test_prices_of_many_shelves_change_together() -> None:
     staff, shelves = make_staff(superuser=True), [_shelf(), _shelf()]
     prices = {shelf.pk: (OLD, OTHER) for shelf in shelves}
