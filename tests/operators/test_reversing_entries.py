@@ -13,6 +13,7 @@ from orders import bookings
 from orders.credits import credit_order
 from tests.concurrency.racing import execute, race, weakened_sql
 from tests.factories import (
+    adjust,
     buy_topup,
     deposit,
     make_account,
@@ -159,12 +160,30 @@ def test_the_credit_of_an_open_top_up_is_reversed() -> None:
     assert reconcile()["ok"] is True
 
 
-@pytest.mark.parametrize("reference", ["reversal-of-entry:1", "reversal-of-entry:x"])
+@pytest.mark.parametrize(
+    "reference", ["reversal-of-entry:1", "reversal-of-entry:x", "Reversal of entry 1"]
+)
 def test_nobody_books_under_the_reference_of_a_reversal(reference: str) -> None:
     account = make_account(balance="0")
 
     with pytest.raises(BadBooking, match="for reversals"):
         services.deposit(account=account, amount=Decimal(7), actor="a", booking_reference=reference)
+
+
+def test_another_spelling_reverses_no_entry_again() -> None:
+    account = make_account(balance="500")
+    entry = adjust(account=account, amount=Decimal(50), note="correction")
+    reverse(entry=entry, actor="admin:anna", note="twice")
+
+    with pytest.raises(BadBooking, match="for reversals"):
+        services.adjust(
+            account=account,
+            amount=Decimal(-50),
+            actor="admin:anna",
+            note="again",
+            booking_reference=f"reversal-of-entry:0{entry.pk}",
+        )
+    assert balance(entry) == 500
 
 
 def outcome(entry: LedgerEntry) -> str:
@@ -194,6 +213,7 @@ def test_control_without_the_unique_references_an_entry_is_reversed_twice() -> N
     with weakened_sql(
         "wallets/sql/reversals.sql",
         ("'^reversal-of-entry:([0-9]{1,18})$'", "'^reversal-of-entry:([0-9]{1,18})'"),
+        ("NEW.booking_reference = 'reversal-of-entry:' || id", "true"),
     ):
         for suffix in ("", " again"):
             execute(f"{copy} 'reversal-of-entry:{entry.pk}{suffix}'")

@@ -13,5 +13,5 @@ class Migration(migrations.Migration):
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"reversals.sql": "4de3732dac697ee3b9eaf0a4989c1e3d5d56ee47d7741e31adcbab8ff8e05687"},
+        {"reversals.sql": "5888af5b23ba194060156a363335dc1a475fdc3c92fa42557b0486da9bb36d76"},
     )
