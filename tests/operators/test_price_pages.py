@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Account
-from catalogue.models import PriceList, PriceListEntry, Shelf
+from catalogue.models import PriceList, PriceListEntry, Product, Shelf
 from tests.factories import (
     make_account,
     make_category,
@@ -153,6 +153,13 @@ def test_all_prices_change_by_percent_from_a_time(make: Any) -> None:
     assert [one.price for one in found] == [Decimal("9.99"), 20]
     assert [one.next_price for one in found] == [Decimal("9.49"), 19]
     assert "9.49" in browser.get(url(rows[0])).content.decode()
+
+
+def test_the_list_of_products_shows_a_price_that_has_begun() -> None:
+    shelf = own_shelf(make_product(price="10.00"))
+    Shelf.objects.filter(pk=shelf.pk).update(next_price="12.34", next_price_from=timezone.now())
+
+    assert "12.34 USD" in signed_in().get(list_url(Product)).content.decode()
 
 
 def test_a_preview_that_is_out_of_date_changes_nothing() -> None:

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -24,6 +25,7 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
+from catalogue.selectors import RegularPrice
 from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
@@ -156,9 +158,10 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
         shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
+        price = RegularPrice("price", "next_price", "next_price_from", Now())
         products: QuerySet[Product] = super().get_queryset(request)
         return products.annotate(
-            own_price=Subquery(shelves.filter(variation=None).values("price")[:1]),
+            own_price=Subquery(shelves.filter(variation=None).values(now=price)[:1]),
             stock_in_all=Subquery(
                 shelves.values("product").annotate(all=Sum("available_stock")).values("all")
             ),
