@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from audit.actor import on_behalf_of
 from audit.services import Changes, record_changes
+from catalogue.models import PRICE_LIMIT
 from core.database.functions import database_now, name_actor
 from core.inputs import InputProblem, raise_problems
 
@@ -27,7 +28,7 @@ def set_prices(
 
     `rows` are shelves or top-up products, and `prices` names the price that the person saw. A
     change at once withdraws a next price. Raises InputProblem if a price is not the one seen, if
-    the time has passed, or if a new price is missing.
+    the time has passed, or if a new price is missing or beyond the limits.
     """
     changed: list[tuple[Any, Changes]] = []
     with transaction.atomic():
@@ -64,6 +65,11 @@ def _find_problems(rows: list[Any], prices: Prices, starts_at: datetime | None) 
         for row in rows
         if prices[row.pk][1] is None
         and (starts_at is not None or not row._meta.get_field("price").null)
+    ]
+    problems += [
+        f"The price of {row} must be above 0 and below {PRICE_LIMIT:,}"
+        for row in rows
+        if (new := prices[row.pk][1]) is not None and not 0 < new < PRICE_LIMIT
     ]
     if len(rows) < len(prices):
         problems.append("A row does not exist any more")

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.models import Shelf
+from catalogue.models import PRICE_LIMIT, Shelf
 from catalogue.prices import set_prices
 from core.inputs import InputProblem
 from tests.contract.situations import data
@@ -168,3 +168,15 @@ def test_planned_prices_of_many_shelves_begin_together() -> None:
         set_prices(
             rows=Shelf.objects.all(), prices={shelf.pk: (OLD, None)}, actor=staff, starts_at=begins
         )
+
+
+@pytest.mark.parametrize("price", [Decimal(0), Decimal(-1), Decimal(PRICE_LIMIT)])
+def test_a_price_beyond_the_limits_is_refused(price: Decimal) -> None:
+    shelf = _shelf()
+    with pytest.raises(InputProblem, match="above 0 and below"):
+        set_prices(
+            rows=Shelf.objects.all(),
+            prices={shelf.pk: (OLD, price)},
+            actor=make_staff(superuser=True),
+        )
+    assert Shelf.objects.get(pk=shelf.pk).price == OLD
