@@ -76,6 +76,16 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 3600,
             "options": _EXPIRES,
         },
+        "sweep-warnings": {
+            "task": "operators.warnings.tasks.sweep_warnings",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
+        "post-warnings": {
+            "task": "operators.warnings.tasks.post_warnings",
+            "schedule": 15,
+            "options": _EXPIRES,
+        },
         "sweep-imports": {
             "task": "operators.imports.tasks.sweep_imports",
             "schedule": 30,

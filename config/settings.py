@@ -74,6 +74,7 @@ INSTALLED_APPS = [
     "operators.telegram",
     "operators.sign_in",
     "operators.imports",
+    "operators.warnings",
     "operators.upkeep",
     "operators.admin",
 ]

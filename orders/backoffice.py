@@ -1,6 +1,7 @@
 """The declarations of `orders` for the back office (core/backoffice/)."""
 
-from catalogue.models import Shelf, VoucherCode
+from accounts.models import ApiClient
+from catalogue.models import Batch, Shelf, VoucherCode
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
@@ -14,6 +15,7 @@ from core.backoffice.declarations import (
     Severity,
     StaffRight,
     Unit,
+    Watch,
     full_access,
     read_access,
 )
@@ -21,7 +23,7 @@ from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
 from core.database.ids import first_id_since
 from orders.codes import has_codes
-from orders.models import DailyMargin, DailySales, ExchangeRate, LostPurchase, Order
+from orders.models import DailyMargin, DailySales, ExchangeRate, LostPurchase, Order, StockThreshold
 from orders.search import FINDERS
 
 # Half of what one key may seal. The other half covers what the check does not count: imports that
@@ -525,8 +527,113 @@ ALERTS = [
     ),
 ]
 
+# The pace of today and the seven days before it. That of a service younger than a day is a day's.
+PACE = """
+    WITH period AS (
+        SELECT greatest(1, extract(epoch FROM now() - min(day)::timestamp AT TIME ZONE 'UTC')
+                           / 86400) AS days
+          FROM orders_dailysales WHERE day >= (now() AT TIME ZONE 'UTC')::date - 7
+    ), pace AS (
+        SELECT shelf_id, topup_product_id, sum(quantity) / (SELECT days FROM period) AS a_day
+          FROM orders_dailysales
+         WHERE day >= (now() AT TIME ZONE 'UTC')::date - 7
+         GROUP BY shelf_id, topup_product_id
+    )
+"""
+# A thing's own limit replaces that of the rule. What is sold out is always beyond it.
+IS_LOW = """
+    available_stock = 0
+    OR CASE WHEN threshold.id IS NULL THEN available_stock / a_day < %(limit)s
+            ELSE available_stock < coalesce(threshold.stock, 0)
+                 OR coalesce(available_stock / a_day < threshold.days, false) END
+"""
+LEFT = """
+    CASE WHEN available_stock = 0 THEN 'sold out'
+         ELSE format('%%s left', available_stock)
+              || coalesce(', enough for ' || round(available_stock / a_day, 1) || ' days', '')
+    END
+"""
+WATCHES = [
+    Watch(
+        "low_stock",
+        "Low stock",
+        f"""
+        {PACE}
+        SELECT 'shelf ' || shelf.id, format('%%s: %%s', product.name
+                   || coalesce(' / ' || variation.name, ''), {LEFT}), shelf.id
+          FROM catalogue_shelf AS shelf
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN catalogue_category AS category ON category.id = product.category_id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
+          LEFT JOIN pace ON pace.shelf_id = shelf.id
+          LEFT JOIN orders_stockthreshold AS threshold ON threshold.shelf_id = shelf.id
+         WHERE price IS NOT NULL AND (a_day IS NOT NULL OR threshold.id IS NOT NULL)
+           AND catalogue_is_on_sale(product.active, category.active, variation.active)
+           AND ({IS_LOW})
+         UNION ALL
+        SELECT 'topup ' || topup.id, format('%%s: %%s', topup.name, {LEFT}), NULL
+          FROM topups_topupproduct AS topup
+          LEFT JOIN pace ON pace.topup_product_id = topup.id
+          LEFT JOIN orders_stockthreshold AS threshold ON threshold.topup_product_id = topup.id
+         WHERE available_stock IS NOT NULL AND active
+           AND (a_day IS NOT NULL OR threshold.id IS NOT NULL)
+           AND ({IS_LOW})
+        """,  # noqa: S608  expressions of ours
+        limit=3,
+        unit="days left at the pace of the last seven days; a shelf can have a limit of its own",
+        advice="Buy codes and import them, or raise the stock of the top-up product.",
+        model=Shelf,
+    ),
+    Watch(
+        "expiring_batch",
+        "Expiring batches",
+        # 30 days ahead, and again 7 days ahead.
+        """
+        SELECT format('batch %%s in %%s days', batch.id, ahead),
+               format('Batch %%s of %%s: %%s codes expire on %%s', batch.id, product.name, codes,
+                      batch.expires_on), batch.id
+          FROM (SELECT batch_id, codes FROM orders_dailystock
+                 WHERE day = (SELECT max(day) FROM orders_dailystock)) AS stock
+          JOIN catalogue_batch AS batch ON batch.id = stock.batch_id
+          JOIN catalogue_shelf AS shelf ON shelf.id = batch.shelf_id
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          JOIN unnest(ARRAY[round(%(limit)s)::int, 7]) AS ahead
+            ON batch.expires_on - (now() AT TIME ZONE 'UTC')::date <= ahead
+        """,
+        limit=30,
+        unit="days before the last day of sale; a second warning comes 7 days before it",
+        advice="Sell them first, or ask the supplier to exchange them.",
+        model=Batch,
+    ),
+    Watch(
+        "unusual_spending",
+        "Unusual spending of a client",
+        # Only clients that bought on seven of the 28 days before: others have no past.
+        """
+        SELECT format('client %%s on %%s', client.id, today.day),
+               format('%%s of %%s spent %%s %%s today; on its best day of the last 28 it spent %%s',
+                      client.name, account.name, today.amount, account.currency, past.most),
+               client.id
+          FROM orders_dailyspending AS today
+          JOIN accounts_apiclient AS client ON client.id = today.client_id
+          JOIN accounts_account AS account ON account.id = client.account_id
+          JOIN LATERAL (SELECT max(amount) AS most, count(*) AS days
+                          FROM orders_dailyspending AS before
+                         WHERE before.client_id = today.client_id
+                           AND before.day BETWEEN today.day - 28 AND today.day - 1) AS past
+            ON past.days >= 7 AND today.amount > past.most * %(limit)s
+         WHERE today.day = (now() AT TIME ZONE 'UTC')::date
+        """,
+        limit=2,
+        unit="times the most that it spent on a day of the last 28",
+        advice="Ask the merchant whether this is theirs. If not, revoke the key.",
+        model=ApiClient,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
+    watches=WATCHES,
     components=COMPONENTS,
     alerts=ALERTS,
     checks=CHECKS,
@@ -549,6 +656,7 @@ BACK_OFFICE = BackOffice(
         "orders_order": Rights.APPEND,
         "orders_settlement": Rights.APPEND,
         "orders_spendinglimit": Rights.CHANGE,
+        "orders_stockthreshold": Rights.CHANGE,
     },
     staff_rights=[
         StaffRight(
@@ -570,6 +678,12 @@ BACK_OFFICE = BackOffice(
             [StaffRole.FINANCE],
         ),
         StaffRight(
+            Section.CATALOGUE,
+            "Set the stock at which a warning is sent",
+            full_access(StockThreshold),
+            [StaffRole.STOCK_KEEPER],
+        ),
+        StaffRight(
             Section.MONEY,
             "Enter exchange rates",
             full_access(ExchangeRate),
@@ -585,6 +699,7 @@ BACK_OFFICE = BackOffice(
     finders=FINDERS,
     menu=[
         MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart"),
+        MenuEntry(Section.CATALOGUE, "Stock limits", StockThreshold, "inventory_2"),
         MenuEntry(Section.MONEY, "Exchange rates", ExchangeRate, "payments"),
         MenuEntry(Section.MONEY, "Lost purchases", LostPurchase, "history_off"),
     ],

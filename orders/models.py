@@ -438,3 +438,52 @@ class ExchangeRate(models.Model):
 
     def __str__(self) -> str:
         return f"{self.currency} to {self.into} from {self.day}"
+
+
+class StockThreshold(models.Model):
+    """The stock below which staff are warned about one shelf or top-up product, in place of the
+    limit of the rule of such warnings."""
+
+    shelf = models.OneToOneField(
+        Shelf, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    topup_product = models.OneToOneField(
+        TopUpProduct,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name="top-up product",
+        help_text="One with counted stock.",
+    )
+    stock = models.PositiveIntegerField(
+        "fewer than", null=True, blank=True, help_text="A number of codes or top-ups."
+    )
+    days = models.DecimalField(
+        "enough for fewer days than",
+        max_digits=6,
+        decimal_places=1,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(Decimal(0))],
+        help_text="At the pace of the last seven days.",
+    )
+
+    class Meta:
+        verbose_name = "stock limit"
+        constraints = [
+            models.CheckConstraint(
+                name="orders_stock_threshold_of_one_thing",
+                condition=Q(shelf__isnull=False, topup_product=None)
+                | Q(shelf=None, topup_product__isnull=False),
+                violation_error_message="Choose a shelf or a top-up product, not both.",
+            ),
+            models.CheckConstraint(
+                name="orders_stock_threshold_has_a_limit",
+                condition=Q(stock__isnull=False) | Q(days__gte=0),
+                violation_error_message="Enter a number, or days, or both.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.shelf or self.topup_product)

@@ -15,6 +15,7 @@ from core.backoffice.declarations import (
     Severity,
     StaffRight,
     Unit,
+    Watch,
     full_access,
     read_access,
 )
@@ -229,10 +230,46 @@ COMPONENTS = [
 ]
 
 VIEW_FULFILMENT = "topups.view_fulfilment"
+WATCHES = [
+    Watch(
+        "late_topups",
+        "Top-ups older than promised",
+        """
+        SELECT product_id, format('%%s orders of %%s have waited longer than %%s minutes', count(*),
+                                  product.name, round(%(limit)s)), NULL
+          FROM topups_fulfilment AS fulfilment
+          JOIN topups_topupproduct AS product ON product.id = product_id
+         WHERE fulfilment.status IN ('pending', 'processing', 'pending_review')
+           AND fulfilment.created_at < now() - make_interval(mins => round(%(limit)s)::int)
+         GROUP BY product_id, product.name
+        """,
+        limit=60,
+        unit="minutes since the purchase",
+        advice="Claim the oldest orders at the desk.",
+        model=Fulfilment,
+    ),
+    Watch(
+        "overdue_refunds",
+        "Overdue refunds",
+        """
+        SELECT 'refunds', format('%%s refunds have been due for longer than %%s minutes', count(*),
+                                 round(%(limit)s)), NULL
+          FROM topups_fulfilment
+         WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL
+           AND refund_due_at < now() - make_interval(mins => round(%(limit)s)::int)
+        HAVING count(*) > 0
+        """,
+        limit=5,
+        unit="minutes since the rejection",
+        advice="Check that a worker runs, and look for refund_failed in its log.",
+        model=Fulfilment,
+    ),
+]
 
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
+    watches=WATCHES,
     checks=CHECKS,
     warnings=WARNINGS,
     expiring=[

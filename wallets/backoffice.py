@@ -14,6 +14,7 @@ from core.backoffice.declarations import (
     Severity,
     StaffRight,
     Unit,
+    Watch,
     full_access,
     read_access,
 )
@@ -295,8 +296,29 @@ def _describe(entry: LedgerEntry) -> tuple[str, str]:
     return name, f"{entry.amount:+,.2f} {account.currency}, {account}"
 
 
+WATCHES = [
+    Watch(
+        "waiting_approvals",
+        "Bookings that wait for approval",
+        """
+        SELECT approval.id,
+               format('A %%s of %%s %%s for %%s has waited for approval for longer than %%s hours',
+                      kind, abs(amount), currency, account.name, round(%(limit)s)), approval.id
+          FROM wallets_bookingapproval AS approval
+          JOIN accounts_account AS account ON account.id = wallet_id
+         WHERE state = 'waiting' AND expires_at > now()
+           AND asked_at < now() - make_interval(hours => round(%(limit)s)::int)
+        """,
+        limit=4,
+        unit="hours since the request",
+        advice="Another person must approve or reject it before it expires.",
+        model=BookingApproval,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
+    watches=WATCHES,
     components=COMPONENTS,
     checks=CHECKS,
     proofs=PROOFS,

@@ -178,6 +178,28 @@ class Component:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """A limit whose crossing warns staff (operators/warnings/).
+
+    kind: its name in the database. title: its name for people.
+    sql: the things that are beyond `%(limit)s`, as rows of a subject, a sentence for people, and
+        the id of a row of `model` that has a page, or NULL. A subject is warned about once until it
+        is missing. It uses counters and ranges of an index, and may contain `%%`.
+    limit, unit: the limit until staff choose another one, and what it counts.
+    advice: what to do.
+    model: those who may view it see the warning.
+    """
+
+    kind: str
+    title: str
+    sql: str
+    limit: int
+    unit: str
+    advice: str
+    model: type[Model]
+
+
+@dataclass(frozen=True)
 class Expiring:
     """Rows that `delete_old_data` deletes when they are old, or only empties.
 
@@ -277,6 +299,7 @@ class BackOffice:
     components: the lines of the System page, each with its alert.
     alerts: the alerts about other metrics.
     finders: what the search fields find, in the order of the results.
+    watches: the limits whose crossing warns staff.
     parts: the rows whose timeline belongs to the timeline of a row of another model, by that
         model's label, such as the clients of an account.
     seen_with: audit entries of these actions are on a timeline only for staff who may view this
@@ -298,6 +321,7 @@ class BackOffice:
     components: Sequence[Component] = ()
     alerts: Sequence[Alert] = ()
     finders: Sequence[Finder] = ()
+    watches: Sequence[Watch] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
     seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
 

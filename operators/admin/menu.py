@@ -15,6 +15,7 @@ from core.backoffice.registry import back_offices
 from core.version import VERSION
 from operators.admin.margins import SEES_MARGINS
 from operators.admin.sales_overview import show_figures
+from operators.admin.warnings import show_warnings
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
 from operators.sign_in.password import StaffSignInForm
@@ -114,6 +115,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     missing = missing_processes()
     if request.user.has_perm(SEES_FIGURES):
         context["missing"] = missing
+    context |= show_warnings(request)
     context |= show_figures(request, staff_of(request), missing=missing)
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):

@@ -3,7 +3,15 @@
 No other pages are registered, so the secrets of second factors have none.
 """
 
-from operators.admin import idempotency_records, lost_purchases, margins, orders, requests, staff
+from operators.admin import (
+    idempotency_records,
+    lost_purchases,
+    margins,
+    orders,
+    requests,
+    staff,
+    warnings,
+)
 from operators.admin.catalogue import batches, codes, price_lists, products, top_up_products
 from operators.admin.merchants import accounts, approvals, members, money, transfers
 from operators.desk import queue
@@ -34,4 +42,5 @@ __all__ = [
     "telegram",
     "top_up_products",
     "transfers",
+    "warnings",
 ]

@@ -16,6 +16,7 @@ from core.backoffice.declarations import (
     Severity,
     StaffRight,
     Unit,
+    Watch,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -275,8 +276,45 @@ ALERTS = [
     ),
 ]
 
+WATCHES = [
+    Watch(
+        "reconcile_findings",
+        "Findings of the nightly reconcile",
+        """
+        SELECT 'reconcile', format('The last reconcile found %%s problems in the books',
+                                   jsonb_array_length(findings)), id
+          FROM (SELECT id, findings FROM upkeep_reconcilerun
+                 WHERE state IN ('clean', 'findings') AND started_at <= statement_timestamp()
+                 ORDER BY started_at DESC LIMIT 1) AS last
+         WHERE jsonb_array_length(findings) > %(limit)s
+        """,
+        limit=0,
+        unit="findings",
+        advice="Correct nothing until the cause is known, and tell an administrator.",
+        model=ReconcileRun,
+    ),
+    Watch(
+        "silent_process",
+        "Silent workers and scheduler",
+        # A host that is gone for a day is forgotten.
+        """
+        SELECT kind || ' ' || host,
+               format('The %%s on %%s has given no sign of life for %%s minutes',
+                                           CASE kind WHEN 'beat' THEN 'scheduler' ELSE 'worker' END,
+                                           host, round(%(limit)s)), NULL
+          FROM upkeep_heartbeat
+         WHERE beat_at < now() - make_interval(mins => round(%(limit)s)::int)
+        """,
+        limit=5,
+        unit="minutes without a sign of life",
+        advice="Start it again, or ignore this if the host was taken out of service.",
+        model=Heartbeat,
+    ),
+]
+
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
+    watches=WATCHES,
     components=COMPONENTS,
     alerts=ALERTS,
     expiring=[

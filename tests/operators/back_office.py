@@ -34,7 +34,9 @@ from operators.imports.models import FileImport, ImportKind, row_of_import, seal
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
 from operators.telegram.staff_links import link_user
 from operators.upkeep.models import ReconcileRun, RunState
-from orders.models import ExchangeRate
+from operators.warnings.models import StaffWarning
+from operators.warnings.raising import rules
+from orders.models import ExchangeRate, StockThreshold
 from tests.factories import (
     buy_topup,
     link,
@@ -97,6 +99,9 @@ class World:
             hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
             day = date(2026, 1, 1) + timedelta(days=next(_numbers))
             ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate=2)
+            StockThreshold.objects.create(shelf=shelf, stock=3)
+            rules()
+            StaffWarning.objects.create(kind="low_stock", subject=f"shelf {shelf.pk}", text="Low")
             Group.objects.create(name=f"Group {next(_numbers)}")
             member = make_member(account)
             invite_person(

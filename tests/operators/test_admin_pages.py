@@ -24,6 +24,7 @@ from audit.models import AuditEntry
 from catalogue.models import Category
 from merchants.models import Invitation
 from operators.telegram.models import PlatformSettings
+from operators.warnings.models import WarningRule
 from orders.sales_counting import count_sales
 from tests.factories import make_account, make_client
 from tests.merchants.people import make_member
@@ -56,8 +57,11 @@ ODD_TERMS = [
 ODD_IDS = ["0", "-1", "x", "9" * 30, "%00"]
 
 # The platform settings are one row, whose list leads to its form (tests/telegram). The list of
-# audit entries leads to the audit trail (test_audit_trail.py).
-LISTED = [model for model in shown_models() if model not in (PlatformSettings, AuditEntry)]
+# audit entries leads to the audit trail (test_audit_trail.py). A rule is one row for each kind of
+# warning (test_warnings.py).
+LISTED = [
+    model for model in shown_models() if model not in (PlatformSettings, AuditEntry, WarningRule)
+]
 MODELS = pytest.mark.parametrize("model", LISTED, ids=lambda model: model._meta.label_lower)
 
 

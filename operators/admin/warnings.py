@@ -1,0 +1,117 @@
+"""Warnings for staff: the list, the rules, and the stock limits of shelves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from unfold.decorators import display
+
+from operators.frame.base import BackOfficeAdmin, KeptAdmin, RecordAdmin, list_url, staff_of
+from operators.warnings.models import StaffWarning, WarningRule
+from operators.warnings.raising import kinds_for, open_warnings, rules, watches
+from orders.models import StockThreshold
+
+SHOWN = 8  # on the overview
+
+
+def show_warnings(request: HttpRequest) -> dict[str, Any]:
+    """The newest open warnings that this person may see, for the first page."""
+    if not staff_of(request).has_perm("warnings.view_staffwarning"):
+        return {}
+    found = list(open_warnings(staff_of(request))[: SHOWN + 1])
+    return {
+        "warnings": found[:SHOWN],
+        "more_warnings": len(found) > SHOWN,
+        "warnings_url": list_url(StaffWarning),
+    }
+
+
+@admin.register(StaffWarning)
+class StaffWarningAdmin(RecordAdmin):
+    """Each crossing of a limit. People see those about what they may view."""
+
+    list_display = ("text", "about", "state", "raised_at", "ended_at")
+    fields = ("text", "about", "page_of_it", "raised_at", "ended_at")
+    search_fields = ("text",)
+    search_help_text = "Words of the warning"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StaffWarning]:
+        rows: QuerySet[StaffWarning] = super().get_queryset(request)
+        return rows.filter(kind__in=kinds_for(staff_of(request)))
+
+    @admin.display(description="kind")
+    def about(self, warning: StaffWarning) -> str:
+        return watches()[warning.kind].title
+
+    @display(description="state", label={"open": "warning", "over": "success"})
+    def state(self, warning: StaffWarning) -> str:
+        return "over" if warning.ended_at else "open"
+
+    @admin.display(description="page")
+    def page_of_it(self, warning: StaffWarning) -> str:
+        if not warning.path:
+            return "-"
+        return format_html('<a href="{}" class="text-link">Open</a>', warning.path)
+
+
+@admin.register(WarningRule)
+class WarningRuleAdmin(KeptAdmin):
+    """The limit and the receivers of each kind of warning."""
+
+    list_display = ("title", "active", "limit", "unit", "email", "telegram")
+    list_display_links = ("title",)
+    fields = ("about", "active", "limit", "roles", "people", "email", "telegram")
+    readonly_fields = ("about",)
+    filter_horizontal = ("roles", "people")
+    ordering = ("kind",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        rules()  # kinds that are new have no row yet
+        answer: HttpResponse = super().changelist_view(request, extra_context)
+        return answer
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WarningRule]:
+        rows: QuerySet[WarningRule] = super().get_queryset(request)
+        return rows.filter(kind__in=watches())
+
+    def get_form(
+        self, request: HttpRequest, obj: WarningRule | None = None, **options: Any
+    ) -> type[forms.ModelForm[WarningRule]]:
+        if obj is not None:
+            options["help_texts"] = {"limit": f"{watches()[obj.kind].unit.capitalize()}."}
+        form: type[forms.ModelForm[WarningRule]] = super().get_form(request, obj, **options)
+        return form
+
+    @admin.display(description="kind")
+    def title(self, rule: WarningRule) -> str:
+        return watches()[rule.kind].title
+
+    @admin.display(description="unit")
+    def unit(self, rule: WarningRule) -> str:
+        return watches()[rule.kind].unit
+
+    @admin.display(description="kind")
+    def about(self, rule: WarningRule) -> str:
+        watch = watches()[rule.kind]
+        return f"{watch.title}. {watch.advice}"
+
+
+@admin.register(StockThreshold)
+class StockThresholdAdmin(BackOfficeAdmin):
+    """The stock at which a warning about one shelf or top-up product is sent."""
+
+    list_display = ("__str__", "stock", "days")
+    list_select_related = ("shelf__product", "shelf__variation__product", "topup_product")
+    autocomplete_fields = ("shelf", "topup_product")
+    search_fields = ("shelf__product__name", "topup_product__name")
+    search_help_text = "Product"
+    ordering = ("-id",)
+    actions = None

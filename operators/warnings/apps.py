@@ -1,0 +1,8 @@
+"""Names the app."""
+
+from django.apps import AppConfig
+
+
+class WarningsConfig(AppConfig):
+    name = "operators.warnings"
+    label = "warnings"

@@ -1,0 +1,62 @@
+"""The declarations of warnings for the back office (core/backoffice/)."""
+
+from core.backoffice.declarations import (
+    BackOffice,
+    Expiring,
+    MenuEntry,
+    Rights,
+    Section,
+    StaffRight,
+    read_access,
+)
+from core.backoffice.staff_roles import StaffRole
+from operators.warnings.models import StaffWarning, WarningRule
+
+BACK_OFFICE = BackOffice(
+    expiring=[
+        Expiring(
+            kind="warning_posts",
+            table="warnings_warningpost",
+            old="created_at < %(before)s",
+            days="runs",
+        ),
+        Expiring(
+            kind="warnings",
+            table="warnings_staffwarning",
+            old="ended_at < %(before)s",
+            days="runs",
+        ),
+    ],
+    rights={
+        "warnings_staffwarning": Rights.CHANGE,
+        "warnings_warningpost": Rights.CHANGE,
+        "warnings_warningrule": Rights.CHANGE,
+        "warnings_warningrule_people": Rights.CHANGE,
+        "warnings_warningrule_roles": Rights.CHANGE,
+    },
+    staff_rights=[
+        StaffRight(
+            Section.SYSTEM,
+            "See warnings",
+            read_access(StaffWarning),
+            [
+                StaffRole.ADMINISTRATOR,
+                StaffRole.MERCHANT_MANAGER,
+                StaffRole.SUPPORT,
+                StaffRole.STOCK_KEEPER,
+                StaffRole.FINANCE,
+                StaffRole.SENIOR_OPERATOR,
+            ],
+        ),
+        StaffRight(
+            Section.SYSTEM,
+            "Choose limits and receivers of warnings",
+            [*read_access(WarningRule), "warnings.change_warningrule"],
+            [StaffRole.ADMINISTRATOR],
+        ),
+    ],
+    menu=[
+        MenuEntry(Section.SYSTEM, "Warnings", StaffWarning, "campaign"),
+        MenuEntry(Section.SYSTEM, "Rules of warnings", WarningRule, "tune"),
+    ],
+)

@@ -1,0 +1,313 @@
+"""Warnings for staff: raised once for each crossing, to those whom they concern."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from catalogue.models import Shelf
+from merchants.models import Email
+from operators.telegram import bot_api
+from operators.telegram.models import TelegramLink
+from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.warnings import posting, raising
+from operators.warnings.models import StaffWarning, WarningPost, WarningRule
+from operators.warnings.raising import receivers_of, rules, sweep_kind, sweep_warnings, watches
+from orders.margins.stock import count_stock
+from orders.models import DailySales, DailySpending, StockThreshold
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_batch,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.operators.back_office import make_staff, signed_in
+from topups.models import Fulfilment
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+
+def today() -> Any:
+    return datetime.now(UTC).date()
+
+
+def make_keeper(**fields: Any) -> User:
+    user = make_staff("catalogue.view_shelf", "warnings.view_staffwarning")
+    User.objects.filter(pk=user.pk).update(email=f"{user.username}@shop.example", **fields)
+    user.refresh_from_db()
+    return user
+
+
+def sweep(kind: str = "low_stock") -> int:
+    return sweep_kind(watches()[kind], rules()[kind])
+
+
+def set_stock(shelf: Shelf, number: int) -> None:
+    Shelf.objects.filter(pk=shelf.pk).update(available_stock=number)
+
+
+@pytest.fixture
+def shelf(merchant: Merchant) -> Shelf:
+    """A shelf that sells 80 codes in eight days, at most."""
+    shelf = own_shelf(make_product(name="Steam 10", codes=1))
+    DailySales.objects.create(
+        day=today() - timedelta(days=7),
+        account=merchant.account,
+        shelf=shelf,
+        orders=70,
+        quantity=70,
+        amount=70,
+    )
+    set_stock(shelf, 100)
+    return shelf
+
+
+def open_texts() -> list[str]:
+    return list(StaffWarning.objects.filter(ended_at=None).values_list("text", flat=True))
+
+
+def test_a_crossing_warns_once(shelf: Shelf) -> None:
+    keeper = make_keeper()
+    assert sweep() == 0
+
+    set_stock(shelf, 12)
+    assert [sweep(), sweep()] == [1, 0]
+
+    (email,) = Email.objects.all()
+    assert email.to == keeper.email
+    assert email.facts["title"].startswith("Steam 10: 12 left, enough for 1.")
+    set_stock(shelf, 100)
+    assert sweep() == 0
+    assert open_texts() == []
+    set_stock(shelf, 0)
+    assert sweep() == 1
+    assert open_texts() == ["Steam 10: sold out"]
+
+
+def test_a_shelf_can_have_a_limit_of_its_own(shelf: Shelf) -> None:
+    threshold = StockThreshold.objects.create(shelf=shelf, stock=101)
+    assert sweep() == 1
+    StockThreshold.objects.filter(pk=threshold.pk).update(stock=None, days=2)
+    assert sweep() == 0
+    assert open_texts() == []
+    StockThreshold.objects.filter(pk=threshold.pk).update(days=30)
+    assert sweep() == 1
+
+
+def test_a_topup_product_with_counted_stock_warns(merchant: Merchant) -> None:
+    counted = make_topup_product(name="Gems", available_stock=4)
+    make_topup_product(name="Endless")
+    StockThreshold.objects.create(topup_product=counted, stock=5)
+
+    assert sweep() == 1
+    assert open_texts() == ["Gems: 4 left"]
+
+
+def test_an_expiring_batch_warns_twice() -> None:
+    batch = make_batch(own_shelf(make_product()), 3, expires_on=today() + timedelta(days=29))
+    make_batch(own_shelf(make_product()), 3, expires_on=today() + timedelta(days=31))
+    count_stock()
+    assert [sweep("expiring_batch"), sweep("expiring_batch")] == [1, 0]
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(
+            "UPDATE catalogue_batch SET expires_on = %s WHERE id = %s",
+            [today() + timedelta(days=6), batch.pk],
+        )
+        cursor.execute("SET session_replication_role = origin")
+    assert [sweep("expiring_batch"), sweep("expiring_batch")] == [1, 0]
+
+
+def test_spending_is_compared_with_the_clients_own_past(merchant: Merchant) -> None:
+    for age in range(1, 8):
+        day = today() - timedelta(days=age)
+        DailySpending.objects.create(client=merchant.client, day=day, amount=100)
+    now = DailySpending.objects.create(client=merchant.client, day=today(), amount=200)
+    assert sweep("unusual_spending") == 0
+    DailySpending.objects.filter(pk=now.pk).update(amount=201)
+    assert sweep("unusual_spending") == 1
+    assert "on its best day of the last 28 it spent 100" in open_texts()[0]
+
+
+def test_a_new_client_has_no_past(merchant: Merchant) -> None:
+    DailySpending.objects.create(client=merchant.client, day=today(), amount=9999)
+    assert sweep("unusual_spending") == 0
+
+
+def test_late_topups_and_refunds_warn(merchant: Merchant) -> None:
+    product = make_topup_product(name="Gems")
+    for _ in range(2):
+        buy_topup(merchant, product)
+    assert sweep("late_topups") == 0
+    long_ago = timezone.now() - timedelta(hours=2)
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        Fulfilment.objects.update(created_at=long_ago)
+        cursor.execute("SET session_replication_role = origin")
+    assert sweep("late_topups") == 1
+    assert open_texts() == ["2 orders of Gems have waited longer than 60 minutes"]
+    assert sweep("overdue_refunds") == 0
+
+
+def test_a_silent_worker_and_findings_warn() -> None:
+    Heartbeat.objects.create(kind=HeartbeatKind.WORKER, host="one")
+    run = ReconcileRun.objects.create(
+        state=RunState.FINDINGS,
+        finished_at=timezone.now(),
+        findings=[{"check": "a", "finding": "b"}],
+    )
+    assert (sweep("silent_process"), sweep("reconcile_findings")) == (0, 1)
+    Heartbeat.objects.update(beat_at=timezone.now() - timedelta(minutes=6))
+    assert sweep("silent_process") == 1
+    ReconcileRun.objects.filter(pk=run.pk).update(findings=[], state=RunState.CLEAN)
+    assert sweep("reconcile_findings") == 0
+    assert open_texts() == ["The worker on one has given no sign of life for 5 minutes"]
+
+
+def test_every_kind_can_be_read() -> None:
+    assert sweep_warnings() == dict.fromkeys(watches(), 0)
+
+
+def test_a_rule_chooses_who_receives_it(shelf: Shelf) -> None:
+    seeing, chosen, of_role, gone = (make_keeper() for _ in range(4))
+    watch, rule = watches()["low_stock"], rules()["low_stock"]
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert receivers_of(watch, rule) == [seeing, chosen, of_role]
+
+    group = Group.objects.create(name="Buyers")
+    of_role.groups.add(group)
+    rule.people.add(chosen, gone)
+    rule.roles.add(group)
+    assert receivers_of(watch, rule) == [chosen, of_role]
+
+
+def test_a_rule_can_be_off(shelf: Shelf) -> None:
+    set_stock(shelf, 0)
+    assert sweep() == 1
+    WarningRule.objects.filter(kind="low_stock").update(active=False)
+    assert sweep() == 0
+    assert open_texts() == []
+
+
+def test_linked_staff_get_a_message_in_telegram(shelf: Shelf, settings: Any) -> None:
+    settings.TELEGRAM_BOT_TOKEN = "1:token"
+    linked = make_keeper()
+    make_keeper()
+    TelegramLink.objects.create(user=linked, telegram_user_id=77)
+    set_stock(shelf, 0)
+    sweep()
+
+    (post,) = WarningPost.objects.all()
+    assert (post.user, post.lines[0]) == (linked, "Steam 10: sold out")
+
+
+def test_the_overview_shows_open_warnings(shelf: Shelf) -> None:
+    set_stock(shelf, 0)
+    sweep()
+
+    def sees(*permissions: str) -> bool:
+        browser: Client = signed_in(make_staff("warnings.view_staffwarning", *permissions))
+        pages = [reverse("admin:index"), reverse("admin:warnings_staffwarning_changelist")]
+        found = {"Steam 10: sold out" in browser.get(page).content.decode() for page in pages}
+        assert len(found) == 1
+        return found.pop()
+
+    assert sees("catalogue.view_shelf")
+    assert not sees("accounts.view_account")
+
+
+@pytest.mark.parametrize("fields", [{}, {"stock": 3}, {"days": 3}])
+def test_a_stock_limit_needs_one_thing_and_a_number(fields: dict[str, int]) -> None:
+    with pytest.raises(IntegrityError):
+        StockThreshold.objects.create(**fields)
+
+
+@pytest.fixture
+def without_index() -> Iterator[None]:
+    name = "warnings_one_for_each_crossing"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {name}")
+        yield
+        cursor.execute("DELETE FROM warnings_staffwarning")
+        cursor.execute(
+            f"CREATE UNIQUE INDEX {name} ON warnings_staffwarning (kind, subject)"
+            " WHERE ended_at IS NULL"
+        )
+
+
+def sweep_by_two(patch: pytest.MonkeyPatch) -> None:
+    """Two workers that have both read the stock before either raises its warning."""
+    both, read = Barrier(2, timeout=20), raising._read
+
+    def read_together(*values: Any) -> Any:
+        rows = read(*values)
+        both.wait()
+        return rows
+
+    def work() -> None:
+        sweep()
+        connection.close()
+
+    rules()
+    patch.setattr(raising, "_read", read_together)
+    workers = [Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_warn_once(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_keeper()
+    set_stock(shelf, 0)
+
+    sweep_by_two(monkeypatch)
+
+    assert (StaffWarning.objects.count(), Email.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_control_without_the_index_two_workers_warn_twice(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, without_index: None
+) -> None:
+    make_keeper()
+    set_stock(shelf, 0)
+    conflict = "ON CONFLICT (kind, subject) WHERE ended_at IS NULL DO NOTHING"
+    monkeypatch.setattr(raising, "RAISE", raising.RAISE.replace(conflict, ""))
+
+    sweep_by_two(monkeypatch)
+
+    assert (StaffWarning.objects.count(), Email.objects.count()) == (2, 2)
+
+
+def test_a_message_is_posted_once(shelf: Shelf, settings: Any, monkeypatch: Any) -> None:
+    settings.TELEGRAM_BOT_TOKEN = "1:token"
+    TelegramLink.objects.create(user=make_keeper(), telegram_user_id=78)
+    set_stock(shelf, 0)
+    sweep()
+    sent: list[Any] = []
+
+    def send(**message: Any) -> int:
+        if not sent:  # meanwhile another worker looks for messages
+            sent.append(message)
+            posting._post(WarningPost.objects.get().pk)
+        else:
+            sent.append(message)
+        return 1
+
+    monkeypatch.setattr(bot_api, "send", send)
+
+    assert [posting.post_warnings(), posting.post_warnings()] == [1, 0]
+    assert len(sent) == 1
+    assert sent[0]["message"].text.startswith("<b>⚠️ Steam 10: sold out</b>")
