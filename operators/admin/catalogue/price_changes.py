@@ -19,7 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSplitDateTimeWidget
+from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from catalogue.prices import Prices, set_prices
@@ -54,18 +54,19 @@ class PricesForm(forms.Form):
         help_text="Such as 5 or -2.5. Empty: the prices typed below.",
         widget=UnfoldAdminDecimalFieldWidget,
     )
-    starts_at = forms.SplitDateTimeField(
+    starts_at = forms.DateTimeField(
         required=False,
         label="From",
         help_text="In UTC. Empty: at once.",
-        widget=UnfoldAdminSplitDateTimeWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
     def __init__(self, *arguments: Any, rows: Sequence[Any], **options: Any) -> None:
         super().__init__(*arguments, **options)
         for row in rows:
             field = PriceField(initial=row.price)
-            field.label = f"New price of {row}"
+            field.label, field.help_text = f"New price of {row}", ""
+            field.widget.attrs["aria-label"] = field.label
             self.fields[_name(row)] = field
 
     def new_prices(self, rows: QuerySet[Any], currency: str) -> dict[int, Decimal | None]:
@@ -252,8 +253,8 @@ class PricesPage(ModelAdmin):
         changes = row.price_changes.order_by("-pk")[:SHOWN]
         lines = format_html_join(
             "",
-            "<tr><th scope=row>{}</th><td>{}</td><td>{}</td><td>{}</td>"
-            "<td class=words>{}</td></tr>",
+            '<tr><th scope="row">{}</th><td data-label="From">{}</td><td data-label="Old">{}</td>'
+            '<td data-label="New">{}</td><td class="words" data-label="By">{}</td></tr>',
             (
                 (
                     time_cell(one.changed_at),

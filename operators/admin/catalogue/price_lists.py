@@ -19,7 +19,7 @@ from unfold.enums import ActionVariant
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
-    UnfoldAdminSplitDateTimeWidget,
+    UnfoldAdminTextInputWidget,
 )
 
 from accounts.form_fields import posted
@@ -68,7 +68,7 @@ def _search(field: Any, what: str) -> Any:
         field.related_model.objects.all(),
         required=False,
         label=what,
-        widget=SearchSelect(field, admin.site, attrs={"data-placeholder": "Type to search"}),
+        widget=SearchSelect(field, admin.site, attrs={"class": "unfold-admin-autocomplete"}),
     )
 
 
@@ -105,17 +105,17 @@ class EntryForm(forms.Form):
         label="Percent off",
         widget=UnfoldAdminDecimalFieldWidget,
     )
-    valid_from = forms.SplitDateTimeField(
+    valid_from = forms.DateTimeField(
         required=False,
         label="From",
         help_text="In UTC. Empty: now.",
-        widget=UnfoldAdminSplitDateTimeWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
-    valid_until = forms.SplitDateTimeField(
+    valid_until = forms.DateTimeField(
         required=False,
         label="Until",
         help_text="In UTC. Empty: until you end it.",
-        widget=UnfoldAdminSplitDateTimeWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
