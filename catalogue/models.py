@@ -459,7 +459,7 @@ def _only(value: models.expressions.Combinable) -> Func:
 
 
 class PriceListEntry(models.Model):
-    """What a list says of one target: a shelf, a product, a top-up product, a category, or all.
+    """The terms of a list for one target: a shelf, product, top-up product, category, or all.
 
     It says one of four things: a fixed price, percent off the regular price, the regular price
     (neither), or that nothing is sold (`for_sale` is false). Of the entries that hold, the most

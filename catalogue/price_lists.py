@@ -20,7 +20,7 @@ from core.inputs import InputProblem, find_row
 
 @dataclass(frozen=True)
 class Target:
-    """What an entry is about: one id, or none for everything."""
+    """The target of an entry: one id, or none for everything."""
 
     category_id: int | None = None
     product_id: int | None = None
@@ -30,7 +30,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Terms:
-    """What an entry says: not for sale, a fixed price, percent off, or else the regular price."""
+    """The terms of an entry: not for sale, a fixed price, percent off, or the regular price."""
 
     for_sale: bool = True
     price: Decimal | None = None

@@ -239,7 +239,7 @@ class _Targets(Func):
 
 
 def price_times(account: Account, targets: Func, changes: QuerySet[Any]) -> dict[str, Any]:
-    """What says since when a row has its price, to annotate shelves or top-up products:
+    """Annotations of shelves or top-up products that tell since when a row has its price:
     `regular_since`, and of the account's list `entry_since` and `entry_price`."""
     of_list = (Value(account.price_list_id, BigIntegerField()), targets, Now())
     at_once = changes.filter(starts_at=None).order_by("-pk")
@@ -254,7 +254,7 @@ def price_times(account: Account, targets: Func, changes: QuerySet[Any]) -> dict
 
 
 def since(row: Any) -> datetime | None:
-    """Since when an annotated row has its price; None if nobody recorded it."""
+    """The start of the price of an annotated row; None if it was not recorded."""
     if row.entry_price is not None:
         found: datetime | None = row.entry_since
         return found
@@ -265,7 +265,7 @@ def since(row: Any) -> datetime | None:
 def prices_since(
     *, account: Account, products: Sequence[Product]
 ) -> dict[tuple[int, int | None], datetime | None]:
-    """Since when each shelf of these products has the account's price, by product and variation."""
+    """The start of the account's price of these products' shelves, by product and variation."""
     shelves = Shelf.objects.filter(product__in=products).annotate(
         **price_times(
             account,

@@ -1,4 +1,4 @@
-"""Taking an import of codes back: its codes are deleted, as if it had never been."""
+"""Taking an import of codes back: its codes are deleted, or held if some of them are sold."""
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction

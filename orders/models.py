@@ -326,7 +326,7 @@ class MonthlyMargin(MarginFigures):
 
 
 class DailySpending(models.Model):
-    """What a client bought on one day (UTC), before refunds and credits."""
+    """The purchases of a client on one day (UTC), before refunds and credits."""
 
     day = models.DateField()
     client = models.ForeignKey(
@@ -401,7 +401,7 @@ class DailyStock(models.Model):
 
 
 class ExchangeRate(models.Model):
-    """What one unit of a currency was worth in another one from a day on, until the next rate.
+    """The value of one unit of a currency in another one, from a day until the next rate.
 
     Staff enter it. The cost of a batch is converted with the rate of the day of its import (UTC).
     """

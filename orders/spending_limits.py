@@ -72,7 +72,7 @@ class Spending:
 
 
 def spending_of(client: ApiClient) -> Spending | None:
-    """What the client has spent under its limits; None if it has none."""
+    """The limits of the client and its spending under them; None if it has none."""
     row = SpendingLimit.objects.filter(pk=client.pk).first()
     if row is None:
         return None

@@ -7,7 +7,7 @@ when every order has an outcome.
     EXAM_ORDERS      a file with one JSON object per line: {"order_number", "body"}
     EXAM_RESULTS     a file to which the program appends one JSON object per line:
                      {"order_number", "outcome": "bought" or "refused", "reference", "total"}
-    EXAM_FOLDER      an empty folder for whatever the program keeps
+    EXAM_FOLDER      an empty folder for the data of the program
 
 With `each`, the command is started once for each order, with the body and an idempotency key as its
 last arguments. It ends with 0 (bought; the order is printed), 1 (refused) or 2 (unknown; it is

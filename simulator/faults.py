@@ -13,7 +13,7 @@ PREFIX = "fault-"  # of a player id: fault-lost_after
 
 
 class Fault(StrEnum):
-    """What happens to one request. The words behind each name are shown on the page."""
+    """A fault of one request. The page shows the words behind each name."""
 
     NONE = "none"
     # On the way

@@ -112,7 +112,7 @@ def hold_wallet(client: ApiClient, locked: threading.Event) -> None:
 
 
 def abandon(client: ApiClient, key: str) -> None:
-    """What a crash after the commit leaves: an order, and no stored response."""
+    """The state that a crash after the commit leaves: an order, and no stored response."""
     long_ago = timezone.now() - timedelta(minutes=10)
     records = IdempotencyRecord.objects.filter(client=client, key=key)
     records.exclude(order_reference=None).update(response=None, started_at=long_ago)

@@ -59,7 +59,7 @@ def show_topup_products(
 def topup_prices_since(
     *, account: Account, products: Sequence[TopUpProduct]
 ) -> dict[int, datetime | None]:
-    """Since when each of these top-up products has the account's price, by id."""
+    """The start of the account's price of each of these top-up products, by id."""
     rows = TopUpProduct.objects.filter(pk__in=[product.pk for product in products]).annotate(
         **price_times(
             account,

@@ -285,7 +285,7 @@ COMPONENTS = [
 ]
 
 
-def _booked(reference: str) -> list[LedgerEntry]:
+def _find_entries(reference: str) -> list[LedgerEntry]:
     entry = find_booking(reference)
     return [entry] if entry else []
 
@@ -394,7 +394,7 @@ BACK_OFFICE = BackOffice(
     # They are on the account, and say an amount.
     seen_with=dict.fromkeys(BOOKED.values(), LedgerEntry),
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
-    finders=[Finder("Booking", LedgerEntry, _booked, _describe)],
+    finders=[Finder("Booking", LedgerEntry, _find_entries, _describe)],
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),

@@ -258,7 +258,7 @@ BOOKINGS = [EntryKind.DEPOSIT, EntryKind.PAYOUT, EntryKind.ADJUSTMENT, EntryKind
 
 
 class BookingLimit(models.Model):
-    """The largest booking of a kind that members of a group make alone (wallets/limits.py).
+    """The largest booking of a kind that people with a role make alone (wallets/limits.py).
 
     A limit without a currency is for all currencies that have none of their own.
     """
@@ -293,7 +293,7 @@ class BookingLimit(models.Model):
 
 
 class ApprovalState(models.TextChoices):
-    """What became of a booking that waits for a second person."""
+    """The state of a booking that needs a second person."""
 
     WAITING = "waiting"
     BOOKED = "booked"
@@ -383,7 +383,7 @@ class AnnouncedTransfer(models.Model):
     """A bank transfer that a merchant says is on its way.
 
     It has been received once a deposit of the account has its reference (wallets/transfers.py). It
-    is closed if the merchant withdraws it, or if staff say that it did not come.
+    is closed if the merchant withdraws it, or if staff say that it did not arrive.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
@@ -421,7 +421,7 @@ class AnnouncedTransfer(models.Model):
 
 
 class BankDetails(models.Model):
-    """Where merchants with a wallet in this currency send their money."""
+    """The bank account to which merchants with a wallet in this currency send money."""
 
     currency = models.CharField(
         max_length=CURRENCY_LENGTH, unique=True, validators=[validate_currency]

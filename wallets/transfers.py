@@ -39,7 +39,7 @@ def open_transfers() -> QuerySet[AnnouncedTransfer]:
 
 
 def bank_details_of(account: Account) -> str:
-    """Where the account sends its money; empty if nobody has entered it."""
+    """The bank details for transfers of the account; empty if none were entered."""
     details = BankDetails.objects.filter(currency=account.currency)
     return details.values_list("details", flat=True).first() or ""
 
@@ -68,7 +68,7 @@ def announce_transfer(
 
 @transaction.atomic
 def close_transfer(*, transfer: AnnouncedTransfer, actor: User) -> bool:
-    """Ends a transfer that did not come. Returns False if it was received or closed before."""
+    """Ends a transfer that did not arrive. Returns False if it was received or closed before."""
     closed = open_transfers().filter(pk=transfer.pk)
     if not closed.update(closed_by=actor, closed_at=timezone.now()):
         return False

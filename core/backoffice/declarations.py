@@ -251,7 +251,7 @@ class Finder:
 
 @dataclass(frozen=True)
 class StaffRight:
-    """What staff may do, in words, for the page on which a role is made.
+    """A right of staff in words, for the page on which a role is made.
 
     section: the heading under which the page lists it.
     words: say what a person with this right does. They begin with a verb.

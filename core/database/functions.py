@@ -167,7 +167,7 @@ def refusal_word(error: DatabaseError) -> str | None:
 
 
 def refusal_detail(error: DatabaseError) -> str | None:
-    """What an SQL function added to the word that it refused with; None for any other error."""
+    """The detail that an SQL function added to its word of refusal; None for any other error."""
     if _sqlstate(error) != REFUSED:
         return None
     detail: str | None = error.__cause__.diag.message_detail  # type: ignore[union-attr]

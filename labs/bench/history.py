@@ -32,7 +32,7 @@ CALLS = 300  # requests per measurement
 
 @dataclass(frozen=True)
 class Spread:
-    """Who bought the order n and what, as SQL. `total` is the number of all orders."""
+    """SQL for the buyer and the goods of order n. `total` is the number of all orders."""
 
     client: str = "1 + (n - 1) % 100"
     number: str = "1 + (n - 1) / 100"

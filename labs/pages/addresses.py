@@ -140,7 +140,7 @@ def arguments(pattern: URLPattern, row: Any) -> dict[str, Any]:
 
 
 def texts() -> list[str]:
-    """What people search for: whole values, parts, and nothing that exists."""
+    """Searches of people: for whole values, for parts, and for nothing that exists."""
     order = Order.objects.filter(client_id=int(BIG)).latest("pk")
     request = RequestRecord.objects.latest("pk")
     return [

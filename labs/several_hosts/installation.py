@@ -45,7 +45,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Https:
-    """What `Buyers` need of an HTTP client: each thread keeps a connection to the proxy."""
+    """The HTTP client of `Buyers`: each thread keeps a connection to the proxy."""
 
     def __init__(self, port: int, certificate: Path) -> None:
         self._port = port
@@ -97,7 +97,7 @@ class Https:
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """What these processes have used."""
+    """The processor time of these processes."""
     used = 0
     for pid in pids:
         with suppress(OSError):  # ended meanwhile

@@ -158,7 +158,7 @@ def host_named(installation: Installation, name: str) -> Machine:
 
 
 def test_processor_time_of_each_tier(shop: Shop) -> None:
-    """What docs/operate/several-hosts.md says one more host adds comes from this."""
+    """Measures each tier for "What one more host adds" in docs/operate/several-hosts.md."""
     installation = shop.installation
     tiers: dict[str, Sequence[Machine]] = {
         "web": installation.webs,

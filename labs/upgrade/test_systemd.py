@@ -55,7 +55,7 @@ LOST = ("502", "503", "504")
 
 
 class Http2:
-    """What `Buyers` need of an HTTP client, by curl, over HTTP/2 and TLS."""
+    """The HTTP client of `Buyers`: curl, over HTTP/2 and TLS."""
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy

@@ -64,7 +64,7 @@ def reset_factor(*, user: User, actor: User | None) -> int:
 
 
 class FactorResetState(Enum):
-    """What a member of staff achieved who wants to remove a second factor."""
+    """The result when a member of staff asks to remove a second factor."""
 
     DONE = "done"
     WAITS = "waits"  # for another member of staff

@@ -94,7 +94,7 @@ class MarginForm(PeriodForm):
         )
 
     def by_what(self) -> By:
-        """What a line of a valid form adds up."""
+        """The dimension by which a valid form groups lines."""
         return By(self.cleaned_data["by"] or By.PRODUCT)
 
 

@@ -1,4 +1,4 @@
-"""What staff do for a person who signs in, on the pages of staff and of members."""
+"""Actions for people who sign in, on the pages of staff and of members."""
 
 from __future__ import annotations
 

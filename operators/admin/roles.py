@@ -62,7 +62,7 @@ def set_rights(group: Group, rights: Iterable[StaffRight]) -> None:
 
 
 def describe(group: Group) -> str:
-    """What people with this role do: two sentences, or the rights of a role made here."""
+    """The work of people with this role: two sentences, or the rights of a role made here."""
     if is_built_in(group):
         return StaffRole(group.name).description
     words = [right.words for right in rights_of(group)]

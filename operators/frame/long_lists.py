@@ -70,7 +70,7 @@ class LongList(BackOfficeList):
         term = self.query.replace("\x00", "").strip()
         if not page.reads_too_much(request, self._filters(), term):
             return rows
-        return self._looked_at(request, rows, page.position_of(request))
+        return self._bounded_rows(request, rows, page.position_of(request))
 
     def _filters(self) -> set[str]:
         """The parameters of the filters that are used, without those of a period."""
@@ -82,7 +82,7 @@ class LongList(BackOfficeList):
         }
         return set(self.get_filters_params()) - of_periods
 
-    def _looked_at(self, request: HttpRequest, rows: QuerySet[Any], name: str) -> QuerySet[Any]:
+    def _bounded_rows(self, request: HttpRequest, rows: QuerySet[Any], name: str) -> QuerySet[Any]:
         """The rows among LOOKED_AT of the table."""
         ends = self.model._default_manager.aggregate(first=Min(name), last=Max(name))
         first, end = ends["first"] or 0, (ends["last"] or 0) + 1

@@ -78,7 +78,7 @@ def run_if_due() -> ReconcileRun | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run looks at: all rows without periods. `weekly`: also checks that can only do so."""
+    """The scope of a run: all rows without periods. `weekly` adds checks that can only read all."""
 
     history_until: datetime
     periods: Sequence[Period] = ()

@@ -12,7 +12,7 @@ KIND_LENGTH = 32
 
 
 class WarningRule(models.Model):
-    """When a kind of warning is raised, and who receives it. One row for each kind.
+    """The limit and the receivers of a kind of warning. One row for each kind.
 
     Without roles and people, it goes to the staff who may see what it is about.
     """

@@ -40,7 +40,7 @@ END = """
 
 
 def watches() -> dict[str, Watch]:
-    """What the installed apps watch, by kind."""
+    """The watches of the installed apps, by kind."""
     return {watch.kind: watch for app in back_offices() for watch in app.watches}
 
 

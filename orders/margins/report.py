@@ -20,7 +20,7 @@ MOST_DAYS = 92  # of a chart by day
 
 
 class By(StrEnum):
-    """What a line of the report adds up."""
+    """The dimension by which the report groups its lines."""
 
     PRODUCT = "product"
     MERCHANT = "merchant"
@@ -154,7 +154,7 @@ class Line:
 
     @property
     def stock_value(self) -> Decimal | None:
-        """What the codes in stock cost; None if the cost of a part is not known."""
+        """The cost of the codes in stock; None if the cost of any of them is not known."""
         return None if self.stock_unknown else self.known_value
 
 

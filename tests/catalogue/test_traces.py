@@ -91,7 +91,7 @@ def test_the_page_says_where_a_code_is_and_does_not_show_it(shelf: Shelf) -> Non
     assert f">{merchant.account}</a>" in page
 
 
-def test_a_search_by_serial_number_leads_to_the_code_for_those_who_may(shelf: Shelf) -> None:
+def test_search_by_serial_number_needs_the_right_to_see_codes(shelf: Shelf) -> None:
     (code,) = stock(shelf, Code("AAAA-1", "SERIAL-0001"))
     trace_codes()
     sent = {"text": "SERIAL-0001"}

@@ -1,5 +1,6 @@
 """A booking above its maker's limit waits for another person, and is then booked once."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -292,8 +293,14 @@ def test_the_database_refuses_an_approval_by_the_maker() -> None:
 @pytest.mark.parametrize(
     "change", ["amount = 1", "booking_reference = 'x'", "asked_by_id = asked_by_id + 1"]
 )
-def test_what_was_asked_for_is_kept(change: str) -> None:
+def test_the_database_keeps_what_an_approval_is_for(change: str) -> None:
     make_approval(make_account())
 
     with pytest.raises(ProgrammingError, match="is kept"):
         execute(f"UPDATE wallets_bookingapproval SET {change}")
+
+
+def test_the_page_of_a_limit_names_the_role() -> None:
+    page = signed_in().get("/admin/wallets/bookinglimit/add/").content.decode()
+    assert "Role" in re.findall(r"<label[^>]*>\s*(\w+)", page)
+    assert "Group" not in re.findall(r"<label[^>]*>\s*(\w+)", page)

@@ -332,7 +332,7 @@ def test_a_part_beyond_the_limits_is_refused(number: int, content: bytes, staff:
     assert not FilePart.objects.exists()
 
 
-def test_parts_are_taken_from_those_who_import_codes(shelf: Shelf) -> None:
+def test_only_people_who_import_codes_upload_parts(shelf: Shelf) -> None:
     assert send_part(signed_in(make_staff()), uuid4(), 0, b"A") == 403
 
 

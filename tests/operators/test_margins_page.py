@@ -37,7 +37,7 @@ def finance() -> Client:
 
 
 def show(browser: Client, **query: str) -> str:
-    """What the page says, with single spaces."""
+    """The text of the page, with single spaces."""
     answer = browser.get(reverse("margins", query=query))
     assert answer.status_code == 200
     return " ".join(re.sub("<[^>]+>", " ", answer.content.decode()).split())

@@ -90,7 +90,7 @@ def test_two_targets_are_refused() -> None:
     assert "shelf" in answer.context["form"].errors
 
 
-def test_a_price_is_ended_and_only_by_those_who_may() -> None:
+def test_only_people_with_the_right_end_a_price() -> None:
     row = _list()
     _add(signed_in(), row)
     entry = row.entries.get()

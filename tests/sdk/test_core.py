@@ -36,7 +36,7 @@ replies = st.one_of(
 
 @dataclass
 class World:
-    """What really happened: whether the key has bought, and whether an attempt is stuck."""
+    """The truth at the service: whether the key has bought, and whether an attempt is stuck."""
 
     bought: bool = False
     stuck: bool = False  # an attempt that has bought, or will never finish, and left no response
@@ -84,7 +84,7 @@ def foreign(network: str) -> Foreign:
     st.booleans(),
     st.floats(0, 1),
 )
-def test_an_outcome_is_what_really_happened(
+def test_an_outcome_agrees_with_the_service(
     plan: list[tuple[str, str]], resumed: bool, chance: float
 ) -> None:
     world = World(bought=resumed and chance < 0.5)
@@ -158,7 +158,7 @@ def test_any_order_of_events_keeps_the_rules(
         (Refusal(429, Failure(ErrorCode.RATE_LIMITED, "", retry_after_seconds=7)), False),
     ],
 )
-def test_what_does_not_settle_is_sent_again(event: Any, doubt: bool) -> None:
+def test_an_unsettled_purchase_is_sent_again(event: Any, doubt: bool) -> None:
     state = core.State(started=0, key_ends=1e9)
     state, action = core.decide(state, event, now=0, chance=0)
     assert isinstance(action, core.Send)

@@ -109,7 +109,7 @@ def url(live: LiveServer) -> str:
 @pytest.mark.parametrize(
     "plan", [(), ("lose",), ("half", "gateway", "lose"), ("limit", "lose"), tuple(FOREIGN)]
 )
-def test_it_buys_once_whatever_is_lost(
+def test_it_buys_once_when_messages_are_lost(
     live: LiveServer, journal: SQLiteJournal, buy: Buy, plan: tuple[str, ...]
 ) -> None:
     merchant, product = make_merchant(), make_product(price="9.99", codes=5)
@@ -410,7 +410,7 @@ def test_purchases_go_before_reads_within_the_limit() -> None:
     assert pace.ask(object(), is_purchase=False, now=60.5) > 0  # a purchase waits
 
 
-def test_the_client_keeps_the_limit_that_ping_told(live: LiveServer) -> None:
+def test_the_client_keeps_the_limit_that_ping_reports(live: LiveServer) -> None:
     merchant = make_merchant(rate_limit_per_minute=5)
     with Client(url(live), merchant.key, MemoryJournal(), rules=QUICK) as client:
         client.ping()

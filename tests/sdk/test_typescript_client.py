@@ -70,7 +70,7 @@ def debits() -> list[str | None]:
 @pytest.mark.parametrize(
     "plan", [(), ("lose",), ("half", "gateway", "lose"), ("limit", "lose"), tuple(FOREIGN)]
 )
-def test_it_buys_once_whatever_is_lost(live: LiveServer, plan: tuple[str, ...]) -> None:
+def test_it_buys_once_when_messages_are_lost(live: LiveServer, plan: tuple[str, ...]) -> None:
     merchant, product = make_merchant(), make_product(price="9.99", codes=5)
     purchase = {"product_id": product.pk, "quantity": 2}
 

@@ -134,7 +134,7 @@ class EntryForm(forms.Form):
                 problem = "Enter a value." if needed else "Leave it empty for these terms."
                 self.add_error(name, problem)
         if terms == "fixed" and not any(values.get(name) for name in targets):
-            self.add_error("price", "One price cannot be that of everything. Choose a target.")
+            self.add_error("price", "Choose a target: everything cannot have the same price.")
         return values
 
 
@@ -267,7 +267,7 @@ def _add(price_list: PriceList, values: dict[str, Any], request: HttpRequest) ->
 
 @admin.register(PriceListEntry)
 class PriceListEntryAdmin(TimelinePage, RecordAdmin):
-    """What each list says. An entry that has begun can only be ended."""
+    """The entries of all lists. An entry that has begun can only be ended."""
 
     list_display = ("about", "says", "price_list", "valid_from", "until", "state")
     list_filter = (StateFilter, ("price_list", AutocompleteSelectFilter))
@@ -335,7 +335,7 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
             title="End a price",
             question=f"End this price of {entry.price_list}? {describe(entry)}.",
             facts=[
-                "The next less specific price of the list holds from now, or the regular price."
+                "From now on, a less specific price of the list applies, or else the regular price."
             ],
             button="End the price",
             danger=True,
@@ -349,7 +349,7 @@ def describe(entry: PriceListEntry) -> str:
 
 
 def target_of(entry: PriceListEntry) -> str:
-    """What an entry is about, in words."""
+    """The target of an entry in words."""
     if entry.topup_product_id is not None:
         name = getattr(entry, "topup_name", None)
         return f"Top-up {name or TopUpProduct.objects.get(pk=entry.topup_product_id)}"
@@ -361,7 +361,7 @@ def target_of(entry: PriceListEntry) -> str:
 
 
 def terms_of(entry: PriceListEntry) -> str:
-    """What an entry says, in words."""
+    """The terms of an entry in words."""
     if not entry.for_sale:
         return "not for sale"
     if entry.price is not None:

@@ -66,7 +66,7 @@ class BookingApprovalAdmin(RecordAdmin):
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "note"),
         *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
-        *("decider", "decided_at", "booked_as"),
+        *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
 
@@ -100,7 +100,7 @@ class BookingApprovalAdmin(RecordAdmin):
         )
 
     @admin.display(description="ledger entry")
-    def booked_as(self, booking: BookingApproval) -> str:
+    def ledger_entry(self, booking: BookingApproval) -> str:
         return link_to(booking.entry)
 
     @display(
@@ -222,13 +222,13 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
 
 @admin.register(BookingLimit)
 class BookingLimitAdmin(BackOfficeAdmin):
-    """The limits of groups. A booking above the limit of its maker waits for approval."""
+    """The booking limits of roles. A booking above the limit of its maker waits for approval."""
 
     change_form_before_template = "admin/what_a_booking_limit_is.html"
     list_before_template = "admin/what_a_booking_limit_is.html"
 
-    list_display = ("group", "kind", "currency_text", "amount")
-    list_display_links = ("group", "kind")
+    list_display = ("role", "kind", "currency_text", "amount")
+    list_display_links = ("role", "kind")
     list_filter = (("kind", ChoicesDropdownFilter),)
     list_select_related = ("group",)
     ordering = ("group__name", "kind", "currency")
@@ -238,7 +238,17 @@ class BookingLimitAdmin(BackOfficeAdmin):
         " own.",
         "amount": "A larger booking waits until another member of staff approves it.",
     }
-    when_empty = "No group has a limit of its own."
+    when_empty = "No role has a limit of its own."
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Pages call a group of Django a role."""
+        if db_field.name == "group":
+            options["label"] = "Role"
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    @admin.display(description="role", ordering="group__name")
+    def role(self, limit: BookingLimit) -> str:
+        return str(limit.group)
 
     @admin.display(description="currency")
     def currency_text(self, limit: BookingLimit) -> str:

@@ -371,7 +371,7 @@ def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> 
 
 
 def _of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]:
-    """What the form begins with, if it is to confirm an announced transfer of the account."""
+    """The initial values of a form that confirms an announced transfer of the account."""
     key = request.GET.get("transfer", "")
     transfers = open_transfers().filter(account=wallet.pk)
     transfer = transfers.filter(pk=key).first() if is_id(key) else None

@@ -96,7 +96,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
         book = reverse("admin:accounts_account_book", args=[transfer.account_id])
         return HttpResponseRedirect(f"{book}?transfer={transfer.pk}")
 
-    @action(description="It did not come…", icon="close", permissions=["close"], url_path="close")
+    @action(description="It did not arrive…", icon="close", permissions=["close"], url_path="close")
     def close(self, request: HttpRequest, object_id: str) -> HttpResponse:
         transfer = self._transfer(request, object_id)
         if request.method != "POST":
@@ -107,7 +107,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
                 obj=transfer,
                 title="Close an announced transfer",
                 question=f"Close the transfer {transfer.reference} of {transfer.account}?",
-                facts=["The merchant reads that it did not come. Nothing is booked."],
+                facts=["The merchant reads that the transfer did not arrive. Nothing is booked."],
                 button="Close",
                 danger=True,
                 back=url_of(transfer),
@@ -127,7 +127,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
 
 @admin.register(BankDetails)
 class BankDetailsAdmin(BackOfficeAdmin):
-    """What merchants read on their wallet page, one row for each currency."""
+    """The bank details on the wallet page of merchants, one row for each currency."""
 
     list_display = ("currency", "details")
     ordering = ("currency",)

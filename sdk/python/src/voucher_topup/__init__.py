@@ -1,4 +1,4 @@
-"""Buys voucher codes and game top-ups once, whatever gets lost.
+"""Buys voucher codes and game top-ups exactly once, even if messages are lost.
 
 client = Client(base_url, api_key, SQLiteJournal("purchases.db"))
 client.resume()

@@ -65,7 +65,7 @@ def top_up(
 
 
 class Session:
-    """What both clients need to send a request."""
+    """The settings with which both clients send requests."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
         address = urlsplit(base_url)

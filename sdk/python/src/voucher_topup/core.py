@@ -31,7 +31,7 @@ RULES = Rules()
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a purchase that is not settled.
+    """The state of a purchase that is not settled.
 
     `doubt`: an attempt may have bought. `reference`: the order exists, and only has to be read.
     Times are of one clock that never goes back.

@@ -1,4 +1,4 @@
-"""Where purchases are written before they are sent, so that a crash loses none.
+"""The journal: it stores purchases before they are sent, so a crash loses none.
 
 A journal keeps no code: `Bought` of an earlier purchase is read from the service again.
 """
@@ -41,7 +41,7 @@ class NotInJournal(Exception):
 
 
 class Journal(Protocol):
-    """What a journal must do. Each method is one durable transaction.
+    """The interface of a journal. Each method is one durable transaction.
 
     `order_number` and `key` are unique. A purchase that was bought stays bought.
     """

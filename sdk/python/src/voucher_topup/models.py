@@ -1,4 +1,4 @@
-"""What the API returns, as typed values. Money is Decimal; codes are not printed."""
+"""Responses of the API as typed values. Money is Decimal; codes are not printed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

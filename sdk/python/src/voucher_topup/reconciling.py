@@ -15,7 +15,7 @@ from voucher_topup.journal import Entry, Journal
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What does not agree. Everything is in order if `is_clean`.
+    """Differences between the journal and a statement. `is_clean` is true if there are none.
 
     `debits_unknown_here` are debits that no purchase of the journal explains: of another client of
     the account, of another journal, or of one of the `open_purchases`.
