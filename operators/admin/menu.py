@@ -24,6 +24,7 @@ from operators.upkeep.models import ReconcileRun
 from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_page import SEES_FIGURES, may_open
 from operators.upkeep.nightly_reconcile import describe_problem
+from operators.warnings.models import StaffWarning
 from topups.models import Fulfilment
 from topups.transitions import FULFIL
 
@@ -94,7 +95,7 @@ def works_only_at_desk(request: HttpRequest) -> bool:
         for model, model_admin in admin.site._registry.items()
         if model_admin.has_view_or_change_permission(request)
     }
-    return bool(request.user.has_perm(FULFIL)) and sees <= {Fulfilment, Announcement}
+    return bool(request.user.has_perm(FULFIL)) and sees <= {Fulfilment, Announcement, StaffWarning}
 
 
 def _unnamed(model: type[Model]) -> MenuEntry:

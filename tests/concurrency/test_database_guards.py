@@ -16,6 +16,7 @@ from tests.factories import (
     make_variation,
 )
 
+SIGN = "kind_and_sign_agree"
 ENTRY = (
     "INSERT INTO wallets_ledgerentry"
     " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference,"
@@ -79,8 +80,8 @@ REFUSED = {
     " (%(account)s, 'adjustment', 'corrections', -1000, 0, 'x', NULL, 'b')": "insufficient_balance",
     f"{ENTRY} VALUES"
     " (%(poor)s, 'purchase', 'sales', -0.01, 0, 'x', 'R', NULL)": "insufficient_balance",
-    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R', NULL)": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R', NULL)": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'purchase', 'sales', 5, 0, 'x', 'R', NULL)": SIGN,
+    f"{ENTRY} VALUES (%(account)s, 'refund', 'sales', -5, 0, 'x', 'R', NULL)": SIGN,
     f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 'NaN', 0, 'x', NULL, 'b')": "is not a number",
     "UPDATE accounts_account SET currency = 'EUR' WHERE id = %(account)s": "never changes",
     # Ledger entries and orders never change.
@@ -115,14 +116,12 @@ REFUSED = {
     " 'b')": "not_paid_by_wallet",
     f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', 'NO SUCH ORDER',"
     " 'b')": "not_paid_by_wallet",
-    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', -1, 0, 'x', %(reference)s,"
-    " 'b')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', NULL, 'b')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', 1, 0, 'x', NULL, 'b')": "kind_agrees",
-    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', -1, 0, 'x', %(reference)s,"
-    " 'b')": "kind_agrees",
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', -1, 0, 'x', %(reference)s, 'b')": SIGN,
+    f"{ENTRY} VALUES (%(account)s, 'credit', 'sales', 1, 0, 'x', NULL, 'b')": SIGN,
+    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', 1, 0, 'x', NULL, 'b')": SIGN,
+    f"{ENTRY} VALUES (%(account)s, 'payout', 'bank', -1, 0, 'x', %(reference)s, 'b')": SIGN,
     f"{ENTRY} VALUES (%(account)s, 'adjustment', 'corrections', 1, 0, 'x', %(reference)s,"
-    " 'b')": "kind_agrees",
+    " 'b')": SIGN,
     # Every booking has a reference of its own, in the whole ledger.
     f"{ENTRY} VALUES (%(account)s, 'deposit', 'bank', 1, 0, 'x', NULL,"
     " NULL)": "booking_reference_is_known",
@@ -148,7 +147,7 @@ REFUSED = {
     " (SELECT id FROM catalogue_shelf WHERE product_id = %(other_product)s)"
     " WHERE order_id = %(order)s": "already sold",
     "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "already sold",
-    "TRUNCATE catalogue_vouchercode": "sold",
+    "TRUNCATE catalogue_vouchercode, catalogue_codetrace": "sold",
     # Only another key that seals seals a code again. 254 is no key, and 255 one that may seal.
     "UPDATE catalogue_vouchercode SET digest = 'same'": "keeps its content",
     "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1)": (

@@ -38,6 +38,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
+from tests.merchants.people import make_member
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 
@@ -48,6 +49,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def busy() -> Merchant:
     """A merchant who bought codes, a delivered top-up, a refunded one, and one still open."""
     merchant = make_merchant()
+    make_member(merchant.account)
     product = make_product(codes=5)
     topup_product = make_topup_product(available_stock=5)
     for quantity in (1, 2):

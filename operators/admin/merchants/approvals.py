@@ -232,13 +232,18 @@ class BookingLimitAdmin(BackOfficeAdmin):
     list_filter = (("kind", ChoicesDropdownFilter),)
     list_select_related = ("group",)
     ordering = ("group__name", "kind", "currency")
-    fields = ("group", "kind", "currency", "amount")
+    readonly_fields = ("role",)
     help_texts = {
         "currency": f"{CURRENCY_HELP} Leave it empty for all currencies without a limit of their"
         " own.",
         "amount": "A larger booking waits until another member of staff approves it.",
     }
     when_empty = "No role has a limit of its own."
+
+    def get_fields(self, request: HttpRequest, obj: BookingLimit | None = None) -> tuple[str, ...]:
+        """Those who only view read the name of the role: Django would link to its page."""
+        edits = self.has_change_permission(request, obj) or self.has_add_permission(request)
+        return ("group" if edits else "role", "kind", "currency", "amount")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Pages call a group of Django a role."""

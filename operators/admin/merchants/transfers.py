@@ -50,9 +50,11 @@ class AnnouncedTransferAdmin(RecordAdmin):
     search_help_text = "Reference or account"
     when_empty = "No merchant has announced a transfer."
     of_account = linked("account")
+    announcer = linked("announced_by", "announced by")
+    closer = linked("closed_by", "closed by")
     fields = (
-        *("state", "of_account", "money", "reference", "announced_by", "announced_at"),
-        *("closed_by", "closed_at"),
+        *("state", "of_account", "money", "reference", "announcer", "announced_at"),
+        *("closer", "closed_at"),
     )
     actions_detail = ("confirm", "close")
 
