@@ -480,7 +480,9 @@ class StockThreshold(models.Model):
             ),
             models.CheckConstraint(
                 name="orders_stock_threshold_has_a_limit",
-                condition=Q(stock__isnull=False) | Q(days__gte=0),
+                # PostgreSQL accepts a row if a check is unknown: days >= 0 is, without days.
+                condition=(Q(days=None) & Q(stock__isnull=False))
+                | (Q(days__isnull=False) & Q(days__gte=0)),
                 violation_error_message="Enter a number, or days, or both.",
             ),
         ]

@@ -82,7 +82,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("stock__isnull", False), ("days__gte", 0), _connector="OR"
+                            models.Q(("days", None), ("stock__isnull", False)),
+                            models.Q(("days__isnull", False), ("days__gte", 0)),
+                            _connector="OR",
                         ),
                         name="orders_stock_threshold_has_a_limit",
                         violation_error_message="Enter a number, or days, or both.",

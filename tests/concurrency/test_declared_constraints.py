@@ -19,9 +19,11 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, SecondFactor
 from catalogue.holds import hold_codes
-from catalogue.models import Shelf, VoucherCode
+from catalogue.models import CodeTrace, Shelf, VoucherCode
+from catalogue.traces import trace_codes
 from embedded.environment import PROJECT
-from merchants.models import BalanceAlert
+from merchants.models import BalanceAlert, FactorReset
+from operators.imports.models import FilePart
 from operators.sign_in.models import CompanyIdentity
 from operators.telegram.models import (
     AnnouncementChat,
@@ -30,7 +32,11 @@ from operators.telegram.models import (
     TelegramLinkCode,
 )
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
+from operators.warnings.models import WarningPost
 from orders.bookings import approve
+from orders.margins.counting import count_margins
+from orders.margins.stock import count_stock
+from orders.models import StockThreshold
 from orders.recovery.settlements import settle_lost_purchase
 from orders.sales_counting import count_sales
 from orders.spending_limits import Limits, set_spending_limits
@@ -41,6 +47,7 @@ from tests.factories import (
     make_field,
     make_lost_purchase,
     make_merchant,
+    make_operator,
     make_product,
     make_topup_product,
     own_shelf,
@@ -111,8 +118,14 @@ BROKEN = {
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_exchange_rate_is_of_two_currencies": 'currency = "into"',
+    "orders_exchange_rate_is_positive": "rate = 0",
+    "orders_monthlymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_spending_limit_is_given": "per_day = NULL, per_month = NULL",
     "orders_spending_limit_is_positive": "per_day = 0",
+    "orders_stock_threshold_has_a_limit": "stock = NULL, days = NULL",
+    "orders_stock_threshold_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_order_is_bound_to_its_codes": "shelf_id = 1, codes_mac = NULL",
     "orders_order_quantity_is_whole_units": "quantity = 3, units_per_sale = 2",
     "orders_order_sells_codes_or_a_topup": "shelf_id = NULL, fulfilment_id = NULL",
@@ -145,6 +158,7 @@ BROKEN = {
     "wallets_limit_currency_is_a_code": "currency = 'usd'",
     "wallets_limit_is_of_a_booking": "kind = 'purchase'",
     "wallets_wallet_balance_not_negative": "balance = -1",
+    "warnings_rule_limit": '"limit" = -1',
 }  # fmt: skip
 
 
@@ -173,6 +187,14 @@ def world() -> None:
         make_lost_purchase(make_merchant().client), debits=True, note="x", actor="shell:anna"
     )
     count_sales()
+    count_margins()
+    count_stock()
+    trace_codes()
+    CodeTrace.objects.create(code=VoucherCode.objects.latest("pk"), digest=1)
+    FactorReset.objects.create(user=person, asked_by=make_operator().user)
+    StockThreshold.objects.create(topup_product=product, stock=3)
+    FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)
+    WarningPost.objects.create(user=person, lines=["Low"])
     set_spending_limits(client=make_merchant().client, limits=Limits(per_day=Decimal(5)))
     booking = BookingApproval.objects.latest("pk")
     approve(booking=booking, actor=person)
@@ -267,7 +289,8 @@ def test_what_is_unique_is_there_once() -> None:
         table = model._meta.db_table
         name, rows = indexes.get((table, declared), (declared, "true"))
         key: str = model._meta.pk.attname
-        others = [each.column for each in columns_of(model) if not each.primary_key]
+        quoted = connection.ops.quote_name
+        others = [quoted(each.column) for each in columns_of(model) if not each.primary_key]
         new = "'none'" if "char" in str(model._meta.pk.db_type(connection)) else "-5"
         copy = (
             f"INSERT INTO {table} ({', '.join([key, *others])})"

@@ -24,6 +24,7 @@ from operators.upkeep.models import ReconcileRun, RunState
 from operators.upkeep.reconcile import reconcile
 from operators.upkeep.retention import EXPIRING, KINDS, delete_old_data
 from operators.upkeep.tasks import delete_old_data as nightly
+from operators.warnings.models import StaffWarning, WarningPost
 from tests.commands import refusal, run
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
@@ -126,6 +127,17 @@ def make_import(merchant: Merchant, when: Any) -> None:
     )
 
 
+def make_warning(merchant: Merchant, when: Any) -> None:
+    StaffWarning.objects.create(
+        kind="low_stock", subject=f"shelf {when}", text="Low", ended_at=when
+    )
+
+
+def make_warning_post(merchant: Merchant, when: Any) -> None:
+    now = when or timezone.now()
+    WarningPost.objects.create(user=make_operator().user, lines=["Low"], created_at=now)
+
+
 # How to make a row of each kind that ended at a moment, or that may not go (None).
 MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "player_ids": make_player_id,
@@ -139,6 +151,8 @@ MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "telegram_link_codes": make_link_code,
     "reconcile_runs": make_run,
     "file_imports": make_import,
+    "warnings": make_warning,
+    "warning_posts": make_warning_post,
 }
 
 

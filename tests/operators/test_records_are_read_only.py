@@ -13,13 +13,14 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import RequestRecord
 from audit.models import AuditEntry
-from catalogue.models import CodeHold, VoucherCode
+from catalogue.models import CodeHold, PriceListEntry, VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
 from operators.frame.base import CappedPaginator
 from operators.imports.models import FileImport
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
+from operators.warnings.models import StaffWarning
 from orders.models import LostPurchase, Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
@@ -41,6 +42,8 @@ NEWEST_FIRST: list[Any] = [
     CodeHold,
     BookingApproval,
     AnnouncedTransfer,
+    PriceListEntry,
+    StaffWarning,
 ]
 # The desk has buttons of its own, and shows the oldest first. The list of audit entries is the
 # audit trail.
@@ -107,16 +110,20 @@ def test_every_record_model_is_covered() -> None:
         "auth.user",
         "catalogue.batch",  # what people said of it; see tests/catalogue/test_batches.py
         "catalogue.category",
+        "catalogue.pricelist",
         "catalogue.product",
         "catalogue.referencelink",
         "catalogue.shelf",
         "merchants.invitation",  # can be withdrawn; see tests/merchants/test_staff_invite.py
+        "orders.exchangerate",
+        "orders.stockthreshold",
         "telegram.announcementroute",
         "telegram.platformsettings",
         "telegram.telegramlink",
         "topups.topupproduct",
         "wallets.bankdetails",
         "wallets.bookinglimit",
+        "warnings.warningrule",
     }
     shown = {model._meta.label_lower for model in admin.site._registry}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection
 from django.test import Client
 from django.urls import reverse
@@ -230,6 +231,14 @@ def test_the_overview_shows_open_warnings(shelf: Shelf) -> None:
 def test_a_stock_limit_needs_one_thing_and_a_number(fields: dict[str, int]) -> None:
     with pytest.raises(IntegrityError):
         StockThreshold.objects.create(**fields)
+
+
+@pytest.mark.parametrize("fields", [{}, {"days": -1}, {"stock": 3, "days": -1}])
+def test_a_stock_limit_of_a_shelf_needs_a_number(fields: dict[str, int], shelf: Shelf) -> None:
+    with pytest.raises(ValidationError, match="Enter a number, or days, or both"):
+        StockThreshold(shelf=shelf, **fields).validate_constraints()
+    with pytest.raises(IntegrityError, match="orders_stock_threshold_has_a_limit"):
+        StockThreshold.objects.create(shelf=shelf, **fields)
 
 
 @pytest.fixture
