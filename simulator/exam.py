@@ -43,7 +43,7 @@ FAULTS = [
     *(Fault.TIMEOUT, Fault.PORTAL, Fault.ABANDONED, Fault.RATE_LIMITED, Fault.TWICE),
     Fault.CLIENT_DISABLED,
 ]
-EARLY = 0.1  # seconds: a retry that comes sooner has not waited
+EARLY = 0.1  # seconds after the answer: a retry that comes sooner has not waited
 WINDOW = 60.0
 LONGEST = 3600.0  # of a whole exam
 STARTS = 10_000
@@ -108,6 +108,7 @@ class Exam:
         self._simulator = Simulator(service_port, Choices(scenario))
         self._orders = [self._order(number) for number in range(purchases)]
         self._kills = kills
+        self._runs = 0
         self._report = Report(purchases)
         self._output = b""  # what may contain no secret
 
@@ -206,13 +207,14 @@ class Exam:
         """Runs the command once, and kills it after so many requests. Returns its exit code and its
         standard output."""
         first = len(self._simulator.exchanges)
+        self._runs += 1
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             program = subprocess.Popen(
                 command,
                 env={
                     **os.environ,
                     **variables,
-                    "VOUCHER_BASE_URL": self._simulator.base_url,
+                    "VOUCHER_BASE_URL": self._simulator.base_url_of(self._runs),
                     "VOUCHER_API_KEY": self._shop.key,
                 },
                 stdin=subprocess.DEVNULL,
@@ -289,22 +291,25 @@ class Exam:
                     unknown = None
 
     def _judge_pace(self, exchanges: Sequence[Exchange]) -> None:
-        wait_until, reason = 0.0, ""
-        last: dict[str, Exchange] = {}
+        """A wait holds for one run: after a kill or exit code 2, the exam starts the next at once."""
+        waits: dict[int, tuple[float, str]] = {}
+        last: dict[tuple[int, str], Exchange] = {}
         limit = self._shop.client.rate_limit_per_minute
         times: list[float] = []
         for exchange in exchanges:
+            wait_until, reason = waits.get(exchange.run, (0.0, ""))
             if exchange.at < wait_until:
                 self._report.add("early_retry", f"{exchange.method} {exchange.path} {reason}")
-                wait_until = 0.0
+                del waits[exchange.run]
             if seconds := _retry_after(exchange):
-                wait_until, reason = exchange.at + seconds, f"within {seconds} s of rate_limited"
+                reason = f"within {seconds} s of rate_limited"
+                waits[exchange.run] = exchange.at + seconds, reason
             if exchange.method == "POST":
-                before = last.get(exchange.key)
+                before = last.get((exchange.run, exchange.key))
                 is_unknown = before and (before.fault in UNKNOWN or before.status >= 500)
-                if before and is_unknown and exchange.at - before.at < EARLY:
+                if before and is_unknown and exchange.at - before.answered < EARLY:
                     self._report.add("early_retry", "a purchase at once after an unknown outcome")
-                last[exchange.key] = exchange
+                last[exchange.run, exchange.key] = exchange
             times = [each for each in times if each > exchange.at - WINDOW] + [exchange.at]
             if len(times) > limit:
                 self._report.add("above_limit", f"{len(times)} requests in a minute")

@@ -5,6 +5,7 @@ It serves `/simulator/`, a page that chooses faults, and passes everything else 
 
 import html
 import http.client
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from simulator.situations import abandon, hold_wallet, situation
 
 PAGE = "/simulator/"
 API = "/api/"
+RUN = re.compile(r"/run-(\d+)(?=/api/)")  # before the path: which run of a program sent it
 AGAIN_SECONDS = 10.0
 SLOW_PIECES, SLOW_SECONDS = 10, 5.0
 FOREIGN = {
@@ -38,9 +40,14 @@ UNANSWERED = frozenset({Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.IN_PROGRESS, 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request, what the service answered, and what the program received (0: nothing)."""
+    """One request, what the service answered, and what the program received (0: nothing).
 
+    `answered` is before the program can receive anything, so its own wait begins later.
+    """
+
+    run: int
     at: float
+    answered: float
     method: str
     path: str
     key: str
@@ -66,6 +73,11 @@ class Simulator(ThreadingHTTPServer):
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/api/v1"
+
+    def base_url_of(self, run: int) -> str:
+        """The base URL for one run of a program. Its requests are recorded as those of this run,
+        even if they arrive after the program was killed and the next run has begun."""
+        return f"http://127.0.0.1:{self.server_port}/run-{run}/api/v1"
 
     def forward(
         self, method: str, path: str, body: bytes, headers: dict[str, str]
@@ -127,6 +139,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         self.close_connection = True
         at, body = time.monotonic(), self._body()
+        run = 0
+        if prefix := RUN.match(self.path):
+            run, self.path = int(prefix[1]), self.path[prefix.end() :]
         fault = Fault.NONE
         if self.path.startswith(API):
             try:
@@ -143,7 +158,19 @@ class _Handler(BaseHTTPRequestHandler):
         received = self._received(fault, status)
         key = self.headers.get("Idempotency-Key", "")
         self.server.exchanges.append(
-            Exchange(at, self.command, self.path, key, body, fault, status, content, received)
+            Exchange(
+                run=run,
+                at=at,
+                answered=time.monotonic(),
+                method=self.command,
+                path=self.path,
+                key=key,
+                body=body,
+                fault=fault,
+                status=status,
+                content=content,
+                received=received,
+            )
         )
         self._send(fault, status, headers, content)
 
