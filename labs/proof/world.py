@@ -29,8 +29,8 @@ RETRIES = 4
 FIVE_MINUTES = 301
 ONE_DAY = 86_401
 SEVEN_DAYS = 7 * 86_400 + 1
-# A booking adds an audit entry, and no participant waits for one.
-CHANGED = (*CONTESTED, "audit_auditentry")
+# A booking adds an audit entry and the key of its reference. No call of a participant names them.
+CHANGED = (*CONTESTED, "audit_auditentry", "wallets_bookingkey")
 LOOK = """
     SELECT (SELECT balance FROM wallets_wallet WHERE account_id = %(account)s),
            (SELECT available_stock FROM catalogue_shelf
