@@ -291,7 +291,7 @@ class Exam:
                     unknown = None
 
     def _judge_pace(self, exchanges: Sequence[Exchange]) -> None:
-        """A wait holds for one run: after a kill or exit code 2, the exam starts the next at once."""
+        """A wait holds for one run: after a kill or exit code 2, the next starts at once."""
         waits: dict[int, tuple[float, str]] = {}
         last: dict[tuple[int, str], Exchange] = {}
         limit = self._shop.client.rate_limit_per_minute

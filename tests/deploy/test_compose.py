@@ -46,9 +46,7 @@ def test_a_newcomer_buys_a_code(bought: str) -> None:
 
 def test_the_purchase_log_is_in_a_volume(stack: Stack, bought: str) -> None:
     logged = stack.inside("api", "sh", "-c", "cat /var/lib/voucher/purchases/*.log")
-    lines = [
-        json.loads(line) for line in logged.splitlines()
-    ]  # also one a minute, as a sign of life
+    lines = [json.loads(line) for line in logged.splitlines()]  # and a sign of life each minute
     references = [line["reference"] for line in lines if line["event"] == "order_created"]
     assert references == [json.loads(bought)["data"]["reference"]]
     mounts = engine.podman("inspect", "--format={{json .Mounts}}", stack.container("api"))
