@@ -7,7 +7,7 @@ when every order has an outcome.
     EXAM_ORDERS      a file with one JSON object per line: {"order_number", "body"}
     EXAM_RESULTS     a file to which the program appends one JSON object per line:
                      {"order_number", "outcome": "bought" or "refused", "reference", "total"}
-    EXAM_FOLDER      an empty folder for the data of the program
+    EXAM_FOLDER      an empty folder for whatever the program keeps
 
 With `each`, the command is started once for each order, with the body and an idempotency key as its
 last arguments. It ends with 0 (bought; the order is printed), 1 (refused) or 2 (unknown; it is
@@ -291,7 +291,7 @@ class Exam:
                     unknown = None
 
     def _judge_pace(self, exchanges: Sequence[Exchange]) -> None:
-        """A wait holds for one run: after a kill or exit code 2, the next starts at once."""
+        """A wait holds for one run: the exam starts the next run at once."""
         waits: dict[int, tuple[float, str]] = {}
         last: dict[tuple[int, str], Exchange] = {}
         limit = self._shop.client.rate_limit_per_minute

@@ -80,11 +80,14 @@ class Choices:
 
     A scenario is `{"seed": 7, "rate": 0.3, "faults": [name, …], "products": {"10": name}}`: of all
     requests, this part meets a fault of the list, and each request for the product meets its fault.
+    The fault of a request depends on the seed, on the place of its body among the different bodies,
+    and on how often this body came: not on how many other requests came before.
     """
 
     def __init__(self, scenario: Mapping[str, Any] | None = None) -> None:
         scenario = scenario or {}
-        self._chance = random.Random(scenario.get("seed", 0))  # noqa: S311
+        self._seed = scenario.get("seed", 0)
+        self._chances = {"{}": random.Random(f"{self._seed}")}  # noqa: S311
         self._rate = float(scenario.get("rate", 0))
         self._faults = [Fault(name) for name in scenario.get("faults", ())]
         self._products = {
@@ -116,9 +119,19 @@ class Choices:
                 return self._products[product]
             if self._next:
                 return self._next.pop(0)
-            if self._faults and self._chance.random() < self._rate:
-                return self._chance.choice(self._faults)
+            if self._faults:
+                chance = self._chance_of(content)
+                if chance.random() < self._rate:
+                    return chance.choice(self._faults)
         return Fault.NONE
+
+    def _chance_of(self, content: Mapping[str, Any]) -> random.Random:
+        """The chance of this body. All requests without a body share one."""
+        name = json.dumps(content, sort_keys=True)
+        if name not in self._chances:
+            seed = f"{self._seed} {len(self._chances)}"
+            self._chances[name] = random.Random(seed)  # noqa: S311
+        return self._chances[name]
 
 
 def _content(body: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from embedded.environment import PROJECT
 from merchants.views.docs_content import SNIPPETS
 from simulator.exam import FAULTS, Exam, Report
 from simulator.faults import Fault
+from simulator.proxy import Exchange
 from simulator.shop import open_shop
 from tests.live import LiveServer
 
@@ -26,10 +28,12 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOUCHER_PAUSE_SECONDS", "0.2")
 
 
-def exam(live: LiveServer, *, rate_limit: int = 6000, **options: object) -> Exam:
-    largest = PURCHASES // 10 + 1
+def exam(
+    live: LiveServer, *, purchases: int = PURCHASES, rate_limit: int = 6000, **options: object
+) -> Exam:
+    largest = purchases // 10 + 1
     shop = open_shop(products=5, codes=2 * largest * (largest + 1), rate_limit=rate_limit)
-    return Exam(shop, live.port, purchases=PURCHASES, **options)  # type: ignore[arg-type]
+    return Exam(shop, live.port, purchases=purchases, **options)  # type: ignore[arg-type]
 
 
 def test_the_python_library_passes(live: LiveServer) -> None:
@@ -59,16 +63,57 @@ def test_a_program_of_the_documentation_passes(live: LiveServer, program: list[s
 
 
 def test_a_naive_program_fails_with_each_mistake_named(live: LiveServer) -> None:
+    """The service limits nothing here, so each purchase meets the same faults on each machine."""
     faults = [Fault.LOST_AFTER, Fault.ERROR_AFTER, Fault.TIMEOUT, Fault.PORTAL, Fault.RATE_LIMITED]
-    report = exam(live, kills=0, faults=faults, rate_limit=60).run(
-        [sys.executable, str(PROGRAMS / "naive.py")]
-    )
+    report = exam(live, kills=0, faults=faults).run([sys.executable, str(PROGRAMS / "naive.py")])
 
     assert set(report.mistakes) >= {
         *("double_debit", "lost_order", "wrong_outcome", "new_key", "changed_bytes"),
-        *("early_retry", "above_limit", "rounding", "secret"),
+        *("early_retry", "rounding", "secret"),
     }, report
     assert str(report).endswith("FAILED")
+
+
+def test_a_naive_program_fails_by_its_pace(live: LiveServer) -> None:
+    report = exam(live, purchases=4, kills=0, faults=[], rate_limit=10).run(
+        [sys.executable, str(PROGRAMS / "naive.py")]
+    )
+
+    assert set(report.mistakes) >= {"early_retry", "above_limit"}, report
+
+
+@pytest.mark.parametrize(
+    ("run", "seconds", "is_early"),
+    [
+        pytest.param(1, 0.01, True, id="at once"),
+        pytest.param(1, 0.2, False, id="after a pause"),
+        pytest.param(2, 0.01, False, id="after a kill"),
+    ],
+)
+def test_a_retry_is_early_if_the_same_run_sends_it_at_once(
+    run: int, seconds: float, is_early: bool
+) -> None:
+    """The service took 5 seconds for the first attempt: the wait begins after them."""
+    first = Exchange(
+        run=1,
+        at=100.0,
+        answered=105.0,
+        method="POST",
+        path="/api/v1/orders",
+        key="key",
+        body=b"{}",
+        fault=Fault.LOST_AFTER,
+        status=201,
+        content=b"{}",
+        received=0,
+    )
+    retry = replace(first, run=run, at=105.0 + seconds, answered=106.0 + seconds, fault=Fault.NONE)
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1)
+
+    exam._simulator.server_close()
+    exam._judge_pace([first, retry])
+
+    assert ("early_retry" in exam._report.mistakes) is is_early
 
 
 def test_a_program_that_ends_with_an_error_fails(live: LiveServer) -> None:

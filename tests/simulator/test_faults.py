@@ -167,6 +167,23 @@ def test_a_fault_is_chosen_by_the_player_by_the_page_and_by_a_scenario(desk: Des
     assert desk.request("GET", "/api/v1/ping", None, {HEADER: "nonsense"})[0] == 400
 
 
+def test_the_fault_of_a_body_does_not_depend_on_other_requests() -> None:
+    scenario = {"seed": 3, "rate": 0.5, "faults": ["cut", "timeout"]}
+    alone, mixed = Choices(scenario), Choices(scenario)
+    first, second = b'{"player_id": "1"}', b'{"player_id": "2"}'
+
+    expected = [alone.choose(None, body) for body in [first, *[second] * 20]][1:]
+    mixed.choose(None, first)
+    found = []
+    for _ in range(20):
+        mixed.choose(None, b"")
+        found.append(mixed.choose(None, second))
+        mixed.choose(None, first)
+
+    assert found == expected
+    assert len(set(expected)) == 3
+
+
 def test_operators_do_what_the_player_id_asks(desk: Desk) -> None:
     references = {
         word: desk.buy_topup(f"{word}-1", word)
