@@ -28,7 +28,10 @@ from tests.operators.back_office import list_url, shown_models
 from wallets.models import EntryKind, LedgerEntry
 
 # The back office's pages that are no list and no row of one.
-OF_STAFF = ("admin:index", "system", "system_now", "audit_trail", "passkeys")
+OF_STAFF = (
+    *("admin:index", "system", "system_now", "audit_trail", "passkeys"),
+    *("margins", "margins_file"),
+)
 # The history has no session besides that of the member, who has no second factor to remove.
 LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}
 # Pages of rows that only forms use, or that lead elsewhere in the state that their row has.

@@ -45,6 +45,8 @@ CALLS = 3 if REPORT else 1
 WITHOUT_FIGURES = {
     "note",  # accepts only forms
     "passkey_remove",
+    "staff_forgotten",
+    "staff_password",
     "telegram_link",
     "two_factor",
     "two_factor_enrol",
