@@ -241,7 +241,7 @@ class BookingLimitAdmin(BackOfficeAdmin):
     when_empty = "No role has a limit of its own."
 
     def get_fields(self, request: HttpRequest, obj: BookingLimit | None = None) -> tuple[str, ...]:
-        """Those who only view read the name of the role: Django would link to its page."""
+        """A page for viewing names the role as text: Django would link to the page of the role."""
         edits = self.has_change_permission(request, obj) or self.has_add_permission(request)
         return ("group" if edits else "role", "kind", "currency", "amount")
 
