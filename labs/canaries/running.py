@@ -20,7 +20,7 @@ from embedded.processes import free_port
 from labs.canaries.canaries import Canaries
 from labs.soak.verdict import dump_cache
 from tests.live import HOST, LiveServer, database_url, live_server, owner_url
-from tests.merchants.test_emails_are_sent import MailServer
+from tests.merchants.sign_in.test_emails_are_sent import MailServer
 from tests.metrics.scraping import read
 from tests.tasks.running import Broker, Celery, running_broker, running_crew
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api

@@ -23,7 +23,7 @@ from merchants.views.wallet import StatementFilter
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
 from orders.models import Order
-from tests.merchants.test_identity_matrix import DO, ROWS
+from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models
 from wallets.models import EntryKind, LedgerEntry
 

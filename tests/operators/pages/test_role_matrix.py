@@ -1,6 +1,6 @@
 """Which role may open each page of the back office, and send each of its forms.
 
-A page without a row fails. `tests/operators/test_no_dead_links.py` walks the links of each role.
+A page without a row fails. `test_no_dead_links.py` walks the links of each role.
 """
 
 from collections.abc import Iterator

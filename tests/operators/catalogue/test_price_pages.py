@@ -19,7 +19,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.operators.back_office import list_url, make_staff, signed_in, url
-from tests.operators.test_pages_are_audited import hidden
+from tests.operators.pages.test_pages_are_audited import hidden
 from topups.models import TopUpProduct
 
 pytestmark = pytest.mark.django_db

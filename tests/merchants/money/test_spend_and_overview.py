@@ -26,7 +26,7 @@ from tests.factories import (
     move_now,
 )
 from tests.merchants.people import browser_of, make_member, viewer_of
-from tests.merchants.test_order_pages import buy, date_back
+from tests.merchants.selling.test_order_pages import buy, date_back
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import LedgerEntry

@@ -114,7 +114,7 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.product",
         "catalogue.referencelink",
         "catalogue.shelf",
-        "merchants.invitation",  # can be withdrawn; see tests/merchants/test_staff_invite.py
+        "merchants.invitation",  # test_staff_invite.py withdraws one
         "orders.exchangerate",
         "orders.stockthreshold",
         "telegram.announcementroute",

@@ -131,7 +131,7 @@ OTHERS = {
 
 
 def test_the_table_names_every_command() -> None:
-    project = Path(__file__).parents[2]
+    project = Path(__file__).parents[3]
     commands = "management/commands/[a-z]*.py"
     files = [*project.glob(f"*/{commands}"), *project.glob(f"operators/*/{commands}")]
     ours = {path.stem for path in files}

@@ -63,7 +63,7 @@ def test_the_currency_cannot_be_changed(browser: Client) -> None:
 
 
 def test_switching_a_client_off_asks_and_works_at_once(browser: Client, merchant: Merchant) -> None:
-    """tests/operators/test_account_hub.py does the same for an account."""
+    """tests/operators/merchants/test_account_hub.py does the same for an account."""
     off, on = url(merchant.client, "switch_off"), url(merchant.client, "switch_on")
     question = browser.get(off).content.decode()
     assert "Keys that stop working at once: 1." in question

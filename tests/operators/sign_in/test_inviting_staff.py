@@ -9,7 +9,7 @@ from core.backoffice.staff_roles import StaffRole
 from merchants.email.secret_links import sign_reset
 from merchants.models import Email
 from tests.merchants.people import follow_link, make_member
-from tests.merchants.test_sign_in_and_invitations import emails, link_in
+from tests.merchants.sign_in.test_sign_in_and_invitations import emails, link_in
 from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db

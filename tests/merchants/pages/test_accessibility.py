@@ -15,8 +15,8 @@ from merchants.people.invitations import invite_person
 from tests.axe import Inspector
 from tests.browsing import take_session
 from tests.live import LiveServer
+from tests.merchants.pages.test_identity_matrix import DO, ROWS, World, make_world
 from tests.merchants.people import PASSWORD, browser_of, make_member
-from tests.merchants.test_identity_matrix import DO, ROWS, World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -10,8 +10,8 @@ import pytest
 
 from orders.credits import credit_order
 from tests.factories import Merchant, buy_topup
+from tests.merchants.money.test_statement import CSV, JSON, WALLET, downloaded
 from tests.merchants.people import viewer_of
-from tests.merchants.test_statement import CSV, JSON, WALLET, downloaded
 from topups.models import Channel
 
 

@@ -30,7 +30,7 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in, url
-from tests.operators.test_overview import of_role, text_of
+from tests.operators.pages.test_overview import of_role, text_of
 from topups.transitions import Move
 from wallets.models import LedgerEntry
 
