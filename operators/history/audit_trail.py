@@ -170,7 +170,7 @@ def entry_of(entry: AuditEntry) -> Entry:
     who, where = who_and_where(entry.actor_name)
     return Entry(
         at=entry.created_at,
-        what=entry.get_action_display(),
+        what=entry.action_label,
         on=(entry.object_type, entry.object_id),
         name=entry.reference,
         who=entry.actor.get_username() if entry.actor else who or SERVICE,

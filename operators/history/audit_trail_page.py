@@ -255,7 +255,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @display(description="action", label=True)
     def act(self, entry: AuditEntry) -> str:
-        return entry.get_action_display()
+        return entry.action_label
 
     @admin.display(description="changes")
     def change_list(self, entry: AuditEntry) -> str:
