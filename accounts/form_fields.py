@@ -21,11 +21,10 @@ class SecondFactorCodeField(forms.CharField):
     """A code of a second factor. Cleans to lower case without spaces."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            max_length=20,
-            help_text="Enter the code that your app shows, or one of your backup codes.",
-            **kwargs,
+        kwargs.setdefault(
+            "help_text", "Enter the code that your app shows, or one of your backup codes."
         )
+        super().__init__(max_length=20, **kwargs)
 
     def clean(self, value: Any) -> str:
         return str(super().clean(value)).replace(" ", "").lower()

@@ -48,6 +48,8 @@ class Account(models.Model):
 
     The currency never changes (a trigger refuses it), because the wallet's balance is in it.
 
+    With `needs_factors`, its members must have a second factor.
+
     `price_list_id` names the list with the account's own prices. The app `catalogue` adds the
     foreign key: the list has the account's currency (catalogue/sql/list_of_account.sql).
     """
@@ -57,6 +59,7 @@ class Account(models.Model):
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     price_list_id = models.BigIntegerField(null=True, editable=False)
+    needs_factors = models.BooleanField(db_default=False, editable=False)
 
     class Meta:
         constraints = [

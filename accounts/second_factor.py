@@ -1,6 +1,7 @@
 """The second factor at sign-in: a code from an app, or a backup code.
 
-Members may have one. Staff who can do more than look must have one (`needs_factor`). Each site has
+Members may have one, and must if the owners of their account require it. Staff who can do more
+than look must have one (`needs_factor`). Each site has
 its own pages; this module holds what both share.
 """
 
@@ -35,13 +36,13 @@ WRONG_CODE = "This code is wrong. Enter the current one. After several wrong cod
 class SecondFactorMiddleware:
     """Redirects users who must still show their second factor to the page that asks for it.
 
-    Staff who need one and have none are redirected to the page that sets it up. Both pages lead
-    back to the page that was asked for. Each site subclasses this and names its views.
+    Those who must have one and have none are redirected to the page that sets it up. Both pages
+    lead back to the page that was asked for. Each site subclasses this and names its views.
     """
 
     prefix: ClassVar[str]  # of the site's paths
     page: ClassVar[str]  # the view that asks for the second factor
-    enrol_page: ClassVar[str] = ""  # the view that sets one up, where some people must have one
+    enrol_page: ClassVar[str]  # the view that sets one up
     open_views: ClassVar[frozenset[str]]  # views that do not require it
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -59,23 +60,25 @@ class SecondFactorMiddleware:
         if must_show_factor(request):
             is_here = name == self.page
             return None if is_here else HttpResponseRedirect(ask_first(request, self.page))
-        if self.enrol_page in ("", name) or not must_set_up_factor(request):
+        if name == self.enrol_page or not self._must_set_up_factor(request):
             return None
         return HttpResponseRedirect(ask_first(request, self.enrol_page))
+
+    def must_have_factor(self, user: User) -> bool:
+        """Whether this person opens no other page before they have a second factor."""
+        raise NotImplementedError
+
+    def _must_set_up_factor(self, request: HttpRequest) -> bool:
+        user = request.user
+        if not isinstance(user, User) or is_verified(request):
+            return False
+        return self.must_have_factor(user) and not has_factor(user)
 
 
 def must_show_factor(request: HttpRequest) -> bool:
     """Whether the user has a second factor that this session has not shown."""
     user = request.user
     return user.is_authenticated and not is_verified(request) and has_factor(user)
-
-
-def must_set_up_factor(request: HttpRequest) -> bool:
-    """Whether the user needs a second factor and has none."""
-    user = request.user
-    if not isinstance(user, User) or is_verified(request):
-        return False
-    return needs_factor(user) and not has_factor(user)
 
 
 def needs_factor(user: User) -> bool:

@@ -60,6 +60,7 @@ urlpatterns = [
     path("prices/prices.csv", prices.export, name="export_prices"),
     path("people/", people.people, name="people"),
     path("people/invite/", people.invite, name="invite"),
+    path("people/second-factors/", people.second_factors, name="second_factors"),
     path("people/invitations/<int:invitation_id>/withdraw/", people.withdraw, name="withdraw"),
     path("people/<int:membership_id>/role/", people.role, name="role"),
     path("people/<int:membership_id>/remove/", people.remove, name="remove"),

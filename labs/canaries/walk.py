@@ -163,7 +163,8 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
     page = browser.post("/merchant/sign-in/", {**form, "password": password})
     assert member.account.name in page.content.decode()
     client = f"/merchant/clients/{merchant.client.pk}"
-    for path, sent in (("keys/issue/", {}), ("keys/rotate/", {"overlap_hours": 24})):
+    again = {"password": password}
+    for path, sent in (("keys/issue/", again), ("keys/rotate/", {"overlap_hours": 24})):
         shown = browser.post(f"{client}/{path}", sent)
         (key,) = set(re.findall(r"vk_\w+", shown.content.decode()))
         canaries.add("API key", key, key.rpartition("_")[2])

@@ -1,11 +1,13 @@
 """Lists the members of an account, changes their roles and removes them."""
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from accounts.models import Account
+from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
@@ -90,6 +92,35 @@ def unblock_member(*, membership: Membership, actor: User) -> bool:
         member, AuditAction.MEMBER_CHANGED, "Person unblocked", actor, {"Person": member.user.email}
     )
     return True
+
+
+@transaction.atomic
+def require_factors(*, account: Account, required: bool, actor: User) -> bool:
+    """Decides whether every member of the account must have a second factor.
+
+    Returns False if it was so already. Members without one set it up on the next page they open.
+    """
+    rows = Account.objects.filter(pk=account.pk, needs_factors=not required)
+    if not rows.update(needs_factors=required):
+        return False
+    change = "Second factor required" if required else "Second factor no longer required"
+    record_action(
+        actor=actor, action=AuditAction.ACCOUNT_CHANGED, on=account, note=change,
+        changes={"needs_factors": (not required, required)},
+    )  # fmt: skip
+    email_owners(account=account, change=f"{change} of everybody", actor=actor)
+    return True
+
+
+def must_have_factor(user: User) -> bool:
+    """Whether the owners of this member's account require a second factor."""
+    return Membership.objects.filter(user=user, account__needs_factors=True).exists()
+
+
+def with_factors(members: QuerySet[Membership]) -> QuerySet[Any]:
+    """Adds `has_factor` to each member."""
+    factors = SecondFactor.objects.filter(user=OuterRef("user"), confirmed=True)
+    return members.annotate(has_factor=Exists(factors))
 
 
 def _lock(membership: Membership) -> Membership:

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.addresses import Address, client_address, is_within
@@ -180,11 +181,12 @@ def spending_limit(request: HttpRequest, member: Member, client_id: int) -> Http
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
 @member_page(Role.DEVELOPER)
 def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """Issues a key and shows it once."""
     client = _client(member, client_id)
-    form = IssueForm(posted(request))
+    form = IssueForm(request)
     if form.is_valid():
         try:
             key = clients.issue_key(client=client, actor=member.user, **form.cleaned_data)
@@ -209,11 +211,12 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
 @member_page(Role.DEVELOPER)
 def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     """Issues a key, shows it once, and ends the other keys after an overlap."""
     client = _client(member, client_id)
-    form = RotateForm(posted(request))
+    form = RotateForm(request)
     if form.is_valid():
         try:
             key = clients.rotate_key(client=client, actor=member.user, **form.cleaned_data)

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 
+from accounts.confirmation import ConfirmingForm
 from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
 from core.api.serializer_fields import MAX_ID
@@ -73,7 +74,16 @@ class NameForm(forms.Form):
     name = forms.CharField(max_length=NAME_LENGTH)
 
 
-class IssueForm(forms.Form):
+class TurnOnForm(ConfirmingForm):
+    """The code that a new second factor shows, and the password."""
+
+    code = SecondFactorCodeField(
+        help_text="Enter the six digits that your app shows now.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code"}),
+    )
+
+
+class IssueForm(ConfirmingForm):
     form = FormIdField()
 
 

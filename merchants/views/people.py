@@ -13,7 +13,13 @@ from core.inputs import InputProblem
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.people.invitations import invite_person, live_invitations, withdraw_invitation
-from merchants.people.members import change_role, members_of, remove_member
+from merchants.people.members import (
+    change_role,
+    members_of,
+    remove_member,
+    require_factors,
+    with_factors,
+)
 from merchants.views.forms import InviteForm, RoleForm
 from merchants.views.pages import confirm, show
 
@@ -27,7 +33,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         "merchants/people.html",
         title="People",
-        members=members_of(member.account),
+        members=with_factors(members_of(member.account)),
         invitations=live_invitations(member.account).order_by("pk"),
     )
 
@@ -58,6 +64,41 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
         facts=["They get an email with a link that is valid for seven days."],
         form=form,
         button="Invite",
+        back=reverse("merchants:people"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER, protects=True)
+def second_factors(request: HttpRequest, member: Member) -> HttpResponse:
+    """Requires a second factor of every member, or no longer."""
+    account = member.account
+    choice = request.POST.get("required")
+    if choice in ("on", "off"):  # a form without a value must not lower the protection
+        if require_factors(account=account, required=choice == "on", actor=member.user):
+            words = "is now" if choice == "on" else "is no longer"
+            messages.success(request, f"A second factor {words} required of everybody.")
+        return _back()
+    members = with_factors(members_of(account))
+    without = [one.user.email for one in members if not one.has_factor]
+    required = account.needs_factors
+    return confirm(
+        request,
+        member,
+        title="Second factors",
+        question="Let people sign in with only their password again?"
+        if required
+        else f"Require a second factor of everybody in {account}?",
+        facts=["People who have a second factor keep it until they turn it off."]
+        if required
+        else [
+            "Those who have none set it up on the next page that they open. Until then they see"
+            " and change nothing. API keys keep working.",
+            f"Without one now: {', '.join(without) or 'nobody'}.",
+        ],
+        hidden={"required": "off" if required else "on"},
+        button="No longer require" if required else "Require",
+        danger=required,
         back=reverse("merchants:people"),
     )
 

@@ -25,8 +25,9 @@ from accounts.second_factor import (
 )
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
+from merchants.people.members import must_have_factor
 from merchants.people.sessions import device_name, end_member_sessions, sessions_of
-from merchants.views.forms import CodeForm
+from merchants.views.forms import CodeForm, TurnOnForm
 from merchants.views.pages import confirm, show
 
 
@@ -88,9 +89,11 @@ def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member_page()
+@sensitive_post_parameters()
+@member_page(protects=True)
 def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows a QR code to scan. The first right code turns the second factor on.
+    """Asks for the password, then shows a QR code to scan. The first right code turns the second
+    factor on.
 
     The response then shows the backup codes, which no other page shows.
     """
@@ -99,17 +102,22 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
             request, "You already have a second factor. To replace it, turn it off first."
         )
         return _back()
-    factor = waiting_factor(member.user)
-    form = CodeForm(posted(request))
-    form.fields["code"].help_text = "Enter the six digits that your app shows now."
+    required = must_have_factor(member.user)
+    form = TurnOnForm(request)
     if form.is_valid():
         codes = turn_factor_on(user=member.user, code=form.cleaned_data["code"])
         if codes is not None:
-            login(request, factor)
+            login(request, waiting_factor(member.user))
             return show(
-                request, member, "merchants/backup_codes.html", title="Backup codes", codes=codes
+                request,
+                member,
+                "merchants/backup_codes.html",
+                title="Backup codes",
+                codes=codes,
+                next=next_page(request, "merchants:overview") if required else "",
             )
         form.add_error("code", WRONG_CODE)
+    factor = waiting_factor(member.user)
     return show(
         request,
         member,
@@ -118,6 +126,7 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         form=form,
         qr=qr_code(factor),
         key=typed_key(factor),
+        required=required,
     )
 
 
@@ -127,6 +136,7 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
     """Turns the second factor off, after one more of its codes."""
     if not has_factor(member.user):
         return _back()
+    required = must_have_factor(member.user)
     form = CodeForm(posted(request))
     if form.is_valid():
         if check_code(user=member.user, code=form.cleaned_data["code"]) is not None:
@@ -134,12 +144,17 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
             messages.success(request, "Your second factor was turned off.")
             return _back()
         form.add_error("code", WRONG_CODE)
+    facts = ["Enter one more code to confirm. Your backup codes stop working too."]
+    if required:
+        facts.append("The owners of your account require one, so you set up a new one next.")
     return confirm(
         request,
         member,
         title="Turn off the second factor",
-        question="Sign in with only your password from now on?",
-        facts=["Enter one more code to confirm. Your backup codes stop working too."],
+        question="Replace your second factor?"
+        if required
+        else "Sign in with only your password from now on?",
+        facts=facts,
         form=form,
         button="Turn off",
         danger=True,

@@ -25,8 +25,9 @@ from django.utils.html import escape, format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.views import ChangeList
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
+from accounts.confirmation import ConfirmingForm
 from core.database.functions import name_actor
 from core.inputs import is_id
 from operators.frame.auditing import AuditedAdmin, read_stored
@@ -241,6 +242,17 @@ class ConfirmForm(forms.Form):
         widget=UnfoldAdminTextInputWidget,
         help_text="Saved in the audit trail. Never write a code or a key here.",
     )
+
+
+class StaffConfirmingForm(ConfirmingForm):
+    """Asks staff for a code of their second factor before they see a secret."""
+
+    password_widget = UnfoldAdminPasswordWidget
+    code_widget = UnfoldAdminTextInputWidget
+
+
+class ConfirmAgainForm(StaffConfirmingForm, ConfirmForm):
+    """The same with an optional note for the audit trail."""
 
 
 def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:

@@ -1,6 +1,8 @@
 """Middleware of the back office."""
 
-from accounts.second_factor import SecondFactorMiddleware
+from django.contrib.auth.models import User
+
+from accounts.second_factor import SecondFactorMiddleware, needs_factor
 
 
 class StaffSecondFactorMiddleware(SecondFactorMiddleware):
@@ -21,3 +23,6 @@ class StaffSecondFactorMiddleware(SecondFactorMiddleware):
             "otp_webauthn:js-i18n-catalog",
         }
     )
+
+    def must_have_factor(self, user: User) -> bool:
+        return needs_factor(user)

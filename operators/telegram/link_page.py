@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from core.inputs import InputProblem
-from operators.frame.base import site_page, staff_of
+from operators.frame.base import StaffConfirmingForm, site_page, staff_of
 from operators.telegram.models import TelegramLink
 from operators.telegram.staff_links import CODE_LIFETIME, issue_code, unlink_user
 
@@ -16,8 +16,9 @@ def link(request: HttpRequest) -> HttpResponse:
     """Shows the linked account. A POST issues a code, or removes the link."""
     user = staff_of(request)
     linked = TelegramLink.objects.filter(user=user).first()
-    if request.method != "POST":
-        return _ask(request, linked)
+    form = StaffConfirmingForm(request)
+    if request.method != "POST" or (linked is None and not form.is_valid()):
+        return _ask(request, linked, form)
     if linked is not None:
         unlink_user(user=user, actor=user)
         messages.success(request, "Your Telegram account is no longer linked.")
@@ -39,7 +40,9 @@ def link(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
+def _ask(
+    request: HttpRequest, linked: TelegramLink | None, form: StaffConfirmingForm
+) -> HttpResponse:
     if linked is None:
         facts, button = ["Your account is not linked to a Telegram account."], "Get a code"
     else:
@@ -50,6 +53,7 @@ def _ask(request: HttpRequest, linked: TelegramLink | None) -> HttpResponse:
         title="Link Telegram",
         question="Link your Telegram account to work on top-up orders in the operators' chat.",
         facts=facts,
+        form=form if form.fields and linked is None else None,
         button=button,
         danger=linked is not None,
         back=reverse("admin:index"),

@@ -146,6 +146,7 @@ def issue_first_key(page: Page, live: LiveServer) -> Program:
     page.get_by_label("Name").fill("Web shop")
     page.get_by_role("button", name="Create the client").click()
     page.get_by_role("link", name="Create an API key").click()
+    page.get_by_label("Your password").fill(PASSWORD)
     page.get_by_role("button", name="Create an API key").click()
     program = Program(live, shown_key(page))
     page.get_by_role("link", name="Done").click()

@@ -1,6 +1,7 @@
 """Makes members of accounts, and browsers in which they are signed in."""
 
 import itertools
+import time
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.test import Client
 
+from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import Account
 from accounts.sessions import SessionStore
 from merchants.models import Membership, Role
@@ -34,11 +36,14 @@ def make_member(
 
 
 def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -> Client:
-    """A browser in which this person is signed in, or nobody if none is given."""
+    """A browser in which this person has just shown their password, or nobody if none is given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = member.user if isinstance(member, Membership) else member
     if user is not None:
         browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
+        session = browser.session
+        session[CONFIRMED] = time.time() + CONFIRMED_SECONDS
+        session.save()
     return browser
 
 

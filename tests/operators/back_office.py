@@ -1,6 +1,7 @@
 """Shared by the tests of the back office: staff, and rows of every model."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
 import operators.admin.site  # noqa: F401  registers the pages
+from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
@@ -196,10 +198,11 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
 
 
 def show_factor(browser: Client, user: User) -> None:
-    """Marks the browser's session as one that has shown a second factor, and sets that up."""
+    """Marks the browser's session as one that has just shown a second factor, and sets that up."""
     factor, _ = SecondFactor.objects.get_or_create(user=user)
     session = browser.session
     session[DEVICE_ID_SESSION_KEY] = factor.persistent_id
+    session[CONFIRMED] = time.time() + CONFIRMED_SECONDS
     session.save()
 
 

@@ -15,7 +15,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
-from accounts.form_fields import posted
 from catalogue.batches import STATES, batch_of
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
@@ -27,7 +26,7 @@ from operators.frame.base import (
     EMPTY,
     MASK,
     ConditionFilter,
-    ConfirmForm,
+    ConfirmAgainForm,
     link_to,
     page,
     staff_of,
@@ -212,7 +211,7 @@ def reveal_page(
     about: VoucherCode | Order,
 ) -> HttpResponse:
     """Asks for confirmation, then shows the codes in clear text. They appear on no other page."""
-    form = ConfirmForm(posted(request))
+    form = ConfirmAgainForm(request)
     if not form.is_valid():
         return _ask_to_reveal(model_admin, request, codes, form, order=order, about=about)
     try:
@@ -242,7 +241,7 @@ def _ask_to_reveal(
     model_admin: ModelAdmin,
     request: HttpRequest,
     codes: Sequence[VoucherCode],
-    form: ConfirmForm,
+    form: ConfirmAgainForm,
     *,
     order: Order | None,
     about: VoucherCode | Order,

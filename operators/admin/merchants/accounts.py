@@ -307,7 +307,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     )
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
-        form = IssueForm(posted(request))
+        form = IssueForm(request)
         if form.is_valid():
             return self._issue(request, client, issue_key, **form.cleaned_data)
         return page(
@@ -332,7 +332,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     )
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
-        form = RotateForm(posted(request))
+        form = RotateForm(request)
         if form.is_valid():
             return self._issue(request, client, rotate_key, **form.cleaned_data)
         prefixes = ", ".join(client.keys.live().order_by("id").values_list("prefix", flat=True))

@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 from accounts.form_fields import FormIdField
 from accounts.keys import MAX_OVERLAP_HOURS
 from accounts.models import ApiKey, KeyState
-from operators.frame.base import ConfirmForm, staff_of
+from operators.frame.base import ConfirmAgainForm, staff_of
 
 REVOKE = "accounts.change_apikey"
 STATE_COLOURS = {
@@ -63,7 +63,7 @@ class KeyInline(TabularInline):
         return format_html('<a href="{}" class="text-link">Revoke…</a>', url)
 
 
-class IssueForm(ConfirmForm):
+class IssueForm(ConfirmAgainForm):
     form = FormIdField()
 
 

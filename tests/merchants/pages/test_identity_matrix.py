@@ -96,6 +96,7 @@ ROWS = {
     "order": Row(Role.VIEWER, READ, ("reference",)),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
+    "second_factors": Row(Role.OWNER, FORM),
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
     "role": Row(Role.OWNER, FORM, ("membership_id",)),
     "remove": Row(Role.OWNER, FORM, ("membership_id",)),

@@ -45,7 +45,7 @@ def code_now(member: Membership | None = None) -> str:
 def enrol(browser: Client, member: Membership | None = None) -> list[str]:
     """Turns the second factor of the member, or of the only one, on; returns the backup codes."""
     assert "data:image/svg" in browser.get(ON).content.decode()
-    answer = browser.post(ON, {"code": code_now(member)})
+    answer = browser.post(ON, {"code": code_now(member), "password": PASSWORD})
     assert "no-store" in answer["Cache-Control"]
     (listed,) = re.findall(r'aria-label="Backup codes">([^<]+)<', answer.content.decode())
     codes: list[str] = listed.split()
