@@ -5,7 +5,8 @@ import { decide, RULES } from "../../sdk/typescript/dist/esm/index.js";
 
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const all = cases.map(({ doubt, chance, events }) => {
-    let state = { started: 0, keyEnds: RULES.keyLifetime, doubt, tries: 0 };
+    const lateUntil = doubt ? 40 : 0;
+    let state = { started: 0, keyEnds: RULES.keyLifetime, doubt, lateUntil, sent: 0, tries: 0 };
     let now = 0;
     const actions = [];
     for (const event of [{ kind: "begin" }, ...events]) {

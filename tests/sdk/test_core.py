@@ -4,7 +4,7 @@ The model decides what an attempt really does. The core sees only replies, of wh
 or replaced.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Succ
 ORDER = {"reference": "R-1", "codes": [{"code": "SECRET"}]}
 CODES = [*ErrorCode, ErrorCode("a_new_code")]
 RULES = core.RULES
+PATIENT = replace(RULES, patience=600.0)
 
 replies = st.one_of(
     st.sampled_from([0, 200, 201, 204, 302, 400, 403, 404, 408, 429, 500, 502, 503]).map(Foreign),
@@ -40,6 +41,12 @@ class World:
 
     bought: bool = False
     stuck: bool = False  # an attempt that has bought, or will never finish, and left no response
+    late: list[float] = field(default_factory=list)  # when attempts without a response arrive
+
+    def let_arrive(self, now: float) -> None:
+        if any(time <= now for time in self.late):
+            self.bought = self.bought or not self.stuck
+        self.late = [time for time in self.late if time > now]
 
     def attempt(self, fate: str) -> Reply:
         """The service's own answer to an attempt, and what the attempt does."""
@@ -70,7 +77,7 @@ class World:
 
 FATES = ["buy", "disabled", "limited", "busy", "refuse", "invalid", "crash before", "crash after"]
 networks = st.sampled_from(
-    ["pass", "lose before", "lose after", "html 408", "html 429", "html 502"]
+    [*["pass"] * 4, *["late"] * 2, "lose before", "lose after", "html 408", "html 429", "html 502"]
 )
 
 
@@ -78,39 +85,52 @@ def foreign(network: str) -> Foreign:
     return Foreign(int(network.split()[1]) if network.startswith("html") else 0)
 
 
-@settings(max_examples=400)
+@settings(max_examples=800)
 @given(
-    st.lists(st.tuples(st.sampled_from(FATES), networks), max_size=40),
+    st.lists(st.tuples(st.sampled_from([*FATES, *["refuse"] * 6]), networks), max_size=40),
     st.booleans(),
     st.floats(0, 1),
+    st.sampled_from([RULES, PATIENT]),
 )
 def test_an_outcome_agrees_with_the_service(
-    plan: list[tuple[str, str]], resumed: bool, chance: float
+    plan: list[tuple[str, str]], resumed: bool, chance: float, rules: core.Rules
 ) -> None:
-    world = World(bought=resumed and chance < 0.5)
-    state = core.State(started=0, key_ends=RULES.key_lifetime, doubt=resumed)
+    life = RULES.attempt_lifetime
+    world = World(bought=resumed and chance < 0.5, late=[life * chance] if resumed else [])
+    state = core.State(
+        started=0,
+        key_ends=RULES.key_lifetime,
+        doubt=resumed,
+        late_until=life if resumed else 0.0,
+    )
     event: core.Event = core.Begin()
     now, bought_before, reads = 0.0, world.bought, False
     for fate, network in [*plan, *[("buy", "pass")] * 1000]:
-        state, action = core.decide(state, event, now=now, chance=chance)
+        state, action = core.decide(state, event, now=now, chance=chance, rules=rules)
         if isinstance(action, core.SettleBought):
             assert world.bought
             return
         if isinstance(action, core.SettleRefused):
             assert not world.bought
             assert not bought_before
+            assert not world.late, "an earlier attempt may still buy"
             return
         if isinstance(action, core.LeaveOpen):
             return
         assert isinstance(action, (core.Send, core.Read))
-        now += action.after + 0.01
+        now += action.after
+        world.let_arrive(now)
         if isinstance(action, core.Read):
             reads = True
             answer: Reply = Success(200, ORDER)
         else:
             assert not reads, "it buys again although the order exists"
-            answer = Foreign() if network == "lose before" else world.attempt(fate)
-        event = answer if network in ("pass", "lose before") else foreign(network)
+            is_lost = network in ("lose before", "late")
+            answer = Foreign() if is_lost else world.attempt(fate)
+            if network == "late":
+                world.late.append(now + life * chance)
+        event = answer if network in ("pass", "lose before", "late") else foreign(network)
+        now += 0.01
     pytest.fail("it never ends")
 
 
@@ -187,3 +207,25 @@ def test_an_old_key_is_not_sent_again() -> None:
     """The service may have forgotten it, and would buy again."""
     state = core.State(started=0, key_ends=-1, doubt=True)
     assert core.decide(state, core.Begin(), now=0, chance=0)[1] == core.LeaveOpen()
+
+
+REFUSED = Refusal(409, Failure(ErrorCode.ORDER_REFUSED, ""))
+
+
+def test_a_refusal_after_a_lost_response_is_asked_again() -> None:
+    """The lost attempt may still arrive and buy, because a refusal does not bind the key."""
+    state, action = core.decide(core.State(0, 1e9), Foreign(502), now=1, chance=0, rules=PATIENT)
+    state, action = core.decide(state, REFUSED, now=3, chance=0, rules=PATIENT)
+    assert action == core.Send(1 + PATIENT.attempt_lifetime - 3)
+    _, action = core.decide(state, REFUSED, now=95, chance=0, rules=PATIENT)
+    assert action == core.SettleRefused(REFUSED.error)
+
+
+def test_a_refusal_beyond_the_patience_leaves_the_purchase_open() -> None:
+    state, _ = core.decide(core.State(0, 1e9), Foreign(502), now=1, chance=0)
+    assert core.decide(state, REFUSED, now=3, chance=0)[1] == core.LeaveOpen(REFUSED.error)
+
+
+def test_a_first_refusal_settles_at_once() -> None:
+    state, _ = core.decide(core.State(0, 1e9), core.Begin(), now=1, chance=0)
+    assert core.decide(state, REFUSED, now=2, chance=0)[1] == core.SettleRefused(REFUSED.error)

@@ -40,7 +40,9 @@ from voucher_topup import (
     top_up,
     voucher,
 )
+from voucher_topup.journal import new_entry
 from voucher_topup.pace import Pace
+from voucher_topup.wire import Failure
 
 from idempotency.models import IdempotencyRecord
 from merchants.money.statement import write_csv, write_json
@@ -159,6 +161,67 @@ def test_a_retry_of_a_refused_purchase_sends_the_same_key_and_bytes(
     assert before is not None
     assert after is not None
     assert (before.key, before.body) == (after.key, after.body)
+
+
+def test_an_old_refused_purchase_is_not_retried(live: LiveServer, journal: SQLiteJournal) -> None:
+    """The service may have forgotten its key, and a retry does not make the key younger."""
+    merchant, product = make_merchant(), make_product(codes=0)
+    with Client(url(live), merchant.key, journal, rules=QUICK) as client:
+        refused = client.buy("1", voucher(1, product_id=product.pk))
+        add_codes(own_shelf(product), 1)
+        with sqlite3.connect(_path(journal)) as database:
+            database.execute("UPDATE voucher_purchases SET opened_at = opened_at - 86400")
+        assert client.retry("1") == refused
+    assert debits() == []
+
+
+def test_a_refusal_settles_only_when_no_lost_attempt_can_arrive(
+    live: LiveServer, journal: SQLiteJournal
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=0)
+    with (
+        bad_network(live.port, "gateway") as network,
+        Client(network.base_url, merchant.key, journal, rules=QUICK) as client,
+    ):
+        unknown = client.buy("1", voucher(1, product_id=product.pk))
+        with sqlite3.connect(_path(journal)) as database:
+            database.execute("UPDATE voucher_purchases SET sent_at = sent_at - 90")
+        (refused,) = client.resume()
+
+    assert isinstance(unknown, Unknown)
+    assert unknown.error is not None
+    assert unknown.error.reason == RefusalReason.INSUFFICIENT_STOCK
+    assert refused == Refused("1", unknown.error)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+def test_a_refusal_does_not_settle_the_attempt_of_another_process(
+    kind: str, tmp_path: Path
+) -> None:
+    journal: Journal = MemoryJournal()
+    if kind == "sqlite":
+        journal = SQLiteJournal(tmp_path / "purchases.db")
+    if kind == "postgres":
+        journal = PostgresJournal(lambda: psycopg.connect(owner_url()))
+        journal.create_table()
+    error = Failure(ErrorCode.ORDER_REFUSED, "")
+    try:
+        journal.write(new_entry("1", "key-1", b"{}"))
+        assert journal.begin_attempt("1", None, 10.5)
+        assert not journal.begin_attempt("1", None, 11.5), "the other has sent it"
+        assert journal.begin_attempt("1", 10.5, 12.5)
+        journal.settle_refused("1", 10.5, error)
+        assert [entry.sent_at for entry in journal.open_entries()] == [12.5]
+        journal.settle_refused("1", 12.5, error)
+        assert not journal.begin_attempt("1", 12.5, 13.5), "it is settled"
+        journal.reopen("1", time.time() + 1)
+        assert journal.open_entries() == []
+        journal.reopen("1", time.time() - 60)
+        assert [entry.sent_at for entry in journal.open_entries()] == [None]
+    finally:
+        if kind == "postgres":
+            with psycopg.connect(owner_url()) as shop:
+                shop.execute("DROP TABLE voucher_purchases")
 
 
 def test_an_order_number_belongs_to_one_content(live: LiveServer, journal: SQLiteJournal) -> None:

@@ -187,7 +187,9 @@ KINDS = {
 
 
 def decide_all(events: list[Reply], *, doubt: bool, chance: float) -> list[list[Any]]:
-    state = core.State(started=0, key_ends=core.RULES.key_lifetime, doubt=doubt)
+    state = core.State(
+        started=0, key_ends=core.RULES.key_lifetime, doubt=doubt, late_until=40.0 if doubt else 0.0
+    )
     now = 0.0
     actions: list[list[Any]] = []
     everything: list[core.Event] = [core.Begin(), *events]

@@ -101,7 +101,7 @@ export class Client {
     async complete(orderNumber: string): Promise<Outcome> {
         const entry = await this.#journal.find(orderNumber);
         if (!entry) throw new NotInJournal(orderNumber);
-        return this.#settle(entry, false);
+        return this.#settle(entry);
     }
 
     /**
@@ -109,13 +109,15 @@ export class Client {
      * continues that purchase, or returns its outcome.
      */
     async buy(orderNumber: string, purchase: Purchase): Promise<Outcome> {
-        const [entry, isNew] = await this.#write(orderNumber, purchase, this.#journal);
-        return this.#settle(entry, isNew);
+        return this.#settle(await this.#write(orderNumber, purchase, this.#journal));
     }
 
-    /** Sends a refused purchase again, with the same key and text, at the present price. */
+    /**
+     * Sends a refused purchase again, with the same key and text, at the present price. A purchase
+     * that is older than 23 hours stays refused: buy it under another order number.
+     */
     async retry(orderNumber: string): Promise<Outcome> {
-        await this.#journal.reopen(orderNumber, Date.now() / 1000);
+        await this.#journal.reopen(orderNumber, today() - this.#rules.keyLifetime);
         return this.complete(orderNumber);
     }
 
@@ -123,7 +125,7 @@ export class Client {
     async resume(): Promise<Outcome[]> {
         const outcomes: Outcome[] = [];
         for (const entry of await this.#journal.openEntries()) {
-            outcomes.push(await this.#settle(entry, false));
+            outcomes.push(await this.#settle(entry));
         }
         return outcomes;
     }
@@ -224,22 +226,22 @@ export class Client {
         orderNumber: string,
         purchase: Purchase,
         journal: Journal,
-    ): Promise<readonly [Entry, boolean]> {
+    ): Promise<Entry> {
         const delivery = "player_id" in purchase ? { delivery_type: "top_up" } : {};
         const entry: Entry = {
             orderNumber,
             key: randomUUID(),
             body: JSON.stringify({ ...delivery, ...purchase }),
-            openedAt: Date.now() / 1000,
+            openedAt: today(),
             state: "open",
         };
         const stored = await journal.write(entry);
         if (stored.body !== entry.body) throw new OrderNumberTaken(orderNumber);
-        return [stored, stored.key === entry.key];
+        return stored;
     }
 
     /** Carries out what the core decides, until the purchase is settled or left open. */
-    async #settle(entry: Entry, isFirst: boolean): Promise<Outcome> {
+    async #settle(entry: Entry): Promise<Outcome> {
         const { orderNumber } = entry;
         if (entry.state === "refused" && entry.error) {
             return { kind: "refused", orderNumber, error: entry.error };
@@ -247,9 +249,8 @@ export class Client {
         if (entry.state === "bought" && entry.reference) {
             return this.#readBought(orderNumber, entry.reference);
         }
-        const started = now();
-        const life = this.#rules.keyLifetime - (Date.now() / 1000 - entry.openedAt);
-        let state: State = { started, keyEnds: started + life, doubt: !isFirst, tries: 0 };
+        let state = this.#firstState(entry);
+        let { sentAt } = entry;
         let event: Event = { kind: "begin" };
         for (;;) {
             const decision = decide(state, event, this.#circumstances());
@@ -262,11 +263,11 @@ export class Client {
                 return { kind: "bought", orderNumber, order };
             }
             if (action.kind === "refused") {
-                await this.#journal.settleRefused(orderNumber, action.error);
-                // Another process may have bought under the same order number meanwhile.
+                await this.#journal.settleRefused(orderNumber, sentAt ?? 0, action.error);
+                // Another process may have sent it meanwhile, or bought.
                 const stored = await this.#journal.find(orderNumber);
-                if (stored?.state === "bought") return this.#settle(stored, false);
-                return { kind: "refused", orderNumber, error: action.error };
+                if (stored && stored.state !== "open") return this.#settle(stored);
+                return { kind: "unknown", orderNumber, error: action.error };
             }
             if (action.kind === "open") {
                 return {
@@ -277,17 +278,33 @@ export class Client {
                 };
             }
             if (action.after > 0) await sleep(action.after);
-            event = await this.#exchange(
-                action.kind === "read"
-                    ? { method: "GET", path: `/orders/${action.reference}` }
-                    : {
-                          method: "POST",
-                          path: "/orders",
-                          body: entry.body,
-                          idempotencyKey: entry.key,
-                      },
-            );
+            if (action.kind === "read") {
+                event = await this.#exchange({ method: "GET", path: `/orders/${action.reference}` });
+                continue;
+            }
+            const request: Request = {
+                method: "POST",
+                path: "/orders",
+                body: entry.body,
+                idempotencyKey: entry.key,
+            };
+            await this.#waitForTurn(request);
+            const before = sentAt;
+            sentAt = today();
+            const isOurs = await this.#journal.beginAttempt(orderNumber, before, sentAt);
+            if (!isOurs) return this.complete(orderNumber); // another process has sent or settled it
+            event = await this.#send(request);
         }
+    }
+
+    /** The state after the attempts of earlier calls, of which none has left its outcome. */
+    #firstState({ openedAt, sentAt }: Entry): State {
+        const started = now();
+        const keyEnds = started + this.#rules.keyLifetime - (today() - openedAt);
+        const state: State = { started, keyEnds, doubt: false, lateUntil: 0, sent: 0, tries: 0 };
+        if (sentAt === undefined) return state;
+        const age = Math.max(0, today() - sentAt);
+        return { ...state, doubt: true, lateUntil: started + this.#rules.attemptLifetime - age };
     }
 
     async #readBought(orderNumber: string, reference: string): Promise<Outcome> {
@@ -387,20 +404,27 @@ export class Client {
 
     /** One request and its reply, when the pace allows it. */
     async #exchange(request: Request): Promise<Reply> {
-        const isPurchase = request.method === "POST";
+        await this.#waitForTurn(request);
+        return this.#send(request);
+    }
+
+    async #waitForTurn(request: Request): Promise<void> {
         for (;;) {
-            const wait = this.#pace.ask(request, isPurchase, now());
-            if (wait === 0) break;
+            const wait = this.#pace.ask(request, request.method === "POST", now());
+            if (wait === 0) return;
             await sleep(wait);
         }
-        const reply = await this.#send(request);
+    }
+
+    async #send(request: Request): Promise<Reply> {
+        const reply = await this.#receive(request);
         if (reply.kind === "refusal" && reply.error.code === "rate_limited") {
             this.#pace.block(now() + Math.max(1, reply.error.retry_after_seconds ?? 1));
         }
         return reply;
     }
 
-    async #send({ method, path, body, idempotencyKey }: Request): Promise<Reply> {
+    async #receive({ method, path, body, idempotencyKey }: Request): Promise<Reply> {
         try {
             const response = await fetch(this.#baseUrl + path, {
                 method,
@@ -431,6 +455,12 @@ interface Page {
     readonly pagination: { readonly last_page: number; readonly total: number };
 }
 
+/** Seconds of Unix time, which other processes share. */
+function today(): number {
+    return Date.now() / 1000;
+}
+
+/** Seconds of a clock that never goes back. */
 function now(): number {
     return performance.now() / 1000;
 }

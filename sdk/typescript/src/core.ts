@@ -17,6 +17,11 @@ export interface Rules {
     readonly crowdPause: number;
     /** A later request with the same key could buy again: the service forgets it after a day. */
     readonly keyLifetime: number;
+    /**
+     * An attempt without a response may still arrive and buy: a proxy may hold it for 60 seconds,
+     * and the service works on it for 30.
+     */
+    readonly attemptLifetime: number;
 }
 
 export const RULES: Rules = {
@@ -27,16 +32,20 @@ export const RULES: Rules = {
     progressPause: 5,
     crowdPause: 30,
     keyLifetime: 23 * 3600,
+    attemptLifetime: 90,
 };
 
 /**
- * What is known of a purchase that is not settled. `doubt`: an attempt may have bought.
+ * The state of a purchase that is not settled. `doubt`: an attempt may have bought. `lateUntil`:
+ * until then, such an attempt may still arrive. `sent`: when the last attempt was sent.
  * `reference`: the order exists, and only has to be read.
  */
 export interface State {
     readonly started: number;
     readonly keyEnds: number;
     readonly doubt: boolean;
+    readonly lateUntil: number;
+    readonly sent: number;
     readonly reference?: string;
     readonly tries: number;
     readonly progressSince?: number;
@@ -63,7 +72,8 @@ type Decision = readonly [State, Action];
 
 export function decide(state: State, event: Event, at: Circumstances): Decision {
     if (event.kind === "begin") {
-        return [state, at.now < state.keyEnds ? { kind: "send", after: 0 } : { kind: "open" }];
+        if (at.now >= state.keyEnds) return [state, { kind: "open" }];
+        return [{ ...state, sent: at.now }, { kind: "send", after: 0 }];
     }
     if (event.kind === "success" && isOrder(event.data, event.status, state)) {
         return [state, { kind: "bought", data: event.data }];
@@ -76,7 +86,7 @@ export function decide(state: State, event: Event, at: Circumstances): Decision 
         status === 429
             ? at.rules.crowdPause * (1 + at.chance / 4)
             : backoff(state.tries, at);
-    return again({ ...state, doubt: true }, pause, at);
+    return again(inDoubt(state, at), pause, at);
 }
 
 function afterRefusal(state: State, error: Failure, status: number, at: Circumstances): Decision {
@@ -96,10 +106,14 @@ function afterRefusal(state: State, error: Failure, status: number, at: Circumst
     if (code === "request_in_progress") {
         const progressSince = state.progressSince ?? at.now;
         const pause = at.rules.progressPause * (1 + at.chance / 4);
-        return again({ ...state, doubt: true, progressSince }, pause, at, error);
+        return again({ ...inDoubt(state, at), progressSince }, pause, at, error);
     }
     // The service has looked at the key: nothing was bought.
-    if (code === "order_refused") return [state, { kind: "refused", error }];
+    if (code === "order_refused") {
+        if (state.sent >= state.lateUntil) return [state, { kind: "refused", error }];
+        // A refusal does not bind the key, so an earlier attempt that still arrives could buy.
+        return again(state, (state.lateUntil - at.now) * (1 + at.chance / 10), at, error);
+    }
     // Any other refusal says nothing about earlier attempts.
     if (state.doubt || code === "idempotency_key_reused") return [state, { kind: "open", error }];
     return [state, { kind: "refused", error }];
@@ -116,7 +130,12 @@ function again(state: State, pause: number, at: Circumstances, error?: Failure):
     if (next.reference !== undefined) {
         return [next, { kind: "read", reference: next.reference, after: pause }];
     }
-    return [next, at.now + pause < next.keyEnds ? { kind: "send", after: pause } : open];
+    if (at.now + pause >= next.keyEnds) return [next, open];
+    return [{ ...next, sent: at.now + pause }, { kind: "send", after: pause }];
+}
+
+function inDoubt(state: State, at: Circumstances): State {
+    return { ...state, doubt: true, lateUntil: at.now + at.rules.attemptLifetime };
 }
 
 /** After a read: the seconds to wait before the next attempt, or undefined to stop. */

@@ -1,6 +1,6 @@
 import type { Failure } from "./wire.js";
 
-/** A purchase in the journal. `openedAt` is in seconds of Unix time. */
+/** A purchase in the journal. `openedAt`, and `sentAt` of its last attempt, are Unix times. */
 export interface Entry {
     readonly orderNumber: string;
     readonly key: string;
@@ -11,12 +11,14 @@ export interface Entry {
     readonly reference?: string;
     readonly total?: string;
     readonly error?: Failure;
+    readonly sentAt?: number;
 }
 
 /**
  * Where purchases are written before they are sent, so that a crash loses none. Each method is one
  * durable transaction. `orderNumber` and `key` are unique. A purchase that was bought stays bought.
- * A journal keeps no code.
+ * A journal keeps no code. A journal belongs to one API client: with the key of another, the
+ * service would buy again.
  */
 export interface Journal {
     /** Stores the entry. If the order number exists, returns the stored entry instead. */
@@ -25,12 +27,20 @@ export interface Journal {
     /** All open purchases, the oldest first. */
     openEntries(): Promise<Entry[]>;
     boughtEntries(): Promise<Entry[]>;
+    /**
+     * Stores the time of an attempt. Returns false, and does nothing, if the purchase is not open,
+     * or if its last attempt was not at `before`.
+     */
+    beginAttempt(orderNumber: string, before: number | undefined, sentAt: number): Promise<boolean>;
     /** Makes an open or refused purchase bought. */
     settleBought(orderNumber: string, reference: string, total: string): Promise<void>;
-    /** Makes an open purchase refused. Does nothing to a purchase that was bought. */
-    settleRefused(orderNumber: string, error: Failure): Promise<void>;
-    /** Makes a refused purchase open again, with the same key and text. */
-    reopen(orderNumber: string, openedAt: number): Promise<void>;
+    /** Makes an open purchase refused, unless there was an attempt after `sentAt`. */
+    settleRefused(orderNumber: string, sentAt: number, error: Failure): Promise<void>;
+    /**
+     * Makes a refused purchase open again, with the same key and text, as if it had not been sent.
+     * Does nothing if it was written before `openedAfter`.
+     */
+    reopen(orderNumber: string, openedAfter: number): Promise<void>;
 }
 
 /** A journal that a crash loses, with every purchase in it. For experiments only. */
@@ -55,34 +65,47 @@ export class MemoryJournal implements Journal {
         return [...this.entries.values()].filter((entry) => entry.state === "bought");
     }
 
-    async settleBought(orderNumber: string, reference: string, total: string): Promise<void> {
-        this.change(orderNumber, ["open", "refused"], { state: "bought", reference, total });
-    }
-
-    async settleRefused(orderNumber: string, error: Failure): Promise<void> {
-        this.change(orderNumber, ["open"], { state: "refused", error });
-    }
-
-    async reopen(orderNumber: string, openedAt: number): Promise<void> {
-        this.change(orderNumber, ["refused"], { state: "open", openedAt });
-    }
-
-    private change(orderNumber: string, states: string[], changes: Partial<Entry>): void {
+    async beginAttempt(
+        orderNumber: string,
+        before: number | undefined,
+        sentAt: number,
+    ): Promise<boolean> {
         const entry = this.entries.get(orderNumber);
-        if (entry && states.includes(entry.state)) {
-            this.entries.set(orderNumber, { ...entry, ...changes });
-        }
+        if (entry?.state !== "open" || entry.sentAt !== before) return false;
+        this.entries.set(orderNumber, { ...entry, sentAt });
+        return true;
+    }
+
+    async settleBought(orderNumber: string, reference: string, total: string): Promise<void> {
+        const entry = this.entries.get(orderNumber);
+        if (!entry || entry.state === "bought") return;
+        const { error: _, ...rest } = entry;
+        this.entries.set(orderNumber, { ...rest, state: "bought", reference, total });
+    }
+
+    async settleRefused(orderNumber: string, sentAt: number, error: Failure): Promise<void> {
+        const entry = this.entries.get(orderNumber);
+        if (entry?.state !== "open" || entry.sentAt !== sentAt) return;
+        this.entries.set(orderNumber, { ...entry, state: "refused", error });
+    }
+
+    async reopen(orderNumber: string, openedAfter: number): Promise<void> {
+        const entry = this.entries.get(orderNumber);
+        if (entry?.state !== "refused" || entry.openedAt <= openedAfter) return;
+        const { error: _, sentAt: __, ...rest } = entry;
+        this.entries.set(orderNumber, { ...rest, state: "open" });
     }
 }
 
 const COLUMNS =
-    "order_number, idempotency_key, body, opened_at, state, reference, total, error";
+    "order_number, idempotency_key, body, opened_at, state, reference, total, error, sent_at";
 const CREATE = `
 CREATE TABLE IF NOT EXISTS voucher_purchases (
     order_number text PRIMARY KEY,
     idempotency_key text NOT NULL UNIQUE,
     body text NOT NULL,
     opened_at double precision NOT NULL,
+    sent_at double precision,
     state text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'bought', 'refused')),
     reference text UNIQUE,
     total text,
@@ -129,6 +152,20 @@ abstract class SqlJournal implements Journal {
         return this.select("state = 'bought'", []);
     }
 
+    async beginAttempt(
+        orderNumber: string,
+        before: number | undefined,
+        sentAt: number,
+    ): Promise<boolean> {
+        const changed = await this.query(
+            `UPDATE voucher_purchases SET sent_at = $3
+             WHERE order_number = $1 AND state = 'open' AND COALESCE(sent_at, 0) = $2
+             RETURNING order_number`,
+            [orderNumber, before ?? 0, sentAt],
+        );
+        return changed.length > 0;
+    }
+
     async settleBought(orderNumber: string, reference: string, total: string): Promise<void> {
         await this.query(
             `UPDATE voucher_purchases
@@ -138,19 +175,19 @@ abstract class SqlJournal implements Journal {
         );
     }
 
-    async settleRefused(orderNumber: string, error: Failure): Promise<void> {
+    async settleRefused(orderNumber: string, sentAt: number, error: Failure): Promise<void> {
         await this.query(
-            `UPDATE voucher_purchases SET state = 'refused', error = $2
-             WHERE order_number = $1 AND state = 'open'`,
-            [orderNumber, JSON.stringify(error)],
+            `UPDATE voucher_purchases SET state = 'refused', error = $3
+             WHERE order_number = $1 AND state = 'open' AND sent_at = $2`,
+            [orderNumber, sentAt, JSON.stringify(error)],
         );
     }
 
-    async reopen(orderNumber: string, openedAt: number): Promise<void> {
+    async reopen(orderNumber: string, openedAfter: number): Promise<void> {
         await this.query(
-            `UPDATE voucher_purchases SET state = 'open', error = NULL, opened_at = $2
-             WHERE order_number = $1 AND state = 'refused'`,
-            [orderNumber, openedAt],
+            `UPDATE voucher_purchases SET state = 'open', error = NULL, sent_at = NULL
+             WHERE order_number = $1 AND state = 'refused' AND opened_at > $2`,
+            [orderNumber, openedAfter],
         );
     }
 
@@ -195,7 +232,7 @@ export class SqliteJournal extends SqlJournal {
             return "?";
         });
         const prepared = this.database.prepare(positional);
-        if (/^\s*SELECT/.test(statement)) return prepared.all(...(ordered as never[])) as Row[];
+        if (/^\s*SELECT|RETURNING/.test(statement)) return prepared.all(...(ordered as never[])) as Row[];
         prepared.run(...(ordered as never[]));
         return [];
     }
@@ -231,5 +268,6 @@ function entryFromRow(row: Row): Entry {
         ...(reference ? { reference } : {}),
         ...(total ? { total } : {}),
         ...(error ? { error: JSON.parse(error) as Failure } : {}),
+        ...(row.sent_at === null ? {} : { sentAt: Number(row.sent_at) }),
     };
 }

@@ -141,7 +141,10 @@ class Client:
         return self._run(self._flows.buy(order_number, purchase))
 
     def retry(self, order_number: str) -> Outcome:
-        """Sends a refused purchase again, with the same key and bytes, at the present price."""
+        """Sends a refused purchase again, with the same key and bytes, at the present price.
+
+        A purchase that is older than 23 hours stays refused: buy it under another order number.
+        """
         return self._run(self._flows.retry(order_number))
 
     def resume(self) -> list[Outcome]:

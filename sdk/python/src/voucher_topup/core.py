@@ -24,6 +24,9 @@ class Rules:
     # A later request with the same idempotency key could buy again: the service forgets an
     # unfinished request after one day.
     key_lifetime: float = 23 * 3600.0
+    # An attempt without a response may still arrive and buy: a proxy may hold it for 60 seconds,
+    # and the service works on it for 30.
+    attempt_lifetime: float = 90.0
 
 
 RULES = Rules()
@@ -33,13 +36,16 @@ RULES = Rules()
 class State:
     """The state of a purchase that is not settled.
 
-    `doubt`: an attempt may have bought. `reference`: the order exists, and only has to be read.
+    `doubt`: an attempt may have bought. `late_until`: until then, such an attempt may still arrive.
+    `sent`: when the last attempt was sent. `reference`: the order exists, and only has to be read.
     Times are of one clock that never goes back.
     """
 
     started: float
     key_ends: float
     doubt: bool = False
+    late_until: float = 0.0
+    sent: float = 0.0
     reference: Optional[str] = None
     tries: int = 0
     progress_since: Optional[float] = None
@@ -97,14 +103,14 @@ def decide(
 ) -> tuple[State, Action]:
     """The next state and action. `chance` is a random number from 0 to 1, for the jitter."""
     if isinstance(event, Begin):
-        return state, Send() if now < state.key_ends else LeaveOpen()
+        return (replace(state, sent=now), Send()) if now < state.key_ends else (state, LeaveOpen())
     if isinstance(event, Success) and _is_order(event, state):
         return state, SettleBought(event.data)
     if isinstance(event, Refusal) and 400 <= event.status < 500 and event.status != 408:
         return _after_refusal(state, event, now, chance, rules)
     crowded = event.status == 429
     pause = rules.crowd_pause * (1 + chance / 4) if crowded else _backoff(state, chance, rules)
-    return _again(replace(state, doubt=True), pause, now, rules)
+    return _again(_in_doubt(state, now, rules), pause, now, rules)
 
 
 def _after_refusal(
@@ -123,10 +129,13 @@ def _after_refusal(
         return replace(state, doubt=True, reference=error.reference, tries=0), Read(error.reference)
     if code == ErrorCode.REQUEST_IN_PROGRESS:
         since = now if state.progress_since is None else state.progress_since
-        state = replace(state, doubt=True, progress_since=since)
+        state = replace(_in_doubt(state, now, rules), progress_since=since)
         return _again(state, rules.progress_pause * (1 + chance / 4), now, rules, error)
     if code == ErrorCode.ORDER_REFUSED:  # the service has looked at the key: nothing was bought
-        return state, SettleRefused(error)
+        if state.sent >= state.late_until:
+            return state, SettleRefused(error)
+        # A refusal does not bind the key, so an earlier attempt that still arrives could buy.
+        return _again(state, (state.late_until - now) * (1 + chance / 10), now, rules, error)
     if state.doubt or code == ErrorCode.IDEMPOTENCY_KEY_REUSED:
         return state, LeaveOpen(error)  # it says nothing about earlier attempts
     return state, SettleRefused(error)
@@ -144,7 +153,13 @@ def _again(
         return state, LeaveOpen(error)
     if state.reference:
         return state, Read(state.reference, pause)
-    return state, Send(pause) if now + pause < state.key_ends else LeaveOpen(error)
+    if now + pause >= state.key_ends:
+        return state, LeaveOpen(error)
+    return replace(state, sent=now + pause), Send(pause)
+
+
+def _in_doubt(state: State, now: float, rules: Rules) -> State:
+    return replace(state, doubt=True, late_until=now + rules.attempt_lifetime)
 
 
 def _backoff(state: State, chance: float, rules: Rules) -> float:

@@ -125,17 +125,17 @@ class Flows:
 
     def prepare(
         self, order_number: str, body: Mapping[str, Any], journal: Optional[Journal] = None
-    ) -> Flow[tuple[Entry, bool]]:
-        """Writes the purchase. Returns the stored entry, and whether it is new."""
+    ) -> Flow[Entry]:
+        """Writes the purchase. Returns the stored entry."""
         entry = new_entry(order_number, str(uuid.uuid4()), write_body(body))
         stored: Entry = yield Store(lambda: (journal or self.journal).write(entry))
         if stored.body != entry.body:
             raise OrderNumberTaken(order_number)
-        return stored, stored.key == entry.key
+        return stored
 
     def buy(self, order_number: str, body: Mapping[str, Any]) -> Flow[Outcome]:
-        entry, is_new = yield from self.prepare(order_number, body)
-        return (yield from self._settle(entry, is_first=is_new))
+        entry = yield from self.prepare(order_number, body)
+        return (yield from self._settle(entry))
 
     def complete(self, order_number: str) -> Flow[Outcome]:
         entry: Optional[Entry] = yield Store(lambda: self.journal.find(order_number))
@@ -144,7 +144,8 @@ class Flows:
         return (yield from self._settle(entry))
 
     def retry(self, order_number: str) -> Flow[Outcome]:
-        yield Store(lambda: self.journal.reopen(order_number, time.time()))
+        oldest = time.time() - self._rules.key_lifetime
+        yield Store(lambda: self.journal.reopen(order_number, oldest))
         return (yield from self.complete(order_number))
 
     def resume(self) -> Flow[list[Outcome]]:
@@ -154,21 +155,15 @@ class Flows:
             outcomes.append((yield from self._settle(entry)))
         return outcomes
 
-    def _settle(self, entry: Entry, *, is_first: bool = False) -> Flow[Outcome]:
+    def _settle(self, entry: Entry) -> Flow[Outcome]:
         """Carries out what the core decides, until the purchase is settled or left open."""
         number = entry.order_number
         if entry.state == "refused" and entry.error:
             return Refused(number, entry.error)
         if entry.state == "bought" and entry.reference:
-            try:
-                return Bought(number, (yield from self.order(entry.reference)))
-            except ApiError as problem:
-                return Unknown(number, problem.error, entry.reference)
-            except Unavailable:
-                return Unknown(number, None, entry.reference)
-        now = self._clock()
-        life = self._rules.key_lifetime - (time.time() - entry.opened_at)
-        state = core.State(started=now, key_ends=now + life, doubt=not is_first)
+            return (yield from self._read_bought(number, entry.reference))
+        state = self._first_state(entry)
+        sent_at = entry.sent_at
         event: core.Event = core.Begin()
         while True:
             state, action = core.decide(
@@ -184,13 +179,13 @@ class Flows:
                 return Bought(number, order)
             if isinstance(action, core.SettleRefused):
                 refusal = action.error
-                yield Store(lambda: self.journal.settle_refused(number, refusal))  # noqa: B023
-                # Another process may have bought under the same order number meanwhile.
+                yield Store(lambda: self.journal.settle_refused(number, sent_at or 0.0, refusal))  # noqa: B023
+                # Another process may have sent it meanwhile, or bought.
                 stored: Optional[Entry] = yield Store(lambda: self.journal.find(number))
-                if stored and stored.state == "bought":
-                    return (yield from self._settle(stored))
-                logger.info("purchase %s: refused, %s", number, refusal.code.value)
-                return Refused(number, refusal)
+                if stored is None or stored.state == "open":
+                    return Unknown(number, refusal)
+                logger.info("purchase %s: %s", number, stored.state)
+                return (yield from self._settle(stored))
             if isinstance(action, core.LeaveOpen):
                 logger.warning("purchase %s: the outcome is unknown", number)
                 return Unknown(number, action.error, state.reference)
@@ -200,18 +195,49 @@ class Flows:
             if isinstance(action, core.Read):
                 event = yield from self._exchange(Request("GET", f"/orders/{action.reference}"))
             else:
-                event = yield from self._exchange(
+                yield from self._wait_for_turn(is_purchase=True)
+                before, sent_at = sent_at, time.time()
+                is_ours: bool = yield Store(
+                    lambda: self.journal.begin_attempt(number, before, sent_at)  # noqa: B023
+                )
+                if not is_ours:  # another process has sent or settled it
+                    return (yield from self.complete(number))
+                event = yield from self._send(
                     Request("POST", "/orders", body=entry.body, idempotency_key=entry.key)
                 )
 
+    def _read_bought(self, number: str, reference: str) -> Flow[Outcome]:
+        try:
+            return Bought(number, (yield from self.order(reference)))
+        except ApiError as problem:
+            return Unknown(number, problem.error, reference)
+        except Unavailable:
+            return Unknown(number, None, reference)
+
+    def _first_state(self, entry: Entry) -> core.State:
+        """The state after the attempts of earlier calls, of which none has left its outcome."""
+        rules, now, today = self._rules, self._clock(), time.time()
+        key_ends = now + rules.key_lifetime - (today - entry.opened_at)
+        if entry.sent_at is None:
+            return core.State(started=now, key_ends=key_ends)
+        age = max(0.0, today - entry.sent_at)
+        late_until = now + rules.attempt_lifetime - age
+        return core.State(started=now, key_ends=key_ends, doubt=True, late_until=late_until)
+
     def _exchange(self, request: Request) -> Flow[Reply]:
         """One request and its reply, when the pace allows it."""
+        yield from self._wait_for_turn(is_purchase=request.is_purchase)
+        return (yield from self._send(request))
+
+    def _wait_for_turn(self, *, is_purchase: bool) -> Flow[None]:
         token = object()
         try:
-            while wait := self.pace.ask(token, is_purchase=request.is_purchase, now=self._clock()):
+            while wait := self.pace.ask(token, is_purchase=is_purchase, now=self._clock()):
                 yield Pause(wait)
         finally:
             self.pace.forget(token)
+
+    def _send(self, request: Request) -> Flow[Reply]:
         reply: Reply = yield Http(request)
         if isinstance(reply, Refusal) and reply.error.code == ErrorCode.RATE_LIMITED:
             self.pace.block(self._clock() + max(1, reply.error.retry_after_seconds or 1))

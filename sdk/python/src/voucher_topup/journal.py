@@ -20,7 +20,7 @@ EntryState = Literal["open", "bought", "refused"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A purchase in the journal. `opened_at` is a Unix time."""
+    """A purchase in the journal. `opened_at`, and `sent_at` of its last attempt, are Unix times."""
 
     order_number: str
     key: str
@@ -30,6 +30,7 @@ class Entry:
     reference: Optional[str] = None
     total: Optional[str] = None
     error: Optional[Failure] = None
+    sent_at: Optional[float] = None
 
 
 class OrderNumberTaken(Exception):
@@ -43,7 +44,8 @@ class NotInJournal(Exception):
 class Journal(Protocol):
     """The interface of a journal. Each method is one durable transaction.
 
-    `order_number` and `key` are unique. A purchase that was bought stays bought.
+    `order_number` and `key` are unique. A purchase that was bought stays bought. A journal belongs
+    to one API client: with the key of another, the service would buy again.
     """
 
     def write(self, entry: Entry) -> Entry:
@@ -60,16 +62,22 @@ class Journal(Protocol):
         """All purchases that were bought."""
         ...
 
+    def begin_attempt(self, order_number: str, before: Optional[float], sent_at: float) -> bool:
+        """Stores the time of an attempt. Returns False, and does nothing, if the purchase is not
+        open, or if its last attempt was not at `before`."""
+        ...
+
     def settle_bought(self, order_number: str, reference: str, total: str) -> None:
         """Makes an open or refused purchase bought."""
         ...
 
-    def settle_refused(self, order_number: str, error: Failure) -> None:
-        """Makes an open purchase refused. Does nothing to a purchase that was bought."""
+    def settle_refused(self, order_number: str, sent_at: float, error: Failure) -> None:
+        """Makes an open purchase refused, unless there was an attempt after `sent_at`."""
         ...
 
-    def reopen(self, order_number: str, opened_at: float) -> None:
-        """Makes a refused purchase open again, with the same key and bytes."""
+    def reopen(self, order_number: str, opened_after: float) -> None:
+        """Makes a refused purchase open again, with the same key and bytes, as if it had not been
+        sent. Does nothing if it was written before `opened_after`."""
         ...
 
 
@@ -94,26 +102,53 @@ class MemoryJournal:
     def bought_entries(self) -> Sequence[Entry]:
         return self._with_state("bought")
 
-    def settle_bought(self, order_number: str, reference: str, total: str) -> None:
-        self._change(
-            order_number, ("open", "refused"), state="bought", reference=reference, total=total
+    def begin_attempt(self, order_number: str, before: Optional[float], sent_at: float) -> bool:
+        return self._change(
+            order_number,
+            lambda entry: entry.state == "open" and entry.sent_at == before,
+            sent_at=sent_at,
         )
 
-    def settle_refused(self, order_number: str, error: Failure) -> None:
-        self._change(order_number, ("open",), state="refused", error=error)
+    def settle_bought(self, order_number: str, reference: str, total: str) -> None:
+        self._change(
+            order_number,
+            lambda entry: entry.state != "bought",
+            state="bought",
+            reference=reference,
+            total=total,
+            error=None,
+        )
 
-    def reopen(self, order_number: str, opened_at: float) -> None:
-        self._change(order_number, ("refused",), state="open", error=None, opened_at=opened_at)
+    def settle_refused(self, order_number: str, sent_at: float, error: Failure) -> None:
+        self._change(
+            order_number,
+            lambda entry: entry.state == "open" and entry.sent_at == sent_at,
+            state="refused",
+            error=error,
+        )
+
+    def reopen(self, order_number: str, opened_after: float) -> None:
+        self._change(
+            order_number,
+            lambda entry: entry.state == "refused" and entry.opened_at > opened_after,
+            state="open",
+            error=None,
+            sent_at=None,
+        )
 
     def _with_state(self, state: str) -> list[Entry]:
         with self._lock:
             return [entry for entry in self._entries.values() if entry.state == state]
 
-    def _change(self, order_number: str, states: Sequence[str], **changes: Any) -> None:
+    def _change(
+        self, order_number: str, condition: Callable[[Entry], bool], **changes: Any
+    ) -> bool:
         with self._lock:
-            entry = self._entries[order_number]
-            if entry.state in states:
-                self._entries[order_number] = replace(entry, **changes)
+            entry = self._entries.get(order_number)
+            if entry is None or not condition(entry):
+                return False
+            self._entries[order_number] = replace(entry, **changes)
+            return True
 
 
 TABLE = """
@@ -122,6 +157,7 @@ CREATE TABLE IF NOT EXISTS voucher_purchases (
     idempotency_key text NOT NULL UNIQUE,
     body {bytes} NOT NULL,
     opened_at double precision NOT NULL,
+    sent_at double precision,
     state text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'bought', 'refused')),
     reference text UNIQUE,
     total text,
@@ -134,10 +170,14 @@ OPEN_INDEX = """
 CREATE INDEX IF NOT EXISTS voucher_purchases_open ON voucher_purchases (opened_at)
 WHERE state = 'open'
 """
-COLUMNS = "order_number, idempotency_key, body, opened_at, state, reference, total, error"
+COLUMNS = "order_number, idempotency_key, body, opened_at, state, reference, total, error, sent_at"
 INSERT = """
 INSERT INTO voucher_purchases (order_number, idempotency_key, body, opened_at)
 VALUES (?, ?, ?, ?) ON CONFLICT (order_number) DO NOTHING
+"""
+ATTEMPT = """
+UPDATE voucher_purchases SET sent_at = ?
+WHERE order_number = ? AND state = 'open' AND COALESCE(sent_at, 0) = ?
 """
 BOUGHT = """
 UPDATE voucher_purchases SET state = 'bought', reference = ?, total = ?, error = NULL
@@ -145,11 +185,11 @@ WHERE order_number = ? AND state IN ('open', 'refused')
 """
 REFUSED = """
 UPDATE voucher_purchases SET state = 'refused', error = ?
-WHERE order_number = ? AND state = 'open'
+WHERE order_number = ? AND state = 'open' AND sent_at = ?
 """
 REOPENED = """
-UPDATE voucher_purchases SET state = 'open', error = NULL, opened_at = ?
-WHERE order_number = ? AND state = 'refused'
+UPDATE voucher_purchases SET state = 'open', error = NULL, sent_at = NULL
+WHERE order_number = ? AND state = 'refused' AND opened_at > ?
 """
 
 Execute = Callable[[str, Sequence[Any]], Any]
@@ -180,17 +220,21 @@ class _SQLJournal:
     def bought_entries(self) -> Sequence[Entry]:
         return self._select("state = 'bought'")
 
+    def begin_attempt(self, order_number: str, before: Optional[float], sent_at: float) -> bool:
+        with self._transaction() as execute:
+            return bool(execute(ATTEMPT, (sent_at, order_number, before or 0.0)).rowcount)
+
     def settle_bought(self, order_number: str, reference: str, total: str) -> None:
         with self._transaction() as execute:
             execute(BOUGHT, (reference, total, order_number))
 
-    def settle_refused(self, order_number: str, error: Failure) -> None:
+    def settle_refused(self, order_number: str, sent_at: float, error: Failure) -> None:
         with self._transaction() as execute:
-            execute(REFUSED, (json.dumps(error.as_json()), order_number))
+            execute(REFUSED, (json.dumps(error.as_json()), order_number, sent_at))
 
-    def reopen(self, order_number: str, opened_at: float) -> None:
+    def reopen(self, order_number: str, opened_after: float) -> None:
         with self._transaction() as execute:
-            execute(REOPENED, (opened_at, order_number))
+            execute(REOPENED, (order_number, opened_after))
 
     def _find(self, execute: Execute, order_number: str) -> Optional[Entry]:
         query = f"SELECT {COLUMNS} FROM voucher_purchases WHERE order_number = ?"  # noqa: S608
@@ -281,7 +325,7 @@ def _executor(connection: Any) -> Execute:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    number, key, body, opened_at, state, reference, total, error = row
+    number, key, body, opened_at, state, reference, total, error, sent_at = row
     return Entry(
         number,
         key,
@@ -291,6 +335,7 @@ def _entry(row: Sequence[Any]) -> Entry:
         reference,
         total,
         Failure.from_json(json.loads(error)) if error else None,
+        None if sent_at is None else float(sent_at),
     )
 
 
