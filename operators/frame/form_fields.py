@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import copy
 from decimal import Decimal
 from typing import Any
 
@@ -62,14 +64,20 @@ class PriceInput(UnfoldAdminDecimalFieldWidget):
 class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
     """A form with a price. A change by more than 30 % comes back once, with a box to tick.
 
-    The box confirms the price that it names, and no other.
+    The box confirms the price that it names, and no other. The form sends the price that it showed,
+    too: a price that nobody typed is not saved, and one that was typed in place of an old price
+    comes back. A new price withdraws the next price.
     """
 
-    price = PriceField(widget=PriceInput)
+    price = PriceField(widget=PriceInput, show_hidden_initial=True)
 
     def clean_price(self) -> Decimal | None:
         before: Decimal | None = self.initial.get("price")
         price: Decimal | None = self.cleaned_data["price"]
+        if "price" not in self.changed_data:
+            return before
+        if self.instance.pk:
+            self._replace_price()
         if not (before and price) or abs(price - before) <= before * LARGE_CHANGE:
             return price
         if self.data.get(_box(self.add_prefix("price"))) != str(price):
@@ -79,6 +87,38 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
                 " Tick the box to confirm it."
             )
         return price
+
+    def _replace_price(self) -> None:
+        """Locks the row, and withdraws its next price. Raises ValidationError if its price is not
+        the one that the form showed."""
+        rows = type(self.instance)._default_manager.select_for_update(of=("self",), no_key=True)
+        row = rows.get(pk=self.instance.pk)
+        check_price_shown(self, "price", row.price)
+        if row.next_price_from is not None:
+            planned = {name: getattr(row, name) for name in ("next_price", "next_price_from")}
+            self.initial.update(planned)
+            self.cleaned_data |= dict.fromkeys(planned)
+            self.changed_data.extend(planned)
+            for name in planned:
+                setattr(self.instance, name, None)
+
+
+def check_price_shown(form: forms.BaseForm, name: str, price: Decimal | None) -> None:
+    """Raises ValidationError if `price`, which holds now, is not the one that the form showed.
+
+    The form keeps what was typed, and shows the new price from then on.
+    """
+    hidden = form.add_initial_prefix(name)
+    with suppress(forms.ValidationError):
+        if PriceField().clean(form.data.get(hidden)) == price:
+            return
+    data: Any = copy(form.data)  # a copy can be changed
+    data[hidden] = "" if price is None else str(price)
+    form.data = data
+    now = "there is none" if price is None else f"it is {amount(price)}"
+    raise forms.ValidationError(
+        f"The price has changed meanwhile: {now} now. Nothing was saved. Save again to replace it."
+    )
 
 
 def _box(name: str) -> str:

@@ -250,4 +250,6 @@ def form_of(browser: Client, address: str) -> dict[str, Any]:
                 value = "on"
             if value is not None and value is not False:
                 data[bound.html_name] = value
+                if bound.field.show_hidden_initial:
+                    data[bound.html_initial_name] = value
     return data

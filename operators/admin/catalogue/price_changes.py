@@ -36,7 +36,7 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
-from operators.frame.form_fields import LARGE_CHANGE, PriceField
+from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
 
 MOST = 100  # rows on one page
 SHOWN = 20  # price changes in the history of a row
@@ -63,25 +63,45 @@ class PricesForm(forms.Form):
 
     def __init__(self, *arguments: Any, rows: Sequence[Any], **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._rows = rows
         for row in rows:
-            field = PriceField(initial=row.price)
+            field = PriceField(initial=row.price, show_hidden_initial=True)
             field.label, field.help_text = f"New price of {row}", ""
             field.widget.attrs["aria-label"] = field.label
             self.fields[_name(row)] = field
+
+    def clean(self) -> None:
+        """Refuses a price that was typed in place of one that holds no more."""
+        if self.cleaned_data.get("percent") is not None:
+            return
+        for row in self._rows:
+            if _name(row) in self.changed_data:
+                try:
+                    check_price_shown(self, _name(row), row.price)
+                except forms.ValidationError as error:
+                    self.add_error(_name(row), error)
+
+    def shown(self) -> list[tuple[str, str]]:
+        """The hidden fields with the prices that the form showed."""
+        names = [self[_name(row)].html_initial_name for row in self._rows]
+        return [(name, self.data.get(name, "")) for name in names]
 
     def new_prices(self, rows: QuerySet[Any], currency: str) -> dict[int, Decimal | None]:
         """The new price of each row."""
         percent = self.cleaned_data["percent"]
         if percent is None:
-            return {row.pk: self.cleaned_data[_name(row)] for row in rows}
-        changed = Func(
+            typed, changed = self.cleaned_data, self.changed_data
+            return {
+                row.pk: typed[_name(row)] if _name(row) in changed else row.price for row in rows
+            }
+        after = Func(
             RegularPrice("price", "next_price", "next_price_from", Now()),
             Value(-percent, DecimalField()),
             F(currency),
             function="catalogue_discounted",
             output_field=DecimalField(),
         )
-        return dict(rows.annotate(changed=changed).values_list("pk", "changed"))
+        return dict(rows.annotate(after=after).values_list("pk", "after"))
 
 
 def _name(row: Any) -> str:

@@ -125,12 +125,16 @@ def _address(browser: Client, rows: list[Any]) -> str:
     return address
 
 
+def _preview(browser: Client, address: str, typed: dict[str, str]) -> Any:
+    return browser.post(address, hidden(browser.get(address)) | typed)
+
+
 def test_prices_of_many_shelves_change_after_a_preview() -> None:
     browser, shelves = signed_in(), [own_shelf(make_product(price="10.00")) for _ in range(3)]
     address = _address(browser, shelves)
     typed = {f"price-{one.pk}": "10.00" for one in shelves} | {f"price-{shelves[0].pk}": "11.50"}
 
-    preview = browser.post(address, typed)
+    preview = _preview(browser, address, typed)
 
     page = preview.content.decode()
     assert "11.50" in page
@@ -148,7 +152,7 @@ def test_all_prices_change_by_percent_from_a_time(make: Any) -> None:
     address, begins = _address(browser, rows), timezone.now() + timedelta(days=2)
     when = {"starts_at": f"{begins:%Y-%m-%dT%H:%M}"}
     same = {f"price-{one.pk}": str(one.price) for one in rows}
-    preview = browser.post(address, {**same, **when, "percent": "-5"})
+    preview = _preview(browser, address, {**same, **when, "percent": "-5"})
     assert "9.49" in preview.content.decode()
     assert browser.post(address, hidden(preview) | {"confirmed": "1"}).status_code == 302
     found = [type(one).objects.get(pk=one.pk) for one in rows]
@@ -167,7 +171,7 @@ def test_the_list_of_products_shows_a_price_that_has_begun() -> None:
 def test_a_preview_that_is_out_of_date_changes_nothing() -> None:
     browser, shelf = signed_in(), own_shelf(make_product(price="10.00"))
     address = _address(browser, [shelf])
-    preview = browser.post(address, {f"price-{shelf.pk}": "11"})
+    preview = _preview(browser, address, {f"price-{shelf.pk}": "11"})
     Shelf.objects.filter(pk=shelf.pk).update(price=12)
     answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
     assert "has changed meanwhile" in answer.content.decode()
@@ -177,7 +181,7 @@ def test_a_preview_that_is_out_of_date_changes_nothing() -> None:
 def test_a_top_up_product_needs_a_price() -> None:
     browser, product = signed_in(), make_topup_product(price="5.00")
     address = _address(browser, [product])
-    preview = browser.post(address, {f"price-{product.pk}": ""})
+    preview = _preview(browser, address, {f"price-{product.pk}": ""})
     answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
     assert "needs a price" in answer.content.decode()
     assert TopUpProduct.objects.get(pk=product.pk).price == 5
