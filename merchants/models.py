@@ -91,7 +91,10 @@ class Invitation(models.Model):
             models.CheckConstraint(
                 name="merchants_invitation_approved_by_another",
                 condition=Q(approved_by=None, approved_at=None)
-                | (Q(approved_at__isnull=False) & ~Q(approved_by=F("invited_by"))),
+                | (
+                    Q(approved_by__isnull=False, approved_at__isnull=False)
+                    & ~Q(approved_by=F("invited_by"))
+                ),
             ),
             models.CheckConstraint(
                 name="merchants_invitation_accepted_if_approved",
@@ -150,7 +153,10 @@ class FactorReset(models.Model):
             models.CheckConstraint(
                 name="merchants_factorreset_approved_by_another",
                 condition=Q(approved_by=None, approved_at=None)
-                | (Q(approved_at__isnull=False) & ~Q(approved_by=F("asked_by"))),
+                | (
+                    Q(approved_by__isnull=False, approved_at__isnull=False)
+                    & ~Q(approved_by=F("asked_by"))
+                ),
             ),
             models.UniqueConstraint(
                 name="merchants_factorreset_waits_once",

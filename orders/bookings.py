@@ -1,6 +1,7 @@
-"""The bookings of staff: made at once within the limit of their maker, else after an approval."""
+"""The bookings of staff: made at once within the limits of their maker, else after an approval."""
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from core.database.columns import ACTOR_LENGTH
 from orders.credits import credit_order
@@ -8,19 +9,24 @@ from orders.models import Order
 from topups.models import Channel
 from topups.refunds import reverse_credit_of_topup
 from wallets.approvals import approve_booking, ask_for_approval
-from wallets.limits import limit_of
+from wallets.limits import booked_today, count_booking, limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.services import adjust, deposit, pay_out, refuse_repeated, reverse
 
 
-def needs_approval(booking: BookingApproval) -> bool:
-    """Whether the booking is above the limit of the person who asks for it."""
-    limit = limit_of(
-        booking.asked_by,
-        kind=EntryKind(booking.kind),
-        currency=booking.wallet.account.currency,
-    )
-    return abs(booking.amount) > limit
+def approval_reason(booking: BookingApproval) -> str:
+    """Why the booking needs an approval, as a part of a sentence; empty if it needs none."""
+    kind, currency = EntryKind(booking.kind), booking.wallet.account.currency
+    limits = limits_of(booking.asked_by, kind=kind, currency=currency)
+    amount = abs(booking.amount)
+    if amount > limits.booking:
+        return f"above your limit of {limits.booking:,.2f} {currency}"
+    if booked_today(booking.asked_by, kind=kind, currency=currency) + amount > limits.day:
+        return (
+            f"above your limit of {limits.day:,.2f} {currency} for all {kind.label.lower()}s of"
+            " a day"
+        )
+    return ""
 
 
 def book_or_ask(*, booking: BookingApproval) -> LedgerEntry | BookingApproval:
@@ -29,8 +35,14 @@ def book_or_ask(*, booking: BookingApproval) -> LedgerEntry | BookingApproval:
     Raises AlreadyBooked, BadBooking, OrderRefused, or InputProblem if another booking with this
     reference waits.
     """
-    if not needs_approval(booking):
-        return _book(booking)
+    with transaction.atomic():
+        if count_booking(
+            user=booking.asked_by,
+            kind=EntryKind(booking.kind),
+            currency=booking.wallet.account.currency,
+            amount=abs(booking.amount),
+        ):
+            return _book(booking)
     refuse_repeated(
         LedgerEntry(
             wallet_id=booking.wallet_id,

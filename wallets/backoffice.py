@@ -339,6 +339,7 @@ BACK_OFFICE = BackOffice(
     rights={
         "wallets_announcedtransfer": Rights.KEEP,
         "wallets_bankdetails": Rights.CHANGE,
+        "wallets_bookedalone": Rights.KEEP,
         "wallets_bookingapproval": Rights.KEEP,
         "wallets_bookingkey": Rights.APPEND,
         "wallets_bookinglimit": Rights.CHANGE,

@@ -258,7 +258,8 @@ BOOKINGS = [EntryKind.DEPOSIT, EntryKind.PAYOUT, EntryKind.ADJUSTMENT, EntryKind
 
 
 class BookingLimit(models.Model):
-    """The largest booking of a kind that people with a role make alone (wallets/limits.py).
+    """The largest booking of a kind that people with a role make alone, and the largest sum of such
+    bookings in a day (wallets/limits.py).
 
     A limit without a currency is for all currencies that have none of their own.
     """
@@ -269,11 +270,22 @@ class BookingLimit(models.Model):
         max_length=CURRENCY_LENGTH, blank=True, db_default="", validators=[validate_currency]
     )
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+    per_day = models.DecimalField(
+        "sum of a day",
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        null=True,
+        blank=True,
+    )
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 name="wallets_limit_once", fields=["group", "kind", "currency"]
+            ),
+            models.CheckConstraint(
+                name="wallets_limit_per_day_not_negative",
+                condition=Q(per_day=None) | Q(per_day__gte=0),
             ),
             models.CheckConstraint(
                 name="wallets_limit_is_of_a_booking", condition=Q(kind__in=BOOKINGS)
@@ -290,6 +302,33 @@ class BookingLimit(models.Model):
     def __str__(self) -> str:
         money = f"{self.amount:,.2f} {self.currency}".rstrip()
         return f"{self.get_kind_display()} up to {money} by {self.group}"
+
+
+class BookedAlone(models.Model):
+    """The sum of the bookings of a kind that a person made alone on a day (UTC)."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    day = models.DateField()
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.label) for kind in BOOKINGS])
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="wallets_alone_once", fields=["user", "day", "kind", "currency"]
+            ),
+            models.CheckConstraint(
+                name="wallets_alone_is_of_a_booking", condition=Q(kind__in=BOOKINGS)
+            ),
+            models.CheckConstraint(
+                name="wallets_alone_amount_not_negative", condition=Q(amount__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} bookings of user {self.user_id} on {self.day}"
 
 
 class ApprovalState(models.TextChoices):

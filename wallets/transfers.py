@@ -48,11 +48,16 @@ def bank_details_of(account: Account) -> str:
 def announce_transfer(
     *, account: Account, amount: Decimal, reference: str, actor: User
 ) -> AnnouncedTransfer:
-    """Raises InputProblem for a reference that is booked or announced already, or if MAX_OPEN
-    transfers are on their way."""
+    """Raises InputProblem for a reference that the account has booked or announced already, or if
+    MAX_OPEN transfers are on their way.
+
+    A reference that is booked for another account is not refused: that would reveal the booking.
+    Staff see the clash.
+    """
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # serialises announcements
     reference = clean_text(reference, what="reference", max_length=BOOKING_REFERENCE_LENGTH)
-    if find_booking(reference):
+    booked = find_booking(reference)
+    if booked is not None and booked.wallet_id == account.pk:
         raise InputProblem("A payment with this reference is booked already.")
     on_their_way = open_transfers().filter(account=account)
     if on_their_way.filter(reference=reference).exists():

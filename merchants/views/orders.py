@@ -141,7 +141,7 @@ def export(request: HttpRequest, member: Member) -> HttpResponseBase:
             request, "Another large file of this account is being downloaded. Wait until it ends."
         )
         return HttpResponseRedirect(reverse("merchants:orders"))
-    record_export(request, member, name="orders.csv")
+    record_export(request, member, name="orders.csv", filters=filters)
     return answer
 
 

@@ -98,7 +98,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
     if answer is None:
         messages.error(request, BUSY)
         return _show(request, member, filters, status=429)
-    record_export(request, member, name=f"statement.{format}")
+    record_export(request, member, name=f"statement.{format}", filters=filters)
     return answer
 
 

@@ -54,7 +54,8 @@ from tests.factories import (
 )
 from tests.operators.back_office import World, make_approval
 from topups.models import TopUpProduct
-from wallets.models import BookingApproval, RootLeaf, SignedRoot, Wallet
+from wallets.limits import count_booking
+from wallets.models import BookingApproval, EntryKind, RootLeaf, SignedRoot, Wallet
 
 pytestmark = pytest.mark.django_db
 
@@ -141,6 +142,9 @@ BROKEN = {
     "topups_product_next_price_has_limits_and_a_time": "next_price = 0, next_price_from = now()",
     "topups_product_price_is_positive": "price = 0",
     "topups_product_provider_is_named": "external_provider = ''",
+    "wallets_alone_amount_not_negative": "amount = -1",
+    "wallets_alone_is_of_a_booking": "kind = 'purchase'",
+    "wallets_limit_per_day_not_negative": "per_day = -1",
     "wallets_approval_booked_has_its_entry":
         "state = 'booked', decided_by_id = 1, decided_at = now(), entry_id = NULL",
     "wallets_approval_by_another":
@@ -199,6 +203,7 @@ def world() -> None:
     booking = BookingApproval.objects.latest("pk")
     approve(booking=booking, actor=person)
     make_approval(booking.wallet.account)
+    count_booking(user=person, kind=EntryKind.DEPOSIT, currency="USD", amount=Decimal(5))
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)
     wallet = Wallet.objects.all()[0]
     RootLeaf.objects.create(root=root, wallet=wallet, last_entry=1)

@@ -28,6 +28,10 @@ Name = tuple[str, str]
 
 # Rules that a migration may break, with the reason why it is safe all the same.
 ACCEPTED: dict[Name, dict[str, str]] = {
+    ("merchants", "0004_name_who_approves"): {
+        "ban-drop-constraint": "the new constraint refuses the same, and approvals without a"
+        " person, which the old version does not write",
+    },
     ("wallets", "0008_allow_reversals"): {
         "ban-drop-constraint": "the new constraint refuses the same, except for reversals, which"
         " the old version does not write",

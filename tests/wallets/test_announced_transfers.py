@@ -15,6 +15,7 @@ from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import form_of, make_staff, signed_in, url
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
+from wallets.services import deposit
 from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +97,27 @@ def test_a_deposit_of_another_account_does_not_confirm_it(account: Account, owne
     )
 
     assert "on its way" in wallet_page(owner)
+
+
+def test_a_reference_that_is_booked_for_another_account_is_not_revealed(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    other = make_account(balance="0")
+    deposit(account=other, amount=Decimal(5), actor="a", booking_reference="TR-7")
+
+    foreign = owner.post(ANNOUNCE, {"amount": "250", "reference": "tr 7"}, follow=True)
+    unknown = owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-8"}, follow=True)
+
+    assert foreign.redirect_chain == unknown.redirect_chain == [("/merchant/wallet/", 302)]
+    said = [list(map(str, answer.context["messages"])) for answer in (foreign, unknown)]
+    assert said[0] == said[1]
+    clash, free = (
+        finance.get(url(AnnouncedTransfer.objects.get(reference=reference))).content.decode()
+        for reference in ("tr 7", "TR-8")
+    )
+    entry = LedgerEntry.objects.get(booking_reference="TR-7")
+    assert url(entry) in clash
+    assert url(entry) not in free
 
 
 def test_a_transfer_is_withdrawn_and_announced_again(account: Account, owner: Client) -> None:

@@ -227,7 +227,7 @@ class BookingLimitAdmin(BackOfficeAdmin):
     change_form_before_template = "admin/what_a_booking_limit_is.html"
     list_before_template = "admin/what_a_booking_limit_is.html"
 
-    list_display = ("role", "kind", "currency_text", "amount")
+    list_display = ("role", "kind", "currency_text", "amount", "sum_of_a_day")
     list_display_links = ("role", "kind")
     list_filter = (("kind", ChoicesDropdownFilter),)
     list_select_related = ("group",)
@@ -237,13 +237,15 @@ class BookingLimitAdmin(BackOfficeAdmin):
         "currency": f"{CURRENCY_HELP} Leave it empty for all currencies without a limit of their"
         " own.",
         "amount": "A larger booking waits until another member of staff approves it.",
+        "per_day": "The largest sum of the bookings that a person makes alone in a day (UTC)."
+        " Empty: ten times the amount.",
     }
     when_empty = "No role has a limit of its own."
 
     def get_fields(self, request: HttpRequest, obj: BookingLimit | None = None) -> tuple[str, ...]:
         """A page for viewing names the role as text: Django would link to the page of the role."""
         edits = self.has_change_permission(request, obj) or self.has_add_permission(request)
-        return ("group" if edits else "role", "kind", "currency", "amount")
+        return ("group" if edits else "role", "kind", "currency", "amount", "per_day")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Pages call a group of Django a role."""
@@ -254,6 +256,10 @@ class BookingLimitAdmin(BackOfficeAdmin):
     @admin.display(description="role", ordering="group__name")
     def role(self, limit: BookingLimit) -> str:
         return str(limit.group)
+
+    @admin.display(description="sum of a day")
+    def sum_of_a_day(self, limit: BookingLimit) -> str:
+        return "ten times the amount" if limit.per_day is None else amount(limit.per_day)
 
     @admin.display(description="currency")
     def currency_text(self, limit: BookingLimit) -> str:

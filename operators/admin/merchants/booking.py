@@ -36,9 +36,8 @@ from core.database.columns import (
 )
 from core.inputs import InputProblem, is_id
 from operators.frame.base import amount, page, staff_of, url_of
-from orders.bookings import book_or_ask, needs_approval
+from orders.bookings import approval_reason, book_or_ask
 from orders.models import Order
-from wallets.limits import limit_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
@@ -343,14 +342,10 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
 
 def _wait(booking: BookingApproval) -> list[str]:
     """Says on the confirmation that the booking will wait, if it will."""
-    if not needs_approval(booking):
+    reason = approval_reason(booking)
+    if not reason:
         return []
-    currency = booking.wallet.account.currency
-    limit = limit_of(booking.asked_by, kind=EntryKind(booking.kind), currency=currency)
-    return [
-        f"This is above your limit of {amount(limit, currency)}. Nothing is booked until another"
-        " member of staff approves it."
-    ]
+    return [f"This is {reason}. Nothing is booked until another member of staff approves it."]
 
 
 def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> bool:

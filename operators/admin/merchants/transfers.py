@@ -20,12 +20,14 @@ from operators.frame.base import (
     ConditionFilter,
     RecordAdmin,
     amount,
+    link_to,
     linked,
     page,
     staff_of,
     url_of,
 )
 from wallets.models import AnnouncedTransfer, BankDetails
+from wallets.selectors import find_booking
 from wallets.transfers import announced_transfers, close_transfer, open_transfers
 
 
@@ -53,7 +55,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
     announcer = linked("announced_by", "announced by")
     closer = linked("closed_by", "closed by")
     fields = (
-        *("state", "of_account", "money", "reference", "announcer", "announced_at"),
+        *("state", "of_account", "money", "reference", "clash", "announcer", "announced_at"),
         *("closer", "closed_at"),
     )
     actions_detail = ("confirm", "close")
@@ -73,6 +75,11 @@ class AnnouncedTransferAdmin(RecordAdmin):
         if transfer.received:  # type: ignore[attr-defined]  # announced_transfers
             return "received"
         return "closed" if transfer.closed_at else "on its way"
+
+    @admin.display(description="reference booked for another account")
+    def clash(self, transfer: AnnouncedTransfer) -> str:
+        entry = find_booking(transfer.reference)
+        return link_to(None if entry is None or entry.wallet_id == transfer.account_id else entry)
 
     def has_confirm_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)

@@ -98,7 +98,7 @@ def test_the_filter_of_the_list_is_that_of_the_file(merchant: Merchant, browser:
 
 
 def test_each_download_is_in_the_audit_trail(merchant: Merchant, browser: Client) -> None:
-    browser.get(ORDERS, {"status": "pending"})
+    browser.get(ORDERS, {"status": "pending", "q": "a player id", "other": "b"})
     browser.get(STATEMENT)
 
     entries = AuditEntry.objects.filter(action=AuditAction.EXPORTED).order_by("pk")

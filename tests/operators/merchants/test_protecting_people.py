@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -118,6 +119,21 @@ def test_two_members_of_staff_remove_the_factor_of_a_person_who_issues_keys() ->
 
     assert not has_factor(owner.user)
     assert FactorReset.objects.get().approved_at is not None
+
+
+def test_an_approval_names_a_person() -> None:
+    owner = make_member()
+    FactorReset.objects.create(user=owner.user, asked_by=make_staff())
+    invite_person(
+        account=owner.account, email="x@x.example", role=Role.VIEWER, invited_by=make_staff()
+    )
+
+    for model, name in ((FactorReset, "factorreset"), (Invitation, "invitation")):
+        with (
+            pytest.raises(IntegrityError, match=f"{name}_approved_by_another"),
+            transaction.atomic(),
+        ):
+            model.objects.update(approved_at=timezone.now())
 
 
 def test_a_request_to_remove_a_factor_ends_after_a_day() -> None:

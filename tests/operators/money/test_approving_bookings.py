@@ -1,6 +1,7 @@
 """A booking above its maker's limit waits for another person, and is then booked once."""
 
 import re
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -24,11 +25,12 @@ from orders.models import Order
 from tests.concurrency.racing import execute, in_background, race, weakened_sql
 from tests.factories import make_account, make_merchant, make_product
 from tests.operators.back_office import make_approval, make_staff, signed_in, url
-from wallets import approvals
+from wallets import approvals, limits
 from wallets.approvals import VALID_FOR, reject_booking
-from wallets.limits import DEFAULT_LIMIT, limit_of
+from wallets.limits import DEFAULT_LIMIT, Limits, limits_of
 from wallets.models import (
     ApprovalState,
+    BookedAlone,
     BookingApproval,
     BookingLimit,
     EntryKind,
@@ -189,7 +191,10 @@ def test_a_booking_that_became_impossible_still_waits() -> None:
 def test_the_highest_limit_of_a_persons_groups_counts() -> None:
     user = finance()
     group, other = user.groups.get(), Group.objects.create(name="Treasury")
-    limit = partial(limit_of, user, kind=EntryKind.DEPOSIT, currency="USD")
+
+    def limit() -> Decimal:
+        return limits_of(user, kind=EntryKind.DEPOSIT, currency="USD").booking
+
     assert limit() == DEFAULT_LIMIT
     for currency, value in (("", 500), ("EUR", 1)):
         BookingLimit.objects.create(group=group, kind="deposit", currency=currency, amount=value)
@@ -200,7 +205,42 @@ def test_the_highest_limit_of_a_persons_groups_counts() -> None:
     assert limit() == 70
     user.groups.add(other)
     assert limit() == 900
-    assert limit_of(user, kind=EntryKind.PAYOUT, currency="USD") == DEFAULT_LIMIT
+    assert limits_of(user, kind=EntryKind.PAYOUT, currency="USD") == (
+        DEFAULT_LIMIT,
+        10 * DEFAULT_LIMIT,
+    )
+
+
+def test_many_bookings_below_the_limit_wait_above_the_sum_of_a_day() -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    BookingLimit.objects.create(
+        group=anna.groups.get(), kind="deposit", currency="USD", amount=100, per_day=250
+    )
+    for number, kind in ((1, "deposit"), (2, "deposit"), (3, "adjustment")):
+        send(signed_in(anna), wallet, kind=kind, amount="100", reference=f"{number}", confirmed="1")
+    assert balance(wallet) == 400
+
+    question = send(signed_in(anna), wallet, amount="100", reference="b4").content.decode()
+    assert "above your limit of 250.00 USD for all deposits of a day" in question
+    send(signed_in(anna), wallet, amount="100", reference="b4", confirmed="1")
+    send(signed_in(anna), wallet, amount="50", reference="b5", confirmed="1")
+    assert balance(wallet) == 450
+    send(signed_in(ben), wallet, amount="100", reference="b6", confirmed="1")
+    assert balance(wallet) == 550
+
+    bookings.approve(booking=BookingApproval.objects.get(), actor=ben)
+    assert balance(wallet) == 650
+    sums = BookedAlone.objects.filter(kind="deposit")
+    assert {row.user: int(row.amount) for row in sums} == {ben: 100, anna: 250}
+
+
+def test_a_refused_booking_does_not_count() -> None:
+    anna, wallet = finance(), new_wallet()
+
+    send(signed_in(anna), wallet, kind="payout", amount="500", confirmed="1")
+
+    assert balance(wallet) == 100
+    assert not BookedAlone.objects.exists()
 
 
 # --- At the same time ----------------------------------------------------------------------------
@@ -236,6 +276,47 @@ def test_simultaneous_decisions_have_one_outcome() -> None:
         waiting.refresh_from_db()
         assert balance(account.wallet) == (20_000 if waiting.state == "booked" else 0)
     assert reconcile()["findings"] == []
+
+
+def book_four_at_once(monkeypatch: pytest.MonkeyPatch) -> Decimal:
+    """One person books four times 100 at once, and may book 250 a day. Returns what was booked."""
+    anna, wallet = finance(), new_wallet()
+    user = User.objects.get(pk=anna.pk)
+    monkeypatch.setattr(limits, "limits_of", lambda *_, **__: Limits(Decimal(100), Decimal(250)))
+
+    def booking(number: int) -> BookingApproval:
+        return BookingApproval(
+            wallet=wallet,
+            kind=EntryKind.DEPOSIT,
+            amount=Decimal(100),
+            booking_reference=f"race-{wallet.pk}-{number}",
+            asked_by=user,
+        )
+
+    race([partial(bookings.book_or_ask, booking=booking(number)) for number in range(4)])
+    return balance(wallet) - 100
+
+
+def test_simultaneous_bookings_of_one_person_keep_the_sum_of_a_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for _ in range(3):
+        assert book_four_at_once(monkeypatch) == 200
+
+
+def test_control_with_a_sum_that_is_read_first_they_exceed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    everybody_has_read = threading.Barrier(4)
+
+    def read_and_decide(*, user: User, amount: Decimal, **about: Any) -> bool:
+        fits = limits.booked_today(user, **about) + amount <= 250
+        everybody_has_read.wait(30)
+        return fits
+
+    monkeypatch.setattr(bookings, "count_booking", read_and_decide)
+
+    assert book_four_at_once(monkeypatch) == 400
 
 
 def withdraw_in_the_middle(waiting: BookingApproval, monkeypatch: pytest.MonkeyPatch) -> str:
