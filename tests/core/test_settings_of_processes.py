@@ -1,5 +1,6 @@
 """What the settings of API processes leave out, and that each kind passes Django's checks."""
 
+import json
 import os
 import subprocess
 import sys
@@ -105,3 +106,35 @@ def test_api_middleware_keeps_its_order() -> None:
         "django.contrib.messages.middleware.MessageMiddleware",
         "axes.middleware.AxesMiddleware",
     }
+
+
+@pytest.mark.parametrize(
+    ("others", "queue", "confirmed"),
+    [
+        ({}, "classic", False),
+        ({"CELERY_BROKER_URL": "amqp://voucher:secret@127.0.0.1:1//"}, "classic", True),
+        (
+            {
+                "CELERY_BROKER_URL": "amqp://voucher:secret@127.0.0.1:1//",
+                "CELERY_QUORUM_QUEUES": "1",
+            },
+            "quorum",
+            True,
+        ),
+    ],
+    ids=["Redis", "RabbitMQ", "quorum queues"],
+)
+def test_tasks_are_queued_as_the_broker_needs_it(
+    others: dict[str, str], queue: str, confirmed: bool, tmp_path: Path
+) -> None:
+    """As Celery itself reads the settings."""
+    program = (
+        "import json; from config.celery import app; from core.queue import TIMEOUTS;"
+        "options = app.connection_for_write(transport_options=TIMEOUTS).transport_options;"
+        "kind = app.amqp.queues['celery'].queue_arguments or {};"
+        "print(json.dumps([kind.get('x-queue-type'), options.get('confirm_publish', False)]))"
+    )
+    environment = environment_of("config.settings") | others
+    printed = run_quickly(["-c", program], environment=environment, folder=tmp_path, check=True)
+    kind, confirms = json.loads(printed.stdout)
+    assert (kind or "classic", confirms) == (queue, confirmed)
