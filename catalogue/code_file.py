@@ -1,4 +1,4 @@
-"""Reading files of voucher codes: a million rows in bounded memory.
+"""Reading files of voucher codes, CSV or XLSX: a million rows in bounded memory.
 
 Messages name the line at fault and never show a code.
 """
@@ -17,9 +17,11 @@ from tqdm import tqdm
 
 from catalogue.batches import FileDigest
 from catalogue.codes import Code, normal_form
+from catalogue.workbook import MAGIC, is_workbook, read_workbook
 from core.inputs import InputProblem
 
 COLUMNS = ("code", "serial_number", "pin_code")
+MAX_COLUMNS = 8  # of a workbook; more than a row may have
 DELIMITERS = ",;\t"
 MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
@@ -33,7 +35,7 @@ Advance = Callable[[int], object]  # called with the number of bytes read since 
 
 @contextmanager
 def read_path(path: Path, digest: FileDigest, doing: str) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file, with a progress bar on stderr if reading takes over a second.
+    """The rows of a file, with a progress bar on stderr if reading takes over a second.
 
     Raises InputProblem if the file cannot be read.
     """
@@ -50,8 +52,8 @@ def read_path(path: Path, digest: FileDigest, doing: str) -> Iterator[Iterator[R
 def read_pieces(
     pieces: Callable[[], Iterator[bytes]], advance: Advance, digest: FileDigest, doing: str
 ) -> Iterator[Iterator[Row | str]]:
-    """The rows of a CSV file that comes in pieces. `partial(read_pieces, pieces, advance, digest)`
-    is a Reader."""
+    """The rows of a file that comes in pieces. `partial(read_pieces, pieces, advance, digest)` is a
+    Reader."""
     with BufferedReader(_Pieces(pieces())) as file:
         yield _parse_rows(file, advance, digest)
 
@@ -76,8 +78,37 @@ class _Pieces(RawIOBase):
         return len(part)
 
 
-def _parse_rows(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:
+def _parse_rows(
+    file: "BufferedReader[Any]", advance: Advance, digest: FileDigest
+) -> Iterator[Row | str]:
     """Each row is a line number and its code, or a sentence that says what is wrong with a line."""
+    digest.begin()
+    if is_workbook(file.peek(len(MAGIC))):
+        return _parse_workbook(file, advance, digest)
+    return _parse_text(file, advance, digest)
+
+
+def _parse_workbook(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:
+    content, rows, number = read_workbook(file, columns=MAX_COLUMNS)
+    digest.add(content)
+    unread, share = len(content), len(content) // number + 1
+    columns: list[str] = []
+    for line, row in rows:
+        advance(min(share, unread))
+        unread -= min(share, unread)
+        if isinstance(row, str):
+            yield f"line {line}: {row}"
+        elif columns:
+            last = max(place for place, part in enumerate(row, start=1) if part)
+            yield _read_row(row[: max(last, len(columns))], columns, line)
+        else:
+            columns = _read_header([name for name in row if name])
+    advance(unread)
+    if not columns:
+        _read_header([])
+
+
+def _parse_text(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:
     lines = _read_lines(file, advance, digest)
     try:
         first = next(lines, "")
@@ -90,7 +121,7 @@ def _parse_rows(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
         columns = _read_header(next(reader, []))
         for row in reader:
             if row:
-                yield _read_row(row, columns, reader.line_num)
+                yield _read_row([part.strip() for part in row], columns, reader.line_num)
     except _BadLine as error:  # unclear where the line ends: later lines cannot be read
         yield f"line {reader.line_num + 1}: {error}"
     except csv.Error as error:
@@ -103,7 +134,6 @@ class _BadLine(Exception):
 
 def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[str]:
     encoding, read = "utf-8-sig", 0
-    digest.begin()
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise _BadLine(f"longer than {MAX_LINE_BYTES} bytes")
@@ -133,9 +163,8 @@ def _read_header(row: Sequence[str]) -> list[str]:
 def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | str:
     if len(row) != len(columns):
         return f"line {line}: {len(row)} columns instead of {len(columns)}"
-    stripped = [part.strip() for part in row]
-    parts = dict(zip(columns, stripped, strict=True))
-    together = "".join(stripped)
+    parts = dict(zip(columns, row, strict=True))
+    together = "".join(row)
     suspect = len(together) > MAX_PART_LENGTH or not together.isprintable()
     for name, part in parts.items() if suspect else ():
         if len(part) > MAX_PART_LENGTH:

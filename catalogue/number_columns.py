@@ -2,7 +2,8 @@
 
 A spreadsheet takes a column of digits for numbers. It drops leading zeros, writes long numbers like
 1.23457E+15, and keeps 15 digits. Such a file has the right number of lines, and codes that do not
-work. These signs can be wrong, so people may say that the file is right as it is.
+work. A workbook names the cells that are numbers; in a text they leave signs. The signs can be
+wrong, so people may say that the file is right as it is.
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import fields
 
 from catalogue.code_file import Row
 from catalogue.codes import Code
+from catalogue.workbook import NumberText
 from core.inputs import InputProblem
 
 EXACT_DIGITS = 15  # of a number in a spreadsheet
@@ -54,6 +56,8 @@ class NumberColumns:
 class _Column:
     def __init__(self) -> None:
         self._entries = 0
+        self._numbers = 0  # cells of a workbook
+        self._first_number_line = 0
         self._rounded = 0
         self._first_rounded_line = 0
         self._begins_with_zero = False
@@ -64,6 +68,9 @@ class _Column:
 
     def add(self, line: int, part: str) -> None:
         self._entries += 1
+        if type(part) is NumberText:
+            self._numbers += 1
+            self._first_number_line = self._first_number_line or line
         if not part.isdecimal():
             self._only_digits = False
             if part[0].isdecimal() and ROUNDED.fullmatch(part):
@@ -78,6 +85,11 @@ class _Column:
 
     def doubt(self) -> str:
         """What a spreadsheet seems to have done, or an empty text."""
+        if self._numbers:
+            return (
+                f"has {self._numbers:,} cells that the spreadsheet made numbers, the first in line"
+                f" {self._first_number_line}: leading zeros and last digits may be lost."
+            )
         if self._rounded:
             return (
                 f"has {self._rounded:,} rounded numbers like 1.23457E+15,"

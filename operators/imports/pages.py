@@ -62,7 +62,7 @@ from operators.imports.jobs import (
 )
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
 
-EMPTY_FILE = "operators/codes.csv"
+EMPTY_FILES = {"CSV": "operators/codes.csv", "XLSX": "operators/codes.xlsx"}
 REFRESH_SECONDS = 1
 STATE_COLOURS = {
     ImportState.CHECKING.label: "info",
@@ -142,10 +142,11 @@ class CodesForm(UploadForm):
         help_text="A product, or one of its variations.",
     )
     file = forms.FileField(
-        label="CSV file",
+        label="CSV or XLSX file",
         widget=UnfoldAdminFileFieldWidget,
-        help_text="UTF-8. The first line names the columns, separated by commas, semicolons or"
-        " tabs: code, and optionally serial_number and pin_code.",
+        help_text="CSV in UTF-8, or a workbook with one sheet. The first line names the columns:"
+        " code, and optionally serial_number and pin_code. In CSV, commas, semicolons or tabs are"
+        " between them.",
     )
     supplier = forms.CharField(
         required=False, max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget
@@ -317,7 +318,7 @@ class FileImportAdmin(RecordAdmin):
             title=f"Import {what}",
             form=form,
             question=f"Choose a file with {what}.",
-            empty_file=static(EMPTY_FILE) if kind == ImportKind.CODES else "",
+            empty_files=_empty_files() if kind == ImportKind.CODES else [],
             in_parts=kind == ImportKind.CODES,
             facts=["The file is checked first. You see what was found before anything changes."],
             button="Upload and check",
@@ -390,6 +391,10 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
         token=values["form"] or uuid4(),
         details=values.get("details"),
     )
+
+
+def _empty_files() -> list[tuple[str, str]]:
+    return [(name, static(path)) for name, path in EMPTY_FILES.items()]
 
 
 def _parts_url() -> str:

@@ -10,13 +10,13 @@ from core.command_line import JSONCommand, amount, shell_actor
 
 class Command(JSONCommand):
     help = (
-        "Imports the codes of a CSV file, all or nothing. The first line names the columns: code,"
-        " and optionally serial_number and pin_code."
+        "Imports the codes of a CSV or XLSX file, all or nothing. The first line names the"
+        " columns: code, and optionally serial_number and pin_code."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("product_id", type=int)
-        parser.add_argument("file", type=Path, metavar="FILE.csv")
+        parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--variation", type=int, metavar="ID")
         parser.add_argument(
             "--as-is",

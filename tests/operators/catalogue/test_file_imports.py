@@ -549,6 +549,7 @@ def test_the_form_offers_an_empty_file(staff: User) -> None:
     page = signed_in(staff).get(upload_url(ImportKind.CODES)).content.decode()
 
     assert 'operators/codes.csv" download' in page
+    assert 'operators/codes.xlsx" download' in page
 
 
 def test_a_large_catalogue_is_refused(staff: User) -> None:

@@ -1,0 +1,120 @@
+"""Reading workbooks (XLSX) as rows of text, in bounded memory.
+
+Values stay as they are in the file: a cell with text is that text. A cell that the spreadsheet made
+a number may have lost leading zeros and its last digits, so its text is a `NumberText`.
+"""
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import date, time, timedelta
+from io import BytesIO
+from itertools import islice
+from typing import Any, BinaryIO
+
+from openpyxl import load_workbook
+from openpyxl.cell.read_only import EMPTY_CELL
+
+from core.inputs import InputProblem
+
+MAGIC = b"PK\x03\x04"  # of the ZIP archive that a workbook is
+MAX_BYTES = 64 * 1024 * 1024
+MAX_UNPACKED_BYTES = 320 * 1024 * 1024  # a million codes with serial number and PIN take 250 MB
+MAX_FILES = 1000  # in the archive
+MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
+LOOKED_AT = 100  # rows of each other sheet, which must be empty
+UNREADABLE = "The workbook cannot be read. Save it again as XLSX, or as CSV."
+
+
+class NumberText(str):
+    """The text of a cell that is a number."""
+
+    __slots__ = ()
+
+
+TextRow = tuple[int, list[str] | str]
+
+
+def is_workbook(start: bytes) -> bool:
+    """Whether a file that begins like this is a workbook, and not a text."""
+    return start.startswith(MAGIC)
+
+
+def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[TextRow], int]:
+    """The bytes of a workbook, its rows, and how many it says it has. Reads so many `columns`.
+
+    Each row is its line and the texts of its cells, or a sentence that says what is wrong with it.
+    Rows without a value are left out. Raises InputProblem, also while the rows are read.
+    """
+    content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputProblem(f"The workbook is larger than {MAX_BYTES >> 20} MB. Save it as CSV.")
+    _refuse_bombs(content)
+    try:
+        book = load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        sheets = book.worksheets
+        first = sheets[0]
+        others = [sheet for sheet in sheets[1:] if _has_values(sheet, columns)]
+    except Exception:  # the library raises whatever a broken file leads to
+        raise InputProblem(UNREADABLE) from None
+    if others:
+        raise InputProblem("The workbook has several sheets with values. Keep only one.")
+    return content, _rows(book, first, columns), max(1, min(first.max_row or MAX_ROWS, MAX_ROWS))
+
+
+def _refuse_bombs(content: bytes) -> None:
+    """Raises InputProblem if the archive unpacks to too much. Python reads no more of a file than
+    the archive says."""
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            files = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        raise InputProblem(UNREADABLE) from None
+    if len(files) > MAX_FILES or sum(one.file_size for one in files) > MAX_UNPACKED_BYTES:
+        raise InputProblem("The workbook is too large when it is unpacked. Save it as CSV.")
+
+
+def _has_values(sheet: Any, columns: int) -> bool:
+    rows = sheet.iter_rows(max_row=MAX_ROWS, max_col=columns, values_only=True)
+    return any(value is not None for row in islice(rows, LOOKED_AT) for value in row)
+
+
+def _rows(book: Any, sheet: Any, columns: int) -> Iterator[TextRow]:
+    with closing(book):
+        rows = enumerate(sheet.iter_rows(max_row=MAX_ROWS, max_col=columns), start=1)
+        line = 0
+        while True:
+            try:
+                line, row = next((row for row in rows if not _is_empty(row[1])), (line, None))
+                cells = row and [(one.data_type, one.value) for one in row]
+            except Exception:  # as above
+                raise InputProblem(f"Below line {line}: {UNREADABLE}") from None
+            if cells is None:
+                return
+            yield line, _texts(cells)
+
+
+def _is_empty(row: Iterable[Any]) -> bool:
+    return all(cell is EMPTY_CELL or cell.value is None for cell in row)
+
+
+def _texts(cells: list[tuple[str, Any]]) -> list[str] | str:
+    """The texts of a row, or what is wrong with it."""
+    texts = []
+    for number, (kind, value) in enumerate(cells, start=1):
+        if kind == "e":
+            return f"column {number} has an error of the spreadsheet"
+        if isinstance(value, date | time | timedelta):
+            return f"column {number} has a date: format it as text"
+        texts.append(_text(value))
+    return texts
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer():
+        return NumberText(f"{value:.0f}")
+    return NumberText(value) if isinstance(value, int | float) else str(value).strip()

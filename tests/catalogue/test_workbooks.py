@@ -1,0 +1,208 @@
+"""Codes come from workbooks (XLSX) as text, in bounded memory; what a spreadsheet made of them is
+noticed."""
+
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Sequence
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.staticfiles import finders
+from openpyxl import Workbook, load_workbook
+
+from catalogue import workbook
+from catalogue.models import Product
+from catalogue.workbook import MAX_BYTES, MAX_FILES, MAX_UNPACKED_BYTES, UNREADABLE, read_workbook
+from core.inputs import InputProblem
+from operators.imports.pages import EMPTY_FILES
+from tests.catalogue.test_importing_codes import stock
+from tests.commands import refusal, run
+from tests.factories import make_product, own_shelf
+
+commits = pytest.mark.django_db(transaction=True)  # the command commits
+
+
+@pytest.fixture
+def product(db: None) -> Product:
+    return make_product()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "codes.xlsx"
+
+
+def write(path: Path, rows: Sequence[Sequence[Any]], *, more: str = "") -> None:
+    book = Workbook()
+    sheet: Any = book.active
+    for row in rows:
+        sheet.append(row)
+    if more:
+        book.create_sheet()["B7"] = more
+    book.save(path)
+
+
+def rewrite(path: Path, change: Callable[[str, bytes], bytes]) -> None:
+    """Writes the workbook again, with each file in its archive changed."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, change(name, content))
+
+
+@commits
+def test_texts_stay_as_they_are(product: Product, file: Path) -> None:
+    rows: list[list[Any]] = [
+        ["Pin Code", "CODE"],
+        ["0012", "00123456789012345678"],
+        [],
+        [None, "1.23"],
+        ["x", " É-1 "],
+    ]
+    write(file, rows)
+    assert run("import_codes", product.pk, file)["imported"] == 3
+    assert stock(product) == [
+        {"code": "00123456789012345678", "pin_code": "0012"},
+        {"code": "1.23"},
+        {"code": "É-1", "pin_code": "x"},
+    ]
+
+
+@commits
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (123456789012345, "123456789012345"),
+        (1.23457e15, "1234570000000000"),
+        (7, "7"),
+        (0.5, "0.5"),
+    ],
+)
+def test_numbers_are_refused_unless_confirmed(
+    product: Product, file: Path, number: float, text: str
+) -> None:
+    write(file, [["code"], ["A"], [number]])
+    words = refusal("import_codes", product.pk, file)
+    assert "The column code has 1 cells that the spreadsheet made numbers" in words
+    assert "line 3" in words
+    assert text not in words
+    assert not own_shelf(product).available_stock
+    run("import_codes", product.pk, file, "--as-is")
+    assert stock(product)[1] == {"code": text}
+
+
+@commits
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([["code"], [date(2026, 1, 2)]], "line 2: column 1 has a date"),
+        ([["code"], ["A", "B"]], "line 2: 2 columns instead of 1"),
+        ([["code", "pin_code"], [None, "B"]], "line 2: the code is empty"),
+        ([["code"], ["A"], ["B"], ["A"]], "line 4 repeats line 2"),
+        ([["codes"], ["A"]], "The first line names the columns"),
+        ([], "The first line names the columns"),
+        ([["code"]], "The file contains no codes"),
+    ],
+)
+def test_mistakes_are_named_by_line(
+    product: Product, file: Path, rows: list[list[Any]], problem: str
+) -> None:
+    write(file, rows)
+    assert problem in refusal("import_codes", product.pk, file)
+    assert not own_shelf(product).available_stock
+
+
+def test_an_error_of_the_spreadsheet_is_named() -> None:
+    file = BytesIO()
+    book = Workbook()
+    sheet: Any = book.active
+    sheet["A1"] = "#N/A"
+    sheet["A1"].data_type = "e"
+    book.save(file)
+    file.seek(0)
+    assert "error" in str(next(read_workbook(file, columns=8)[1])[1])
+
+
+@commits
+def test_a_second_sheet_must_be_empty(product: Product, file: Path) -> None:
+    write(file, [["code"], ["A"]], more="B")
+    assert "several sheets" in refusal("import_codes", product.pk, file)
+    write(file, [["code"], ["A"]])
+    assert run("import_codes", product.pk, file)["imported"] == 1
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def _empty_archive(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", b"")
+
+
+def _no_xml(path: Path) -> None:
+    rewrite(path, lambda name, content: b"x" if "sheet1" in name else content)
+
+
+def _far_row(path: Path) -> None:
+    rewrite(path, lambda _, content: content.replace(b'<row r="2"', b'<row r="99999999999"'))
+
+
+def _entities(path: Path) -> None:
+    levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e0 "0123456789">{levels}]><x>&e9;</x>'
+    rewrite(path, lambda name, content: bomb.encode() if "sheet1" in name else content)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("spoil", [_cut, _empty_archive, _no_xml, _entities])
+def test_a_broken_workbook_is_refused(
+    product: Product, file: Path, spoil: Callable[[Path], None]
+) -> None:
+    write(file, [["code"], ["A"]])
+    spoil(file)
+    tracemalloc.start()
+    words = refusal("import_codes", product.pk, file)
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert UNREADABLE in words
+    assert memory < MAX_BYTES + 20_000_000  # the file's buffer, and little else
+
+
+@pytest.mark.django_db
+def test_a_row_beyond_the_last_ends_the_sheet(
+    product: Product, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workbook, "MAX_ROWS", 1000)
+    write(file, [["code"], ["A"]])
+    _far_row(file)
+    assert "no codes" in refusal("import_codes", product.pk, file)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[MAX_UNPACKED_BYTES + 1], [1] * (MAX_FILES + 1)], ids=["large", "many"]
+)
+def test_an_archive_that_unpacks_to_too_much_is_refused(sizes: list[int]) -> None:
+    file = BytesIO()
+    zeros = bytes(1 << 20)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, size in enumerate(sizes):
+            with archive.open(str(number), "w") as part:
+                for start in range(0, size, len(zeros)):
+                    part.write(zeros[: size - start])
+    assert len(file.getvalue()) < 2_000_000
+    file.seek(0)
+    with pytest.raises(InputProblem, match="too large when it is unpacked"):
+        read_workbook(file, columns=8)
+
+
+def test_the_empty_workbook_keeps_what_is_typed_as_text() -> None:
+    found = finders.find(EMPTY_FILES["XLSX"])
+    assert isinstance(found, str)
+    sheet: Any = load_workbook(found).active
+    assert [cell.value for cell in sheet[1]] == ["code", "serial_number", "pin_code"]
+    assert {sheet.column_dimensions[name].number_format for name in "ABC"} == {"@"}
