@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Count, OuterRef, Q, Subquery
@@ -35,6 +36,8 @@ CODE_LENGTH = 6  # digits that an app shows
 # The most that a request record keeps of each.
 METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH = 16, 300, 40
 REFERENCE_LENGTH, IDEMPOTENCY_KEY_LENGTH = 40, 128
+# Of the values of 16 pages. A wrong group is read for one in 2,000 groups and values.
+FILTER = "(n_distinct_per_range = 1000, false_positive_rate = 0.0005)"
 
 
 def default_rate_limit() -> int:
@@ -315,8 +318,20 @@ class RequestRecord(models.Model):
 
     class Meta:
         verbose_name = "request"
-        # The index for searches is in accounts/sql/request_records.sql.
-        indexes = [models.Index(name="accounts_request_of_account", fields=["account", "id"])]
+        indexes = [
+            models.Index(name="accounts_request_of_account", fields=["account", "id"]),
+            # Each record is written once and seldom looked for. B-trees of random values would
+            # cost more than the rows themselves. Filters name the groups of 16 pages that may hold
+            # a value. Autovacuum summarises new groups; until then they are read
+            # (docs/decisions/0054-request-records.md).
+            BrinIndex(
+                name="accounts_request_by_value",
+                fields=["request_id", "order_reference", "idempotency_key"],
+                opclasses=[f"{kind}_bloom_ops {FILTER}" for kind in ("uuid", "text", "text")],
+                pages_per_range=16,
+                autosummarize=True,
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"Request {self.request_id}"

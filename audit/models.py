@@ -123,7 +123,10 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit entries"
         # The page of the audit trail reads ranges of these (operators/history/audit_trail.py).
         indexes = [
-            models.Index(name="audit_entry_of_object", fields=["object_type", "object_id"]),
+            models.Index(
+                name="audit_entry_about",
+                fields=["object_type", "object_id", "created_at", "id"],
+            ),
             models.Index(name="audit_entry_by_time", fields=["created_at", "id"]),
             models.Index(name="audit_entry_by_action", fields=["action", "created_at", "id"]),
             models.Index(name="audit_entry_by_actor", fields=["actor", "created_at", "id"]),

@@ -39,7 +39,7 @@ GAUGES = [
                        started_at, order_reference, response IS NULL AS open
                   FROM idempotency_idempotencyrecord
                  WHERE created_at > now() - interval '1 day'
-                 ORDER BY created_at DESC LIMIT 20000) AS newest
+                 ORDER BY created_at DESC LIMIT 10000) AS newest
          WHERE open
         """,
         lambda: {"window": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS, "blocked": BLOCKED},

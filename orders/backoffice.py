@@ -173,6 +173,27 @@ CHECKS = [
         """,
     ),
     Check(
+        "the totals of a day are the sums of its sales",
+        """
+        WITH sums AS (
+            SELECT day, currency, account_id, shelf_id, topup_product_id, sum(orders) AS orders,
+                   sum(amount) AS amount
+              FROM orders_dailysales AS sales
+              JOIN accounts_account AS account ON account.id = account_id
+             /*period WHERE day IN_DAYS*/
+             GROUP BY day, currency,
+                      GROUPING SETS ((account_id), (shelf_id, topup_product_id))
+        ), stored AS (
+            SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
+              FROM orders_dailytotal /*period WHERE day IN_DAYS*/
+        )
+        SELECT DISTINCT format('the totals of %s in %s differ from the sums of its sales', day,
+                               currency)
+          FROM ((TABLE sums EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE sums))
+               AS different
+        """,
+    ),
+    Check(
         "the daily sales add up to the counted orders",
         # The rows are compared by account: those that were counted wrongly rarely cancel out.
         """
@@ -638,7 +659,12 @@ BACK_OFFICE = BackOffice(
     alerts=ALERTS,
     checks=CHECKS,
     proofs=PROOFS,
-    triggers=["orders_key_in_use_stays", "orders_order_is_a_record", "orders_root_is_made_once"],
+    triggers=[
+        "orders_key_in_use_stays",
+        "orders_order_is_a_record",
+        "orders_root_is_made_once",
+        "orders_sales_have_totals",
+    ],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},
     rights={
@@ -650,6 +676,7 @@ BACK_OFFICE = BackOffice(
         "orders_dailysales": Rights.KEEP,
         "orders_dailyspending": Rights.KEEP,
         "orders_dailystock": Rights.CHANGE,
+        "orders_dailytotal": Rights.KEEP,
         "orders_exchangerate": Rights.CHANGE,
         "orders_monthlymargin": Rights.KEEP,
         "orders_lostpurchase": Rights.APPEND,

@@ -258,6 +258,44 @@ class DailySales(models.Model):
         return f"sales of {self.day}"
 
 
+class DailyTotal(models.Model):
+    """The purchases of one account, or of one thing in one currency, on one day (UTC): sums of
+    DailySales, which a trigger keeps (orders/sql/totals.sql)."""
+
+    day = models.DateField()
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
+    )
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
+    )
+    topup_product = models.ForeignKey(
+        TopUpProduct, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
+    )
+    orders = models.PositiveBigIntegerField()
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        indexes = [models.Index(name="orders_daily_total_account", fields=["account", "day"])]
+        constraints = [
+            models.UniqueConstraint(
+                name="orders_daily_total_once",
+                fields=["day", "currency", "account", "shelf", "topup_product"],
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="orders_daily_total_of_one_thing",
+                condition=Q(account__isnull=False, shelf=None, topup_product=None)
+                | Q(account=None, shelf__isnull=False, topup_product=None)
+                | Q(account=None, shelf=None, topup_product__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"total of {self.day}"
+
+
 class CountedSales(models.Model):
     """The number of orders of a client in DailySales: those numbered 1 to `orders`."""
 

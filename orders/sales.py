@@ -1,4 +1,4 @@
-"""Sales by day, product and account, read from `DailySales` without reading orders.
+"""Sales by day, product and account, read from `DailyTotal` without reading orders.
 
 orders/sales_counting.py counts them.
 """
@@ -53,37 +53,33 @@ class SalesRow:
     figures: Figures
 
 
+# Of an account, or of all things.
 BY_DAY = """
-    SELECT account.currency, day, sum(orders)::bigint, sum(amount)
-      FROM (SELECT account_id, day, sum(orders) AS orders, sum(amount) AS amount
-              FROM orders_dailysales
-             WHERE day BETWEEN %(since)s AND %(today)s
-               AND (%(account)s::bigint IS NULL OR account_id = %(account)s)
-             GROUP BY account_id, day) AS sales
-      JOIN accounts_account AS account ON account.id = sales.account_id
-     GROUP BY account.currency, day
+    SELECT currency, day, sum(orders)::bigint, sum(amount)
+      FROM orders_dailytotal
+     WHERE day BETWEEN %(since)s AND %(today)s AND account_id {account}
+     GROUP BY currency, day
 """
 BY_THING = """
     SELECT CASE WHEN account.id IS NOT NULL THEN 'account'
                 WHEN topup.id IS NOT NULL THEN 'topup' ELSE 'product' END,
            coalesce(account.id, topup.id, product.id),
            coalesce(account.name, topup.name, product.name),
-           account.currency,
+           sales.currency,
            coalesce(sum(orders), 0)::bigint, coalesce(sum(amount), 0),
            coalesce(sum(amount_before), 0)
-      FROM (SELECT account_id, shelf_id, topup_product_id,
+      FROM (SELECT currency, account_id, shelf_id, topup_product_id,
                    sum(orders) FILTER (WHERE day >= %(middle)s) AS orders,
                    sum(amount) FILTER (WHERE day >= %(middle)s) AS amount,
                    sum(amount) FILTER (WHERE day < %(middle)s) AS amount_before
-              FROM orders_dailysales
+              FROM orders_dailytotal
              WHERE day BETWEEN %(since)s AND %(today)s
-             GROUP BY account_id, shelf_id, topup_product_id) AS sales
-      JOIN accounts_account AS account ON account.id = sales.account_id
+             GROUP BY currency, account_id, shelf_id, topup_product_id) AS sales
+      LEFT JOIN accounts_account AS account ON account.id = sales.account_id
       LEFT JOIN catalogue_shelf AS shelf ON shelf.id = sales.shelf_id
       LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
       LEFT JOIN topups_topupproduct AS topup ON topup.id = sales.topup_product_id
-     GROUP BY GROUPING SETS ((account.currency, account.id, account.name),
-                             (account.currency, product.id, product.name, topup.id, topup.name))
+     GROUP BY sales.currency, account.id, product.id, topup.id
      ORDER BY 6 DESC, 7 DESC, 3
 """
 
@@ -96,7 +92,7 @@ def today() -> date:
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
     """The sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads one row for each day on which an account bought a thing, never an order.
+    Reads one row for each day of an account, or of a thing, and never an order.
     """
     longest = max(PERIODS)
     values = {
@@ -105,7 +101,8 @@ def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, d
         "account": account.pk if account else None,
     }
     sales: dict[str, dict[int, Figures]] = {}
-    for currency, sold_on, orders, amount in _rows(BY_DAY, values):
+    by_day = BY_DAY.format(account="= %(account)s" if account else "IS NULL")
+    for currency, sold_on, orders, amount in _rows(by_day, values):
         figures = sales.setdefault(currency, dict.fromkeys(PERIODS, Figures()))
         age = (day - sold_on).days
         for length in PERIODS:

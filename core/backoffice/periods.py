@@ -25,9 +25,9 @@ TIMES = re.compile(r"(\S+) IN_(TIMES|DAYS)")
 
 @dataclass
 class Period:
-    """The time from `since` on, until `until` if that is set: both are a midnight in UTC."""
+    """The time from `since` on, until `until`, if these are set: both are a midnight in UTC."""
 
-    since: datetime
+    since: datetime | None
     until: datetime | None = None
     _ids: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
@@ -39,9 +39,10 @@ class Period:
         return IDS.sub(self._in_ids, TIMES.sub(self._in_times, sql))
 
     def ids_of(self, table: str) -> tuple[int, int | None]:
-        """The first id of the period, and the first after it; beyond the period by MARGIN."""
+        """The first id of the period, and the first after it; beyond the period by MARGIN. Without
+        a beginning, the first is 1."""
         if table not in self._ids:
-            first = find_id_in(table, self.since - MARGIN)
+            first = find_id_in(table, self.since - MARGIN) if self.since else 1
             end = find_id_in(table, self.until + MARGIN) if self.until else None
             self._ids[table] = (first, end)
         return self._ids[table]
@@ -60,8 +61,9 @@ class Period:
                 return f"date '{moment.date()}'"
             return f"timestamptz '{moment.isoformat()}'"
 
+        since = None if self.since is None else literal(self.since)
         until = None if self.until is None else literal(self.until)
-        return _between(match[1], literal(self.since), until)
+        return _between(match[1], since, until)
 
 
 def is_of_periods(check: Check) -> bool:
@@ -74,6 +76,7 @@ def tables_of(check: Check) -> set[str]:
     return {table for _, table in IDS.findall(check.sql + check.of_period)}
 
 
-def _between(column: str, first: str, end: str | None) -> str:
-    upper = "" if end is None else f" AND {column} < {end}"
-    return f"({column} >= {first}{upper})"
+def _between(column: str, first: str | None, end: str | None) -> str:
+    lower = "" if first is None else f"{column} >= {first}"
+    upper = "" if end is None else f"{column} < {end}"
+    return f"({' AND '.join(filter(None, (lower, upper)))})"

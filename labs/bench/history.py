@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,9 +96,11 @@ ENTRIES = """
       JOIN (SELECT account_id, chain FROM wallets_wallet) AS wallet ON account_id = client
 """
 WALLETS = """
-    UPDATE wallets_wallet SET chain = (
-           SELECT chain FROM wallets_ledgerentry
-            WHERE wallet_id = account_id ORDER BY wallet_id DESC, id DESC LIMIT 1)
+    UPDATE wallets_wallet SET chain = last.chain
+      FROM (SELECT DISTINCT ON (wallet_id) wallet_id, chain FROM wallets_ledgerentry
+             WHERE id BETWEEN %(first)s + 10000 AND %(last)s + 10000
+             ORDER BY wallet_id, id DESC) AS last
+     WHERE account_id = last.wallet_id
 """
 # The orders n of first..last of the whole history, with what several tables repeat.
 HISTORY = """
@@ -129,6 +132,18 @@ SUMS = """
            setval('topups_fulfilment_id_seq', (SELECT max(id) FROM topups_fulfilment)),
            setval('wallets_ledgerentry_id_seq', (SELECT max(id) FROM wallets_ledgerentry));
 """
+# What no foreign key needs, with the statements that drop and build it.
+BUILT_LATER = """
+    SELECT CASE WHEN k.oid IS NULL THEN format('DROP INDEX %I', i.relname)
+                ELSE format('ALTER TABLE %I DROP CONSTRAINT %I', c.relname, k.conname) END,
+           CASE WHEN k.oid IS NULL THEN pg_get_indexdef(i.oid)
+                ELSE format('ALTER TABLE %I ADD CONSTRAINT %I %s', c.relname, k.conname,
+                            pg_get_constraintdef(k.oid)) END
+      FROM pg_index x JOIN pg_class i ON i.oid = indexrelid JOIN pg_class c ON c.oid = indrelid
+      LEFT JOIN pg_constraint k ON k.conindid = i.oid AND k.contype IN ('u', 'x')
+     WHERE c.relnamespace = 'public'::regnamespace AND NOT indisprimary
+       AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conindid = i.oid AND f.contype = 'f')
+"""
 SIZES = """
     SELECT relname, reltuples::bigint, pg_relation_size(c.oid), pg_indexes_size(c.oid),
            pg_total_relation_size(c.oid)
@@ -157,7 +172,8 @@ def main(orders: int) -> None:
             run(f"SELECT setval('{table}_id_seq', %s)", [orders + 1_000_000])
         load_codes(url, 100_000)
         _measure("young", keys.by_client[COLLECTOR], page=1)
-        timed("history", lambda: fill(connection, orders))
+        with built_later(connection):
+            timed("history", lambda: fill(connection, orders))
         timed("vacuum analyze", lambda: run("VACUUM (ANALYZE)"))
         timed("second vacuum", lambda: run("VACUUM"))
         timed("checkpoint", lambda: run("CHECKPOINT"))
@@ -174,6 +190,18 @@ def main(orders: int) -> None:
     # Client 100 has bought only top-ups before: the codes of the history cannot be opened.
     _measure("aged", keys.by_client[100], page=max(1, orders // 2500 // 2))
     _back_up(url)
+
+
+@contextmanager
+def built_later(connection: "psycopg.Connection[Any]") -> Iterator[None]:
+    """Indexes are built after the block, in an order of magnitude less time than row by row."""
+    found = connection.execute(BUILT_LATER).fetchall()
+    for drop, _ in found:
+        connection.execute(drop)
+    yield
+    connection.execute("SET maintenance_work_mem = '1GB'")
+    for _, build in found:
+        connection.execute(build)
 
 
 def fill(

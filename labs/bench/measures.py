@@ -101,6 +101,9 @@ MEASURES = [
             ">=", 0.95),
     Measure("half-rate", "p99 ÷ p50 of purchases at half of the top rate", "p99 at half rate, ms",
             "p50 at half rate, ms", "<=", 3),
+    Measure("half-rate-peer",
+            "p99 at half of the top rate ÷ of FastAPI and asyncpg with the same duties, at half of"
+            " its own", "p99 at half rate, ms", "peer p99 at half rate, ms", "<=", 1),
     Measure("memory",
             "a worker's memory after {s.remembered[1]:,} purchases ÷ after {s.remembered[0]:,}",
             "worker memory late, MB", "worker memory early, MB", "<=", 1.1),

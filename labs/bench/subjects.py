@@ -17,7 +17,7 @@ import psycopg
 from embedded.environment import PROJECT
 from labs.bench.data import FreshCodes, wait_until_idle
 from labs.bench.floor import run_floor
-from labs.bench.load import CONNECTIONS, BenchError
+from labs.bench.load import CONNECTIONS, BenchError, Load
 from labs.bench.world import Site, World, database_roles
 
 Figures = dict[str, float]
@@ -145,7 +145,7 @@ def fastapi(world: World) -> Figures:
 
 @subject("FastAPI peer with the same duties, purchases/s")
 def duties(world: World) -> Figures:
-    rate = _purchases(world.peer("duties"), "voucher", world)
+    world.peer_rate = rate = _purchases(world.peer("duties"), "voucher", world)
     return {"FastAPI peer with the same duties, purchases/s": rate}
 
 
@@ -206,10 +206,20 @@ def aged(world: World) -> Figures:
 
 @subject("p50 at half rate, ms", "p99 at half rate, ms")
 def half_rate(world: World) -> Figures:
-    site = world.service("start")
-    rate = world.top_rate or site.load("voucher", seconds=world.sizes.seconds).per_second
-    load = site.load("voucher", seconds=2 * world.sizes.seconds, rate=rate / 2)
+    load = _at_half_rate(world.service("start"), world.top_rate, world)
     return {"p50 at half rate, ms": load.p50, "p99 at half rate, ms": load.p99}
+
+
+@subject("peer p50 at half rate, ms", "peer p99 at half rate, ms")
+def peer_at_half_rate(world: World) -> Figures:
+    """The peer with the same duties, at half of its own top rate."""
+    load = _at_half_rate(world.peer("duties"), world.peer_rate, world)
+    return {"peer p50 at half rate, ms": load.p50, "peer p99 at half rate, ms": load.p99}
+
+
+def _at_half_rate(site: Site, top_rate: float | None, world: World) -> Load:
+    rate = top_rate or site.load("voucher", seconds=world.sizes.seconds).per_second
+    return site.load("voucher", seconds=2 * world.sizes.seconds, rate=rate / 2)
 
 
 def _median(site: Site, kind: str, world: World, **settings: float) -> float:

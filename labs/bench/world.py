@@ -133,6 +133,7 @@ class World:
     threads: int
     _stack: ExitStack
     top_rate: float | None = None  # voucher purchases per second of the last run
+    peer_rate: float | None = None  # the same of the peer with the same duties
     replayable: int | None = None  # number of purchases in the sequence that is replayed
     _databases: dict[str, str] = field(default_factory=dict)
     _sites: dict[str, Site] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from django.core.management import call_command
 
 from accounts.models import Account, ApiClient
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.bench.history import Spread, fill
+from labs.bench.history import Spread, built_later, fill
 from tests.database import another_database, connect, kept_database
 from tests.factories import Merchant, make_product
 from tests.live import owner_url
@@ -18,7 +18,7 @@ from tests.operators.back_office import World, make_staff
 from wallets.roots import sign_ledger
 
 ACCOUNTS = 200
-KEPT = bool(os.environ.get("PAGES_KEEP"))
+KEPT = bool(os.environ.get("PAGES_KEEP") or os.environ.get("PAGES_REPORT"))
 # Account 1 makes every third order and buys everything. Each other account buys five products and
 # five top-up products. The newest top-ups are open, and every fifteenth of the others failed.
 SPREAD = Spread(
@@ -29,7 +29,8 @@ SPREAD = Spread(
     status="CASE WHEN n > total - 2000 THEN 'pending' WHEN n / 20 % 15 = 0 THEN 'failed'"
     " ELSE 'completed' END",
 )
-# Each order has a request record; every tenth request was refused instead.
+# Each of the newest five million orders has a request record; older records are deleted after
+# their time. Every tenth request was refused instead.
 REQUESTS = """
     INSERT INTO accounts_requestrecord
         (at, request_id, client_id, account_id, method, path, status, code, reason,
@@ -40,8 +41,9 @@ REQUESTS = """
            CASE WHEN refused THEN 'insufficient_balance' ELSE '' END,
            CASE WHEN NOT refused THEN reference END, 'key-' || n, 4
       FROM history(%(first)s, %(last)s), LATERAL (SELECT n %% 10 = 9 AS refused) AS outcome
+     WHERE n > %(total)s - 5000000
 """
-# The last fifth of the orders, in six days. Every thousandth response was lost.
+# The last fifth of the orders, or a million, in six days. Every thousandth response was lost.
 KEYS = """
     INSERT INTO idempotency_idempotencyrecord
         (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
@@ -49,9 +51,9 @@ KEYS = """
     SELECT client, 'key-' || n, sha256('history'), 1, claimed, claimed, reference, claimed,
            CASE WHEN n %% 1000 > 0 THEN decode(repeat('5e', 440), 'hex') END
       FROM history(%(first)s, %(last)s),
-           LATERAL (SELECT now() - interval '6 days' * (%(total)s - n) * 5 / %(total)s
-                    AS claimed) AS times
-     WHERE n > %(total)s * 0.8
+           LATERAL (SELECT least(%(total)s / 5, 1000000) AS keys) AS kept,
+           LATERAL (SELECT now() - interval '6 days' * (%(total)s - n) / keys AS claimed) AS times
+     WHERE n > %(total)s - keys
 """
 # One entry for five orders, by three members of staff and, sometimes, by a command.
 TRAIL = """
@@ -102,9 +104,10 @@ STOCK = """
     SELECT shelf_id, min(id), max(id), 'Supplier ' || 1 + shelf_id %% 5, 'INV-' || min(id), '',
            sha256(min(id)::text::bytea), 'admin:anna', now() - interval '1 day'
       FROM catalogue_vouchercode WHERE id > {total} GROUP BY shelf_id, (id - {total} - 1) / 10000;
-    UPDATE catalogue_shelf AS shelf SET available_stock = (
-           SELECT count(*) FROM catalogue_vouchercode AS code
-            WHERE code.shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL);
+    UPDATE catalogue_shelf AS shelf SET available_stock = in_stock
+      FROM (SELECT shelf_id, count(*) AS in_stock FROM catalogue_vouchercode
+             WHERE order_id IS NULL AND hold_id IS NULL GROUP BY shelf_id) AS codes
+     WHERE shelf_id = shelf.id;
     SELECT setval('catalogue_vouchercode_id_seq', (SELECT max(id) FROM catalogue_vouchercode)),
            setval('catalogue_code_position', (SELECT max(position) FROM catalogue_vouchercode));
     INSERT INTO catalogue_referencelink (account_id, shelf_id, reference)
@@ -119,6 +122,11 @@ SALES = """
       FROM orders_order AS sale
       LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = fulfilment_id
      GROUP BY 1, 2, 3, 4;
+    INSERT INTO orders_dailytotal
+        (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
+    SELECT day, 'USD', account_id, shelf_id, topup_product_id, sum(orders), sum(amount)
+      FROM orders_dailysales
+     GROUP BY day, GROUPING SETS ((account_id), (shelf_id, topup_product_id));
     INSERT INTO orders_countedsales (client_id, orders)
     SELECT client_id, orders FROM orders_clientcounter
 """
@@ -145,7 +153,7 @@ def load(name: str, orders: int) -> None:
     load_merchants_and_catalogue(url, merchants=ACCOUNTS)
     for _ in range(3):
         make_staff()
-    with connect(name, autocommit=True) as database:
+    with connect(name, autocommit=True) as database, built_later(database):
         database.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [orders + 10_000])
         more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
         fill(database, orders, SPREAD, more=more)

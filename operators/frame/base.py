@@ -40,12 +40,12 @@ CURRENCY_HELP = "Three capital letters, such as USD."
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
-    """Counts at most 10,000 rows, so no page counts a whole large table.
+    """Counts at most 4,000 rows, so no page counts a whole large table.
 
     To find older rows, staff search or filter.
     """
 
-    cap = 10_000
+    cap = 4_000
     template_name = "admin/capped_pagination.html"
 
     @cached_property
@@ -62,6 +62,13 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
     def is_capped(self) -> bool:
         """Whether there are more rows than the pages show."""
         return self._number > self.cap
+
+    def _get_page(self, rows: Any, number: int, paginator: Any) -> Any:
+        """The page. Related rows are read for its own rows only, not for those before it."""
+        if number > 1 and rows.query.select_related:
+            ids = list(rows.values_list("pk", flat=True))
+            rows = paginator.object_list.filter(pk__in=ids)
+        return super()._get_page(rows, number, paginator)  # type: ignore[misc]
 
 
 class SearchSelect(AutocompleteSelect):

@@ -21,7 +21,7 @@ from core.database.ids import MARGIN, find_first_id
 from core.inputs import is_id
 from operators.frame.base import BackOfficeList, RecordAdmin
 
-LOOKED_AT = 10_000
+LOOKED_AT = 3_000
 BEFORE = "before"  # a parameter of the address: the list looks at rows with smaller ids
 
 
@@ -57,6 +57,7 @@ class PeriodFilter(RangeDateTimeFilter):
 class LongList(BackOfficeList):
     """Bounds what the list reads, unless an index serves its filters."""
 
+    looked_at = 0  # rows
     older = ""  # the query that leads to the rows before those that were looked at
 
     def get_filters_params(self, params: Any = None) -> Any:
@@ -92,6 +93,7 @@ class LongList(BackOfficeList):
                 first, end = max(first, begins or 0), min(end, ended or end)
         if is_id(before := request.GET.get(BEFORE, "")):
             end = min(end, int(before))
+        self.looked_at = LOOKED_AT
         begin = end - LOOKED_AT
         if begin > first:
             self.older = self.get_query_string({BEFORE: begin})

@@ -27,8 +27,10 @@ from core.inputs import is_id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 NEWEST_FIRST = ("-created_at", "-id")
-# The same, with a sort: an object has few entries. The planner expects more, and would walk the
-# index by time past those of all others.
+# Of so many objects of a kind, each is a range of an index in this order. More objects, such as the
+# references of a merchant, are one range with a sort: they have few entries. The planner expects
+# more of them, and without the sort would walk the index by time past those of all others.
+APART = 10
 SORTED_NEWEST_FIRST = ((F("created_at") + timedelta(0)).desc(), "-id")
 
 Sees = Callable[[type[Model]], bool]  # whether the reader may view this model
@@ -103,6 +105,10 @@ class EntryQuery:
     until: datetime | None = None
 
 
+class ManyObjects(Q):
+    """The entries about many objects."""
+
+
 def read_entries(
     query: EntryQuery, *, before: EntryPosition | None = None, limit: int
 ) -> list[AuditEntry]:
@@ -119,9 +125,8 @@ def read_entries(
             Q(created_at__lt=before.at) | Q(created_at=before.at, pk__lt=before.pk),
             created_at__lte=before.at,
         )
-    order = SORTED_NEWEST_FIRST if query.objects else NEWEST_FIRST
     first, *others = (
-        rows.filter(condition).order_by(*order)[:limit] for condition in _conditions(query)
+        rows.filter(condition).order_by(*order)[:limit] for condition, order in _ranges(query)
     )
     entries = list(first.union(*others).order_by(*NEWEST_FIRST)[:limit] if others else first)
     prefetch_related_objects(entries, "actor")
@@ -136,15 +141,13 @@ def read_all(query: EntryQuery, *, at_once: int = 1000) -> Iterator[AuditEntry]:
         before = EntryPosition.of(entries[-1])
 
 
-def _conditions(query: EntryQuery) -> Iterator[Q]:
-    """The conditions that together find the entries. Each is a range of an index."""
+def _ranges(query: EntryQuery) -> Iterator[tuple[Q, Sequence[Any]]]:
+    """The ranges of indexes that together find the entries, and how each is put in order."""
     groups: list[list[Q]] = []
     if query.by:
         groups.append(_by(query.by))
     if query.objects:
-        groups.append(
-            [Q(object_type=label, object_id__in=pks) for label, pks in query.objects.items()]
-        )
+        groups.append([one for label, pks in query.objects.items() for one in _about(label, pks)])
     if query.reference:
         reference = query.reference[:REFERENCE_LENGTH]
         # The indexes leave empty values out: the second condition shows that they can be used.
@@ -155,7 +158,15 @@ def _conditions(query: EntryQuery) -> Iterator[Q]:
             ]
         )
     for together in product(*groups):
-        yield reduce(and_, together, Q())
+        is_sorted = any(isinstance(one, ManyObjects) for one in together)
+        yield reduce(and_, together, Q()), SORTED_NEWEST_FIRST if is_sorted else NEWEST_FIRST
+
+
+def _about(label: str, pks: Collection[str]) -> list[Q]:
+    """The conditions for these objects of a kind."""
+    if len(pks) > APART:
+        return [ManyObjects(object_type=label, object_id__in=pks)]
+    return [Q(object_type=label, object_id=pk) for pk in pks]
 
 
 def _by(name: str) -> list[Q]:

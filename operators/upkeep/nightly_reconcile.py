@@ -99,7 +99,8 @@ def plan_run(now: datetime) -> Plan:
     first = last.history_until if begin < last.history_until < since else begin
     days = (since - begin).days // SLICES + 1  # it grows by a day each night
     until = min(first + timedelta(days=days), since)
-    history = [Period(first, until)] if first < until else []
+    # Some rows are older than the first entry of the ledger: the first slice has no beginning.
+    history = [Period(None if first == begin else first, until)] if first < until else []
     at_end = until == since
     return Plan(begin if at_end else until, [Period(since), *history], weekly=first == begin)
 

@@ -235,7 +235,7 @@ def test_a_record_is_found_by_each_of_its_values_through_an_index() -> None:
     ]
     RequestRecord.objects.bulk_create(rows)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT brin_summarize_new_values('accounts_request_found')")
+        cursor.execute("SELECT brin_summarize_new_values('accounts_request_by_value')")
         cursor.execute("ANALYZE accounts_requestrecord")
     wanted = rows[12_345]
     before = scans("seq_scan"), scans("idx_scan")

@@ -119,6 +119,9 @@ BROKEN = {
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_daily_total_of_one_thing": (
+        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
+    ),
     "orders_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_exchange_rate_is_of_two_currencies": 'currency = "into"',
     "orders_exchange_rate_is_positive": "rate = 0",

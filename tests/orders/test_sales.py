@@ -180,14 +180,15 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
     ]
     DailySales.objects.bulk_create(old)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE orders_dailysales")
+        cursor.execute("ANALYZE orders_dailytotal")
         values = {"since": today() - timedelta(days=59), "today": today(), "account": None}
         values["middle"] = today() - timedelta(days=29)
-        for sql in (sales.BY_DAY, sales.BY_THING):
+        for sql in (sales.BY_DAY.format(account="IS NULL"), sales.BY_THING):
             cursor.execute(f"EXPLAIN {sql}", values)
             plan = "\n".join(line for (line,) in cursor)
-            assert "orders_daily_sales_once" in plan, plan
+            assert "orders_daily_total_" in plan, plan
             assert "orders_order " not in plan
+            assert "orders_dailysales" not in plan
 
 
 def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import TabularInline
@@ -16,7 +16,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import action, display
 
 from audit.models import AuditAction
+from catalogue.batches import STATES
 from catalogue.models import (
+    Batch,
     Category,
     PriceListEntry,
     Product,
@@ -41,10 +43,11 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import PriceField, PriceForm, QuantityStepField
+from operators.frame.long_lists import LOOKED_AT
 from operators.history.timeline import TimelinePage
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
-from orders.models import Order
+from orders.models import DailySales, Order
 
 
 @admin.register(Category)
@@ -181,8 +184,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         self, request: HttpRequest, obj: Product | None = None
     ) -> tuple[str, ...]:
         # The prices of past orders are in this currency.
-        is_sold = obj is not None and Order.objects.filter(shelf__product=obj).exists()
-        return ("currency",) if is_sold else ()
+        return ("currency",) if obj is not None and _is_sold(obj) else ()
 
     @admin.display(description="price of the product itself", ordering="own_price")
     def price(self, product: Product) -> str:
@@ -242,12 +244,27 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
             super().delete_model(request, obj)
 
 
+def _is_sold(product: Product) -> bool:
+    sales = (DailySales.objects.all(), _newest_orders())
+    return any(rows.filter(shelf__product=product).exists() for rows in sales)
+
+
+def _newest_orders() -> QuerySet[Order]:
+    """The orders that may not be counted as sales yet, and some more."""
+    newest = Order.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    return Order.objects.filter(pk__gt=newest - LOOKED_AT)
+
+
 def _holds(product: Product) -> list[tuple[str, int]]:
     """The rows that prevent the product's deletion: kinds, with counts of at most 1000."""
     shelves = list(product.shelves.values_list("pk", flat=True))
+    codes = VoucherCode.objects.filter(shelf__in=shelves)
     rows_of = {
-        "codes": VoucherCode.objects.filter(shelf__in=shelves),
-        "orders": Order.objects.filter(shelf__in=shelves),
+        "codes in stock": codes.filter(STATES["in-stock"]),
+        "held codes": codes.filter(hold__isnull=False),
+        "batches": Batch.objects.filter(shelf__in=shelves),
+        "days with sales": DailySales.objects.filter(shelf__in=shelves),
+        "new orders": _newest_orders().filter(shelf__in=shelves),
         "reference links": ReferenceLink.objects.filter(shelf__in=shelves),
         "price list entries": PriceListEntry.objects.filter(
             Q(shelf__in=shelves) | Q(product=product)

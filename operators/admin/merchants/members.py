@@ -9,13 +9,11 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
-    ChoicesDropdownFilter,
-    RangeDateTimeFilter,
-)
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
@@ -40,6 +38,7 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
+from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 
 PROTECT = "merchants.change_membership"
 
@@ -335,18 +334,37 @@ class InvitationAdmin(BackOfficeAdmin):
 
 
 @admin.register(Email)
-class EmailAdmin(RecordAdmin):
+class EmailAdmin(LongRecordAdmin):
     """The emails to members. Neither their text nor their secret links are stored."""
 
     list_display = ("id", "kind", "to", "state_badge", "created_at", "sent_at", "attempts")
-    list_filter = (("kind", ChoicesDropdownFilter), ("created_at", RangeDateTimeFilter))
+    list_filter = (("kind", ChoicesDropdownFilter), ("created_at", PeriodFilter))
     search_fields = ("to",)
-    search_help_text = "Address"
+    search_help_text = "Address; a part of it finds newer emails"
     ordering = ("-id",)
     fields = (*list_display, "given_up_at")
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        return bool(filters or term) and not _is_address(term)
+
+    def search(
+        self, queryset: QuerySet[Email], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Email], bool]:
+        """Finds any email by the whole address, and newer ones by a part of it."""
+        if _is_address(term):
+            return queryset.filter(to__in=(term, term.lower())), False
+        return super().search(queryset, term, request)
 
     @display(
         description="state", label={"sent": "success", "waiting": "info", "given up": "danger"}
     )
     def state_badge(self, email: Email) -> str:
         return email.state
+
+
+def _is_address(term: str) -> bool:
+    try:
+        validate_email(term)
+    except ValidationError:
+        return False
+    return True

@@ -271,8 +271,8 @@ def test_every_search_of_a_large_table_uses_an_index(merchant: Merchant, order: 
         " %s, %s, 'POST', '/x', 409, 'x', '', 'old-' || n, 1 FROM generate_series(1, 40000) n",
         order.client_id, merchant.client.account_id,
     )  # fmt: skip
-    execute("SELECT brin_summarize_new_values('accounts_request_found')")
-    execute("SELECT brin_summarize_new_values('topups_fulfilment_player')")
+    execute("SELECT brin_summarize_new_values('accounts_request_by_value')")
+    execute("SELECT brin_summarize_new_values('topups_fulfilment_by_player')")
     execute("ANALYZE")
     account = merchant.client.account
     texts = [order.reference, order.reference[:12], order.reference[-6:], "idem-77", "p77",

@@ -342,7 +342,7 @@ INDEXES = {
     "who={user}": "audit_entry_by_actor",
     "kind=key_issued": "audit_entry_by_action",
     "about=0123456789ab": "audit_entry_by_re",  # by_reference, and by_request
-    "about=account:1": "audit_entry_of_object",
+    "about=account:1": "audit_entry_about",
     "who=shell:7&about=account:1": "audit_entry_",
     "since=2026-01-01&until=2026-01-02": "audit_entry_by_time",
 }

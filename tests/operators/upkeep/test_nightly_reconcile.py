@@ -12,6 +12,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
 from django.utils import timezone
 
+from idempotency.models import IdempotencyRecord
 from merchants.email.sending import sweep_emails
 from merchants.models import Email
 from operators.upkeep import nightly_reconcile
@@ -105,12 +106,13 @@ def test_a_week_of_runs_looks_at_every_day(days: int, monkeypatch: pytest.Monkey
     assert first.periods == ()
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     for week in (plans[last - 6 : last + 1] for last in range(6, len(plans))):
-        since = week[0].periods[0].since  # the first of these runs looks at all that is younger
+        # The first of these runs looks at all that is younger.
+        since = week[0].periods[0].since or begin
         looked_at = {
-            period.since + n * DAY
+            (period.since or midnight) + n * DAY
             for plan in week
             for period in plan.periods
-            for n in range(((period.until or since) - period.since).days)
+            for n in range(((period.until or since) - (period.since or midnight)).days)
         }
         assert {midnight + n * DAY for n in range((since - midnight).days)} <= looked_at
         assert any(plan.weekly for plan in week)
@@ -123,10 +125,29 @@ def test_a_night_looks_at_the_rows_since_the_last_run_and_a_seventh(
     *_, before, plan = nights(begin, 4, monkeypatch)
     recent, history = plan.periods
     assert recent.until is None
-    assert timedelta(days=2) <= timezone.now() - recent.since <= timedelta(days=3)
+    assert timedelta(days=2) <= timezone.now() - (recent.since or begin) <= timedelta(days=3)
     assert history.since == before.history_until
+    assert history.since
     assert history.until == history.since + timedelta(days=701 // 7 + 1)
     assert not plan.weekly
+
+
+def test_the_first_seventh_has_rows_older_than_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as keys whose purchase was refused before the first deposit."""
+    begin = timezone.now() - timedelta(days=99)
+    record = IdempotencyRecord.objects.create(
+        client=make_merchant().client, key="k", fingerprint=b"", started_at=begin
+    )
+    IdempotencyRecord.objects.filter(pk=record.pk).update(created_at=begin - 9 * DAY)
+
+    _, first, second, *_ = nights(begin, 9, monkeypatch)
+
+    table = IdempotencyRecord._meta.db_table
+    slices = [plan.periods[1].condition("id", table) for plan in (first, second)]
+    found = [IdempotencyRecord.objects.extra(where=[one]).exists() for one in slices]
+    assert found == [True, False]
 
 
 def test_after_findings_a_run_looks_at_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +169,7 @@ def test_a_failed_run_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     recent, history = plan_run(timezone.now()).periods
 
+    assert recent.since
     assert recent.since.date() == before.started_at.astimezone(UTC).date()
     assert history.since == before.history_until
 

@@ -142,6 +142,10 @@ DAMAGE = {
         "SELECT setval('orders_order_id_seq', 2147483648)"
     ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
+    "the totals of a day are the sums of its sales": (
+        "INSERT INTO orders_dailytotal (day, currency, account_id, orders, amount)"
+        " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
+    ),
     "the daily sales add up to the counted orders": (
         "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
         " SELECT now(), account.id, shelf.id, 1, 1, 1"

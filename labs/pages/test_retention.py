@@ -1,0 +1,178 @@
+"""Deletes old rows and catches up with counting while a merchant buys, and compares the purchases
+with those of the minutes between; then looks at what the tables still occupy.
+
+RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
+or uncounted, RETENTION_ROUNDS the rounds, and RETENTION_ORDERS the length of the history. With
+PAGES_KEEP the database stays, and `reconcile` finds the orders that are counted twice.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from statistics import quantiles
+from typing import Any
+
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from accounts.models import ApiClient
+from embedded.environment import PROJECT
+from labs.pages.history import database_with
+from tests.concurrency.racing import execute
+from tests.factories import Merchant, add_codes, make_product, own_shelf
+from tests.live import owner_url
+
+ORDERS = int(os.environ.get("RETENTION_ORDERS", "3001"))
+ROWS = int(os.environ.get("RETENTION_ROWS", "2000"))
+ROUNDS = int(os.environ.get("RETENTION_ROUNDS", "1"))
+FULL = ROWS >= 100_000
+MOST = 1.2  # times the slowest hundredth of the purchases without a job
+SECONDS = 600
+OLD_KEYS = """
+    INSERT INTO idempotency_idempotencyrecord
+        (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
+         response)
+    SELECT 1 + n % 200, 'old-' || n, sha256('old'), 1, at, at, '01OLD' || lpad(n::text, 21, '0'),
+           at, decode(repeat('5e', 440), 'hex')
+      FROM generate_series(1, %s) AS n,
+           LATERAL (SELECT now() - interval '9 days' + n * interval '1 ms' AS at) AS times
+"""
+OLD_REQUESTS = """
+    UPDATE accounts_requestrecord SET at = at - interval '60 days'
+     WHERE id < (SELECT min(id) FROM accounts_requestrecord) + %s
+"""
+UNCOUNTED = """
+    UPDATE orders_countedsales AS counted SET orders = greatest(0, orders - %s / 200)
+"""
+SIZES = """
+    SELECT pg_relation_size(table_name::regclass), pg_indexes_size(table_name::regclass)
+      FROM unnest(%s::text[]) AS table_name
+"""
+TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "orders_dailysales"]
+# Each job runs in a process of its own, as a worker does.
+JOBS = {
+    "expired keys": (OLD_KEYS, "from idempotency.cleanup import cleanup_records as job"),
+    "old request records": (
+        OLD_REQUESTS,
+        "from functools import partial; from accounts.request_records import delete_old_records;"
+        " job = partial(delete_old_records, seconds=600)",
+    ),
+    "a day of uncounted orders": (
+        UNCOUNTED,
+        "from orders.sales_counting import count_sales as job",
+    ),
+}
+
+
+@dataclass
+class Buyer:
+    """Buys all the time, and notes when each purchase began and how long it took."""
+
+    merchant: Merchant
+    product: int
+    took: list[tuple[float, float]] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def buy(self) -> None:
+        while not self.stopping.is_set():
+            start = time.perf_counter()
+            answer = self.merchant.buy(product_id=self.product, quantity=1)
+            assert answer.status_code == 201
+            self.took.append((start, 1000 * (time.perf_counter() - start)))
+        connection.close()
+
+    def between(self, first: float, last: float) -> list[float]:
+        return [took for start, took in self.took if first <= start < last]
+
+
+def test_purchases_beside_retention(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> None:
+    with django_db_blocker.unblock(), database_with(ORDERS):
+        product = make_product(price="0.07")
+        add_codes(own_shelf(product), 200_000 if FULL else 2_000)
+        buyer = Buyer(Merchant(ApiClient.objects.get(pk=2)), product.pk)
+        thread = threading.Thread(target=buyer.buy)
+        thread.start()
+        beside: dict[str, list[float]] = {name: [] for name in JOBS}
+        alone: dict[str, list[float]] = {name: [] for name in JOBS}
+        try:
+            for number in range(ROUNDS):
+                for name, (script, job) in JOBS.items():
+                    prepare(script)
+                    first, last = run(job)
+                    beside[name] += buyer.between(first, last)
+                    rest = min(last - first, 30.0)
+                    time.sleep(rest)
+                    alone[name] += buyer.between(last, last + rest)
+                say("round", number=number, sizes=occupied())
+        finally:
+            buyer.stopping.set()
+            thread.join()
+    for name in JOBS:
+        figures = compare(beside[name], alone[name])
+        say("purchases", beside=name, **figures)
+        if FULL:
+            assert figures["ratio"] <= MOST
+        else:
+            assert beside[name]
+
+
+def prepare(script: str) -> None:
+    """Makes rows old, without triggers, and waits until that is written."""
+    execute("SET session_replication_role = replica")
+    execute(script, ROWS)
+    execute("RESET session_replication_role")
+    execute("CHECKPOINT")
+    time.sleep(1 if not FULL else 20)
+
+
+def run(job: str) -> tuple[float, float]:
+    """Runs the job in a process of its own. Returns when it began and ended, without its start."""
+    script = f"import django; django.setup(); {job}; print(flush=True); input(); job()"
+    name = connection.settings_dict["NAME"]
+    url = f"{owner_url().rsplit('/', 1)[0]}/{name}"
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=PROJECT,
+        env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "config.settings"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stdout is not None
+        assert worker.stdin is not None
+        worker.stdout.readline()
+        first = time.perf_counter()
+        worker.stdin.write("\n")
+        worker.stdin.close()
+        assert worker.wait(SECONDS) == 0
+    return first, time.perf_counter()
+
+
+def compare(beside: list[float], alone: list[float]) -> dict[str, Any]:
+    """The slowest hundredth of each, in milliseconds, and the first divided by the second."""
+    if min(len(beside), len(alone)) < 100:
+        return {"purchases": len(beside), "ratio": 1.0}
+    slow, slow_alone = (quantiles(times, n=100)[98] for times in (beside, alone))
+    return {
+        "purchases": len(beside),
+        "p99_ms": round(slow, 1),
+        "p99_alone_ms": round(slow_alone, 1),
+        "ratio": round(slow / slow_alone, 2),
+    }
+
+
+def occupied() -> list[int]:
+    """Megabytes of each table and of its indexes."""
+    with connection.cursor() as cursor:
+        cursor.execute(SIZES, [TABLES])
+        return [size // 2**20 for row in cursor.fetchall() for size in row]
+
+
+def say(kind: str, **facts: Any) -> None:
+    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201
