@@ -123,7 +123,7 @@ def save_catalogue(
 
     Raises InputProblem with the place of each problem in the file.
     """
-    _lock_out_other_editors()
+    lock_out_other_editors()
     variations = [
         {**variation, "product_id": product["id"]}
         for product in products
@@ -209,7 +209,7 @@ def _step(path: str, name: object) -> str:
     return f"{path}.{member}" if path else str(member)
 
 
-def _lock_out_other_editors() -> None:
+def lock_out_other_editors() -> None:
     """Makes other imports and edits in the back office wait for the commit, but not purchases."""
     with connection.cursor() as cursor:
         cursor.execute(

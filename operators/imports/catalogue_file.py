@@ -30,6 +30,7 @@ from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
 from core.database.functions import name_actor
 from core.inputs import InputProblem, raise_problems
+from operators.imports.catalogue_table import is_table, naming_lines, parse_table
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
 from topups.topup_product_import import TopUpProductRow, save_topup_products
@@ -103,9 +104,10 @@ def import_rows(
     The audit entry names `user`, or for None who runs the command. Raises PricesMoved if `accepts`
     is False for the prices that change.
     """
-    rows = _validated(content)
-    newest = _newest_changes()
-    counts = _save(rows, actor=actor)
+    with naming_lines(content):
+        rows = _validated(content)
+        newest = _newest_changes()
+        counts = _save(rows, actor=actor)
     if accepts and not accepts(prices := _price_moves(actor, *newest)):
         raise PricesMoved(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
@@ -130,8 +132,8 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
     `import_rows` does, and if it takes longer than CHECK_SECONDS.
     """
-    rows = _validated(content)
-    with transaction.atomic(), _for_at_most(CHECK_SECONDS):
+    with naming_lines(content), transaction.atomic(), _for_at_most(CHECK_SECONDS):
+        rows = _validated(content)
         newest = _newest_changes()
         actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
         counts = _save(rows, actor=actor)
@@ -215,7 +217,12 @@ def _price_moves(actor: str, after_shelves: int, after_topups: int) -> list[Pric
 
 
 def parse_catalogue(content: bytes, *, name: str) -> Any:
-    """The content of a catalogue file. `name` names the file in the message of an InputProblem."""
+    """The content of a catalogue file: JSON, CSV or a workbook. `name` is that of the file.
+
+    Raises InputProblem.
+    """
+    if is_table(content, name):
+        return parse_table(content, name=name)
     try:
         return json.loads(
             content.decode("utf-8-sig"),

@@ -48,6 +48,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
+from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.jobs import (
     MAX_BYTES,
     PART_BYTES,
@@ -122,9 +123,9 @@ class PartForm(forms.Form):
 class CatalogueForm(UploadForm):
     kind = ImportKind.CATALOGUE
     file = forms.FileField(
-        label="JSON file",
+        label="JSON, CSV or XLSX file",
         widget=UnfoldAdminFileFieldWidget,
-        help_text="JSON, in the format of the command import_catalogue. Purchases of the products"
+        help_text="In the format of an exported catalogue. Purchases of the products"
         " in the file wait while it is checked, for up to three seconds, and while it is imported.",
     )
 
@@ -254,6 +255,7 @@ class FileImportAdmin(RecordAdmin):
 
     def get_urls(self) -> list[Any]:
         ours = [
+            ("export/<str:file_format>/", self.export, "export"),
             ("upload/part/", self.add_part, "part"),
             ("upload/<str:kind>/", self.upload, "upload"),
             ("<int:pk>/progress/", self.show_progress, "progress"),
@@ -319,10 +321,27 @@ class FileImportAdmin(RecordAdmin):
             form=form,
             question=f"Choose a file with {what}.",
             empty_files=_empty_files() if kind == ImportKind.CODES else [],
+            exports=_exports() if kind == ImportKind.CATALOGUE else [],
             in_parts=kind == ImportKind.CODES,
             facts=["The file is checked first. You see what was found before anything changes."],
             button="Upload and check",
             back=_list_url(),
+        )
+
+    def export(self, request: HttpRequest, file_format: str) -> HttpResponse:
+        """Sends the catalogue as a file."""
+        if not may_import(staff_of(request), ImportKind.CATALOGUE):
+            raise PermissionDenied
+        if file_format not in ExportFormat.values:
+            raise Http404
+        content = export_catalogue(file_format=ExportFormat(file_format), actor=staff_of(request))
+        return HttpResponse(
+            content,
+            content_type="text/csv; charset=utf-8" if file_format == "csv" else "application/json",
+            headers={
+                "Content-Disposition": f'attachment; filename="catalogue.{file_format}"',
+                "Cache-Control": "no-store",
+            },
         )
 
     def show_progress(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -395,6 +414,14 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
 
 def _empty_files() -> list[tuple[str, str]]:
     return [(name, static(path)) for name, path in EMPTY_FILES.items()]
+
+
+def _exports() -> list[tuple[str, str]]:
+    """Each format of an exported catalogue, and the address of the file."""
+    return [
+        (one.label, reverse("admin:imports_fileimport_export", args=[one.value]))
+        for one in ExportFormat
+    ]
 
 
 def _parts_url() -> str:

@@ -1,9 +1,12 @@
 """An import is taken back as a whole while nothing of it is sold; otherwise its rest is held."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 from django.db import DatabaseError, connection
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from audit.models import AuditAction, AuditEntry
@@ -16,6 +19,15 @@ from catalogue.take_back import take_import_back
 from catalogue.traces import trace_codes
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
+from tests.commands import refusal, run
+from tests.concurrency.racing import (
+    holding_wallet,
+    in_background,
+    outcome,
+    wait_for_waiting,
+    weakened_sql,
+    with_own_http,
+)
 from tests.factories import make_batch, make_merchant, make_product, own_shelf
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in, url
@@ -122,6 +134,53 @@ def test_no_code_is_sold_and_taken_back_among_buyers(shelf: Shelf) -> None:
     assert sold + deleted + held == 41
     assert not (deleted and count_codes(batch)["sold"])
     assert reconcile()["findings"] == []
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
+def test_a_sale_in_the_middle_keeps_its_code(
+    shelf: Shelf, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sale has taken its codes and waits for its wallet when the import is taken back."""
+    batch, merchant = make_batch(shelf, 3), make_merchant()
+    if not guarded:
+        monkeypatch.setattr("catalogue.take_back.hold_codes", lambda **_: (None, 0))
+        monkeypatch.setattr("catalogue.take_back.STATES", {"held": Q(order_id=None)})
+    buy = partial(with_own_http(merchant).buy, product_id=shelf.product_id, quantity=2)
+    sold_stays = ("WHEN (OLD.order_id IS NOT NULL)", "WHEN (false)")
+    guard = nullcontext() if guarded else weakened_sql("catalogue/sql/guards.sql", sold_stays)
+
+    with guard, holding_wallet(merchant) as wallet, in_background(buy) as sale:
+        wait_for_waiting()
+        with in_background(partial(take_back, batch)) as taking:
+            wait_for_waiting(2)
+            wallet.rollback()
+
+    assert outcome(sale.result()) == "bought"
+    sold_codes = ours(VoucherCode).filter(shelf=shelf, order_id__isnull=False)
+    if guarded:
+        assert taking.result() == (0, 2)
+        assert sold_codes.count() == 2
+        assert reconcile()["findings"] == []
+    else:
+        assert taking.result() == (3, 0)
+        assert sold_codes.count() == 1  # a merchant has a code that the shop has no more
+
+
+def test_the_command_takes_an_import_back(shelf: Shelf) -> None:
+    whole, sold = make_batch(shelf, 2), make_batch(shelf, 2)
+    make_merchant().buy(product_id=shelf.product_id, quantity=4)  # one of no batch, both of `whole`
+    assert run("take_import_back", whole.pk, "--reason", "x") == {
+        "batch": whole.pk,
+        "deleted": 0,
+        "held": 0,
+    }
+    assert run("take_import_back", sold.pk, "--reason", "x")["held"] == 1
+    clean = make_batch(shelf, 2)
+    assert run("take_import_back", clean.pk, "--reason", "wrong file")["deleted"] == 2
+    assert "taken back before" in refusal("take_import_back", clean.pk, "--reason", "x")
+    assert "There is no batch" in refusal("take_import_back", 10**9, "--reason", "x")
+    entry = AuditEntry.objects.filter(action=AuditAction.DELETED).latest("pk")
+    assert "wrong file" in entry.note
 
 
 def test_the_database_refuses_other_deletions(shelf: Shelf) -> None:

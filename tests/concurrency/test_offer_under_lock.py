@@ -4,23 +4,29 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
+from itertools import chain, count
+from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 
 from accounts.models import Account
 from catalogue.models import PriceList, PriceListEntry
+from orders.models import Order
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
     holding_locks,
     in_background,
     outcome,
+    race,
     unlocked_shelves,
     wait_for_waiting,
     weakened_sql,
     with_own_http,
 )
 from tests.factories import (
+    Merchant,
     buy_topup,
     link,
     make_category,
@@ -30,6 +36,8 @@ from tests.factories import (
     make_variation,
     own_shelf,
 )
+from tests.live import owner_url
+from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -156,6 +164,61 @@ def test_a_purchase_uses_the_price_list_under_the_lock(
         )
 
     assert ended == (("bought", Decimal("12.50")) if guarded else BOUGHT_BEFORE)
+    assert_books_balance()
+
+
+@pytest.mark.parametrize("guarded", [GUARDED, CONTROL])
+def test_each_sale_among_price_changes_has_the_price_of_its_moment(guarded: bool) -> None:
+    """Who changes the price holds the shelf, so all earlier sales are committed then, and no later
+    one has begun: the number of orders at each change says which price each order must have."""
+    product, ended = make_product(price="10.00", codes=300), Event()
+    shelf, merchants = own_shelf(product), [make_merchant(balance="9999") for _ in range(3)]
+    changes = [(0, Decimal("10.00"))]
+
+    def change_prices() -> None:
+        prices = (Decimal("10.01") + Decimal(n) / 100 for n in count())
+        with psycopg.connect(owner_url()) as editor:
+            while not ended.is_set():
+                price = next(prices)
+                editor.execute(
+                    "UPDATE catalogue_shelf SET price = %s WHERE id = %s", [price, shelf.pk]
+                )
+                found = editor.execute(
+                    "SELECT count(*) FROM orders_order WHERE shelf_id = %s", [shelf.pk]
+                ).fetchone()
+                editor.commit()
+                changes.append((found[0] if found else 0, price))
+
+    def buy_many(merchant: Merchant) -> list[tuple[str, Decimal]]:
+        bought = []
+        for _ in range(60):
+            order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+            bought.append((order["reference"], Decimal(str(order["total_price"]))))
+        return bought
+
+    with nullcontext() if guarded else unlocked_shelves(), in_background(change_prices):
+        try:
+            buyers = [partial(buy_many, with_own_http(merchant)) for merchant in merchants]
+            shown = dict(chain.from_iterable(race(buyers)))
+        finally:
+            ended.set()
+
+    orders = list(Order.objects.filter(shelf=shelf).order_by("pk"))
+    debits = dict(
+        LedgerEntry.objects.filter(kind=EntryKind.PURCHASE, order_reference__in=shown).values_list(
+            "order_reference", "amount"
+        )
+    )
+    wrong = [
+        order.reference
+        for place, order in enumerate(orders)
+        if order.total_price != next(price for before, price in changes[::-1] if before <= place)
+    ]
+    assert len(orders) == 180
+    assert len({order.total_price for order in orders}) > 10  # the prices did change meanwhile
+    for order in orders:
+        assert shown[order.reference] == order.total_price == -debits[order.reference]
+    assert bool(wrong) is not guarded
     assert_books_balance()
 
 

@@ -148,7 +148,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         return may_import(staff_of(request), ImportKind.CATALOGUE)
 
     @action(
-        description="Import the catalogue…",
+        description="Import or export the catalogue…",
         icon="upload_file",
         permissions=["import"],
         url_path="import",

@@ -128,6 +128,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:catalogue_vouchercode_reveal": ("", ""),
     "admin:imports_fileimport_new_catalogue": ("K", "K"),
     "admin:imports_fileimport_new_codes": ("K", "K"),
+    "admin:imports_fileimport_export": ("K", "K"),
     "admin:imports_fileimport_part": ("K", "K"),
     "admin:imports_fileimport_problems": ("KR", "KR"),
     "admin:imports_fileimport_progress": ("KR", "KR"),
@@ -208,6 +209,7 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 def more_arguments(name: str) -> list[Any]:
     """The arguments of an address after, or instead of, the key of a row."""
     arguments: dict[str, list[Any]] = {
+        "admin:imports_fileimport_export": ["csv"],
         "admin:imports_fileimport_upload": [ImportKind.CODES],
         "admin:imports_fileimport_step": ["discard"],
         "admin:topups_fulfilment_move": [Move.CLAIM],

@@ -20,12 +20,14 @@ from tests.commands import run
 from tests.factories import (
     buy_topup,
     make_account,
+    make_batch,
     make_client,
     make_key,
     make_lost_purchase,
     make_merchant,
     make_operator,
     make_product,
+    own_shelf,
 )
 from tests.operators.back_office import make_staff, signed_in
 from tests.operators.records import Watch, failed_order
@@ -72,6 +74,10 @@ def hold_all() -> int:
     return number
 
 
+def new_batch() -> int:
+    return make_batch(own_shelf(make_product())).pk
+
+
 def settle_words() -> list[Any]:
     make_lost_purchase(make_client(make_account()))
     return ["settle", "--all", "--no-debit", "--note", "x"]
@@ -103,7 +109,9 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "hold_codes": (lambda folder: [stocked("--all")], "audit"),
     "release_codes": (lambda folder: [hold_all()], "audit"),
     "void_codes": (lambda folder: [hold_all()], "audit"),
+    "take_import_back": (lambda folder: [new_batch(), "--reason", "x"], "audit"),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
+    "export_catalogue": (lambda folder: [str(folder / "catalogue.csv")], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
     "fulfilment": (lambda folder: claim_words(), "history"),

@@ -8,10 +8,12 @@ from operators.imports.catalogue_file import import_catalogue
 
 
 class Command(JSONCommand):
-    help = "Creates or updates catalogue entries by id from a JSON file, all or nothing."
+    help = (
+        "Creates or updates catalogue entries by id from a JSON, CSV or XLSX file, all or nothing."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, metavar="FILE.json")
+        parser.add_argument("file", type=Path, metavar="FILE")
 
     def answer(self, **options: Any) -> dict[str, Any]:
         return import_catalogue(path=Path(options["file"]), actor=shell_actor())

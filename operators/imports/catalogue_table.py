@@ -1,0 +1,234 @@
+"""A catalogue file as a table, for people who work in a spreadsheet: CSV, or a workbook (XLSX).
+
+A row is a category, product, variation or top-up product, as its column `kind` says. The table has
+the same content as the JSON file: a column that is missing stays as it is, and an empty cell has no
+value. Only a value that must not be empty stays as it is, too.
+"""
+
+import csv
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO, StringIO
+from typing import Any
+
+from catalogue.code_file import DELIMITERS
+from catalogue.workbook import is_workbook, read_workbook
+from core.inputs import InputProblem, raise_problems
+
+# The list of each kind of row in the JSON file, and the columns that it has.
+LISTS = {
+    "category": "categories",
+    "product": "products",
+    "variation": "variations",
+    "topup_product": "topup_products",
+}
+KINDS = {
+    "category": ("id", "name", "active"),
+    "product": (
+        *("id", "name", "category", "type", "currency", "active"),
+        *("price", "quantity_step"),
+    ),
+    "variation": ("id", "product", "name", "active", "price", "quantity_step"),
+    "topup_product": (
+        *("id", "name", "category", "currency", "active", "price", "available_stock"),
+        *("published", "external_provider", "announce", "fields"),
+    ),
+}
+COLUMNS = (
+    *("kind", "id", "product", "name", "category", "type", "currency", "active", "price"),
+    *("quantity_step", "published", "external_provider", "announce", "fields"),
+    "available_stock",
+)
+NUMBERS = {"id", "product", "category", "quantity_step", "available_stock"}
+FLAGS = {"active", "published", "announce"}
+MAY_BE_EMPTY = {"category", "type", "price", "external_provider", "available_stock"}
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+
+# An apostrophe keeps a spreadsheet from taking a text for a formula.
+TO_PROTECT = re.compile(r"'*[=+\-@\t\r]")
+PROTECTED = re.compile(r"'+[=+\-@\t\r]")
+PLACE = re.compile(r"((?:categories|products|topup_products)\[\d+\](?:\.variations\[\d+\])?)(\.?)")
+
+
+class TableContent(dict[str, Any]):
+    """The content of a table, like that of a JSON file; `lines` are the lines of its places there,
+    such as `products[3]`."""
+
+    lines: Mapping[str, int]
+
+
+def is_table(content: bytes, name: str) -> bool:
+    """Whether a catalogue file is a table."""
+    is_json = content.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
+    return is_workbook(content) or (name.lower().endswith(TEXT_ENDINGS) and not is_json)
+
+
+def parse_table(content: bytes, *, name: str) -> TableContent:
+    """The content of a table. Raises InputProblem with the lines at fault."""
+    rows = _workbook(content) if is_workbook(content) else _text(content, name)
+    file = TableContent(categories=[], products=[], topup_products=[])
+    lines: dict[str, int] = {}
+    problems: list[str] = []
+    variations: list[tuple[int, dict[str, Any]]] = []
+    columns: list[str] = []
+    for line, cells in rows:
+        if isinstance(cells, str):
+            problems.append(f"line {line}: {cells}")
+        elif not columns:
+            columns = _header(cells)
+        else:
+            found = dict(zip(columns, cells, strict=False))
+            kind = found.pop("kind", "").strip().lower()
+            if kind not in KINDS:
+                problems.append(f"line {line}: the kind is not one of {', '.join(KINDS)}")
+                continue
+            row, wrong = _read(kind, found)
+            problems += [f"line {line}, {one}" for one in wrong]
+            if kind == "variation":
+                variations.append((line, row))
+            else:
+                place = LISTS[kind]
+                lines[f"{place}[{len(file[place])}]"] = line
+                file[place].append(row)
+    if not columns:
+        _header([])
+    problems += _nest(file["products"], variations, lines)
+    raise_problems(problems)
+    file.lines = lines
+    return file
+
+
+def _nest(
+    products: list[dict[str, Any]],
+    variations: list[tuple[int, dict[str, Any]]],
+    lines: dict[str, int],
+) -> Iterator[str]:
+    """Puts each variation into its product; a sentence for each that has none."""
+    places = {row.get("id"): place for place, row in enumerate(products)}
+    for line, row in variations:
+        place = places.get(row.pop("product", None))
+        if place is None:
+            yield f"line {line}, product: the file has no product with this id"
+            continue
+        siblings = products[place].setdefault("variations", [])
+        lines[f"products[{place}].variations[{len(siblings)}]"] = line
+        siblings.append(row)
+
+
+@contextmanager
+def naming_lines(content: Any) -> Iterator[None]:
+    """An InputProblem of the block about a table names lines, not places of a JSON file."""
+    try:
+        yield
+    except InputProblem as problem:
+        if not isinstance(content, TableContent):
+            raise
+        lines = content.lines
+
+        def name(found: re.Match[str]) -> str:
+            return f"line {lines.get(found[1], '?')}" + (", " if found[2] else "")
+
+        problems = [PLACE.sub(name, one) for one in problem.problems]
+        raise InputProblem(
+            PLACE.sub(name, str(problem)), problems=problems, more=problem.more
+        ) from None
+
+
+def write_table(content: Mapping[str, Any]) -> bytes:
+    """The content of a JSON file as CSV."""
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS[:-1], lineterminator="\r\n", extrasaction="ignore")
+    writer.writeheader()
+    for kind, row in _rows(content):
+        cells = {name: _cell(value) for name, value in row.items() if name != "variations"}
+        writer.writerow({"kind": kind, **cells})
+    return text.getvalue().encode("utf-8-sig")
+
+
+def _rows(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for row in content["categories"]:
+        yield "category", row
+    for row in content["products"]:
+        yield "product", row
+        for variation in row["variations"]:
+            yield "variation", {**variation, "product": row["id"]}
+    for row in content["topup_products"]:
+        yield "topup_product", row
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    text = str(value)
+    return f"'{text}" if TO_PROTECT.match(text) else text
+
+
+def _header(cells: list[str]) -> list[str]:
+    columns = [re.sub("[ -]+", "_", name.strip().lower()) for name in cells]
+    while columns and not columns[-1]:
+        columns.pop()
+    unknown = set(columns) - set(COLUMNS)
+    if unknown or not {"kind", "id"} <= set(columns) or len(columns) > len(set(columns)):
+        raise InputProblem(
+            "The first line names the columns, each once: kind and id, and others of"
+            f" {', '.join(COLUMNS[2:])}."
+        )
+    return columns
+
+
+def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """The values of a row, and what is wrong with it."""
+    row: dict[str, Any] = {}
+    problems = []
+    for name, text in cells.items():
+        if name not in KINDS[kind]:
+            if text.strip():
+                problems.append(f"{name}: a {kind} has none")
+        elif text.strip():
+            try:
+                row[name] = _value(name, text)
+            except ValueError:
+                problems.append(f"{name}: this is not JSON")
+        elif name in MAY_BE_EMPTY and (kind, name) != ("topup_product", "price"):
+            row[name] = None
+    return row, problems
+
+
+def _value(name: str, text: str) -> Any:
+    """The value of a cell, for the checks of the JSON file. Raises ValueError."""
+    plain = text.strip()
+    if name in NUMBERS:
+        return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < 20 else plain
+    if name in FLAGS:
+        return {"true": True, "false": False}.get(plain.lower(), plain)
+    if name == "fields":
+        return json.loads(text)
+    if name == "name":
+        return text[1:] if PROTECTED.match(text) else text
+    return plain[1:] if PROTECTED.match(plain) else plain
+
+
+def _workbook(content: bytes) -> Iterable[tuple[int, list[str] | str]]:
+    return read_workbook(BytesIO(content), columns=len(COLUMNS) + 1)[1]
+
+
+def _text(content: bytes, name: str) -> Iterator[tuple[int, list[str] | str]]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputProblem(f"{name} is not UTF-8.") from None
+    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if any(row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        yield reader.line_num, str(error)

@@ -1,0 +1,176 @@
+"""An exported catalogue changes nothing when it is imported again, in the shell and the browser."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from openpyxl import Workbook
+
+from audit.models import AuditAction, AuditEntry
+from catalogue.models import Category, PriceChange, Product, Shelf
+from operators.imports.models import ImportState
+from tests.commands import refusal, run
+from tests.factories import (
+    make_category,
+    make_field,
+    make_product,
+    make_topup_product,
+    make_variation,
+    own_shelf,
+)
+from tests.operators.back_office import make_staff, signed_in
+from tests.operators.catalogue.test_file_imports import confirmed, now, upload
+from topups.models import TopUpField, TopUpProduct
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+NAMES = ["=1+1", "'=1", "''-x", "'quoted", ' a "b";c,d\te ', "+é ☃", "-", "x\ny", "007", "true"]
+
+
+@pytest.fixture
+def names() -> list[str]:
+    """A catalogue with names and values that a table could lose."""
+    category = make_category()
+    for number, name in enumerate(NAMES):
+        product = make_product(price=str(Decimal("9.9905") + number))
+        Product.objects.filter(pk=product.pk).update(name=name)
+        variation = make_variation(product, price=None)
+        type(variation).objects.filter(pk=variation.pk).update(name=name, active=False)
+    Product.objects.update(category=category, type="voucher")
+    Category.objects.update(name="Cards, and more")
+    Shelf.objects.filter(variation=None).update(quantity_step=3)
+    bare = make_product(price=None)
+    Product.objects.filter(pk=bare.pk).update(category=None, type=None, active=False)
+    topup = make_topup_product(available_stock=5)
+    field = make_field(topup)
+    TopUpField.objects.filter(pk=field.pk).update(label="Server; wo?", required=False)
+    other = make_topup_product()
+    TopUpProduct.objects.filter(pk=other.pk).update(
+        external_provider="=provider", published=False, announce=True
+    )
+    return NAMES
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_a_round_trip_in_the_shell_changes_nothing(
+    names: list[str], ending: str, tmp_path: Path
+) -> None:
+    first, second = tmp_path / f"first.{ending}", tmp_path / f"second.{ending}"
+    run("export_catalogue", first)
+    before = AuditEntry.objects.count(), PriceChange.objects.count()
+
+    counts = run("import_catalogue", first)
+
+    for kind in counts.values():
+        assert (kind["created"], kind["updated"]) == (0, 0)
+    assert counts["products"]["unchanged"] == counts["variations"]["unchanged"] + 1
+    entries = AuditEntry.objects.order_by("pk")[before[0] :]
+    assert [one.action for one in entries] == [AuditAction.PRODUCTS_IMPORTED]
+    assert PriceChange.objects.count() == before[1]
+    run("export_catalogue", second)
+    assert second.read_bytes() == first.read_bytes()
+    assert set(names) <= set(Product.objects.values_list("name", flat=True))
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_a_round_trip_in_the_browser_changes_nothing(names: list[str], ending: str) -> None:
+    staff = make_staff(superuser=True)
+    address = reverse("admin:imports_fileimport_export", args=[ending])
+    browser = signed_in(staff)
+    file = browser.get(address)
+    assert file.headers["Content-Disposition"] == f'attachment; filename="catalogue.{ending}"'
+    exported = AuditEntry.objects.get(action=AuditAction.EXPORTED)
+    assert (exported.actor, exported.note) == (staff, f"Catalogue as {ending.upper()}")
+
+    row = now(confirmed(staff, file.content, None), run=True)
+
+    assert row.state == ImportState.IMPORTED
+    assert row.result["prices"] == []
+    changed = [one["updated"] + one["created"] for one in row.result["counts"].values()]
+    assert changed == [0] * len(changed)
+    assert browser.get(address).content == file.content
+
+
+def test_only_people_who_import_export() -> None:
+    address = reverse("admin:imports_fileimport_export", args=["csv"])
+    assert signed_in(make_staff("catalogue.view_product")).get(address).status_code == 403
+    assert signed_in(make_staff("imports.import_catalogue")).get(address).status_code == 200
+    unknown = reverse("admin:imports_fileimport_export", args=["xml"])
+    assert signed_in(make_staff("imports.import_catalogue")).get(unknown).status_code == 404
+
+
+def table(*lines: str) -> bytes:
+    return "\n".join(lines).encode()
+
+
+def test_a_table_changes_only_its_columns() -> None:
+    product = make_product(price="5.00")
+    variation = make_variation(product, price="6.00")
+    staff = make_staff(superuser=True)
+    content = table(
+        "ID;Kind;Price;Product;currency;name",
+        f"{product.pk};product;7.50;;USD;{product.name}",
+        f"{variation.pk};variation;;{product.pk};;{variation.name}",
+        ";;;;;",
+    )
+    row = now(confirmed(staff, content, None), run=True)
+    assert row.state == ImportState.IMPORTED
+    assert own_shelf(product).price == Decimal("7.50")
+    assert Shelf.objects.get(variation=variation).price is None
+    product.refresh_from_db()
+    assert product.active
+
+
+def test_a_workbook_has_the_same_columns(tmp_path: Path) -> None:
+    product = make_product(price="5.00")
+    book = Workbook()
+    sheet: Any = book.active
+    sheet.append(["kind", "id", "name", "currency", "price", "active"])
+    sheet.append(["product", product.pk, "007", "USD", 7.25, False])
+    book.save(tmp_path / "catalogue.xlsx")
+    assert run("import_catalogue", tmp_path / "catalogue.xlsx")["products"]["updated"] == 1
+    product.refresh_from_db()
+    assert (product.name, product.active, own_shelf(product).price) == (
+        "007",
+        False,
+        Decimal("7.25"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "problems"),
+    [
+        (["kind,name", "product,x"], ["The first line names the columns"]),
+        (["kind,id,colour", "product,1,red"], ["The first line names the columns"]),
+        (["kind,id", "thing,1"], ["line 2: the kind is not one of"]),
+        (["kind,id,price", "category,1,5"], ["line 2, price: a category has none"]),
+        (["kind,id,product", "variation,1,2"], ["line 2, product: the file has no product"]),
+        (["kind,id,fields", "topup_product,1,x"], ["line 2, fields: this is not JSON"]),
+        (
+            ["kind,id,name,currency,price", "product,1,x,USD,9", "product,1,y,USD,cheap"],
+            ["line 3, price: A valid number is required."],
+        ),
+        (
+            ["kind,id,name,currency", "product,1,x,USD", "category,7,c,", "product,1,y,USD"],
+            ["line 4, id: repeats line 2, id"],
+        ),
+        (
+            ["kind,id,name,currency,category,product", "product,1,x,USD,77,", "variation,v,z,,,1"],
+            ["line 3, id: A valid integer is required."],
+        ),
+    ],
+)
+def test_problems_of_a_table_name_lines(lines: list[str], problems: list[str]) -> None:
+    staff: User = make_staff(superuser=True)
+    row = upload(staff, table(*lines), None)
+    assert row.state == ImportState.REFUSED
+    assert len(row.problems) == len(problems)
+    for found, expected in zip(row.problems, problems, strict=True):
+        assert found.startswith(expected)
+
+
+def test_another_ending_is_refused(tmp_path: Path) -> None:
+    assert "must end with" in refusal("export_catalogue", tmp_path / "catalogue.xlsx")
