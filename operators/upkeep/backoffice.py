@@ -339,6 +339,12 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.SYSTEM,
+            "Run reconcile now",
+            ["upkeep.run_reconcile", *read_access(ReconcileRun)],
+            [StaffRole.ADMINISTRATOR, StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.SYSTEM,
             "See the figures of the System page",
             read_access(Heartbeat),
             [StaffRole.ADMINISTRATOR],

@@ -1,7 +1,8 @@
-"""Signs of life of processes, the last backups, and the nightly runs of `reconcile`."""
+"""Signs of life of processes, the last backups, and the runs of `reconcile`."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -47,8 +48,11 @@ class Backup(models.Model):
         return f"backup by {self.host}"
 
 
+PROGRESS_LENGTH = 200
+
+
 class RunState(models.TextChoices):
-    """The state of a nightly run of `reconcile`."""
+    """The state of a run of `reconcile`."""
 
     RUNNING = "running", "Running"
     CLEAN = "clean", "Clean"
@@ -57,12 +61,13 @@ class RunState(models.TextChoices):
 
 
 class ReconcileRun(models.Model):
-    """A nightly run of `reconcile` (operators/upkeep/nightly_reconcile.py).
+    """A run of `reconcile`, nightly or on request (operators/upkeep/nightly_reconcile.py).
 
     `findings` and `warnings` are lists of `{"check", "finding"}`; `checked` maps a kind of rows to
     their number. `failure` says why a run did not finish. `telegram_due` is set until the report is
     posted in the operators' chat. `history_until` is how far the runs of this week have come in
-    the history.
+    the history. A run that a person asked for waits for a worker until `begun_at`. `progress` names
+    the check that it makes now.
     """
 
     state = models.CharField(max_length=8, choices=RunState, default=RunState.RUNNING)
@@ -74,8 +79,14 @@ class ReconcileRun(models.Model):
     failure = models.CharField(max_length=200, blank=True, default="")
     telegram_due = models.BooleanField(default=False)
     history_until = models.DateTimeField(null=True)
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    begun_at = models.DateTimeField(null=True)
+    progress = models.CharField(max_length=PROGRESS_LENGTH, blank=True, db_default="")
 
     class Meta:
+        permissions = [("run_reconcile", "Can run reconcile now")]
         indexes = [models.Index(name="upkeep_run_started", fields=["started_at"])]
         constraints = [
             models.UniqueConstraint(
@@ -94,4 +105,4 @@ class ReconcileRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"Nightly reconcile of {self.started_at:%Y-%m-%d %H:%M}"
+        return f"Reconcile of {self.started_at:%Y-%m-%d %H:%M}"

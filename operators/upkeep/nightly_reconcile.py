@@ -1,13 +1,15 @@
-"""The nightly run of `reconcile`, and the reports of its findings to staff.
+"""The runs of `reconcile`: nightly or on request, and the reports of findings to staff.
 
 A night costs what its day cost: the run looks at the rows since the last complete run, and at a
 seventh of the history (docs/decisions/0082-nightly-slices.md).
 
 A task asks every ten minutes whether last night's run is missing, so a lost message, a restart or
-an outage only delays it. Each run is a row, and the database allows one running row.
+an outage only delays it. It also begins runs that people asked for. Each run is a row, and the
+database allows one that waits or runs.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,21 +17,25 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.html import escape
 
+from audit.models import AuditAction
+from audit.services import record_action
 from core.backoffice.periods import Period
 from core.database.functions import database_now
+from core.inputs import InputProblem
+from core.queue import enqueue
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
 from operators.telegram.chats import Target, platform_settings
 from operators.upkeep.backoffice import RECONCILE_AGE
-from operators.upkeep.models import ReconcileRun, RunState
-from operators.upkeep.reconcile import reconcile
+from operators.upkeep.models import PROGRESS_LENGTH, ReconcileRun, RunState
+from operators.upkeep.reconcile import CHECKS, reconcile
 from wallets.models import LedgerEntry
 
 logger = structlog.get_logger(__name__)
@@ -40,6 +46,7 @@ OVERDUE_AFTER = timedelta(seconds=RECONCILE_AGE.red)
 KEPT_FOR = timedelta(days=90)
 SLICES = 7  # nights in which the whole history is looked at again
 MAY_SEE = "upkeep.view_reconcilerun"
+MAY_RUN = "upkeep.run_reconcile"
 LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings
 UNFINISHED = "The worker ended before the run did."
 COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
@@ -54,26 +61,68 @@ def run_if_due() -> ReconcileRun | None:
     now = database_now()
     _end_lost_runs(now)
     tonight = ReconcileRun.objects.filter(started_at__range=(_due_since(now), now))
-    if tonight.filter(COMPLETE).exists() or tonight.count() >= ATTEMPTS:
+    attempts = tonight.filter(asked_by=None).count()
+    if tonight.filter(COMPLETE).exists() or attempts >= ATTEMPTS:
         return None
     try:
         run = ReconcileRun.objects.create()
     except IntegrityError:  # another worker runs it
         return None
     ReconcileRun.objects.filter(started_at__lt=now - KEPT_FOR).delete()
-    plan = plan_run(now)
+    _carry_out(run, now)
+    return run
+
+
+def ask_for_run(*, actor: User) -> ReconcileRun:
+    """Asks a worker for a run now. Raises InputProblem if one waits or runs already."""
+    _end_lost_runs(database_now())
     try:
-        result = reconcile(periods=plan.periods, weekly=plan.weekly)
-    except Exception as error:
-        logger.exception("reconcile_failed")
-        _finish(run, RunState.FAILED, failure=type(error).__name__)
-        return run
+        with transaction.atomic():
+            run = ReconcileRun.objects.create(asked_by=actor)
+            record_action(actor=actor, action=AuditAction.ADDED, on=run, note="Reconcile requested")
+    except IntegrityError:
+        raise InputProblem("A run waits or is going on already. Wait for its end.") from None
+    enqueue("operators.upkeep.tasks.reconcile_now")
+    return run
+
+
+def run_if_asked() -> ReconcileRun | None:
+    """Begins the run that a person asked for, if one waits. Safe to call at the same time."""
+    waiting = ReconcileRun.objects.filter(state=RunState.RUNNING, asked_by__isnull=False)
+    run = waiting.filter(begun_at=None).first()
+    if run is None or not waiting.filter(pk=run.pk, begun_at=None).update(begun_at=Now()):
+        return None
+    _carry_out(run, database_now())
+    return run
+
+
+def _carry_out(run: ReconcileRun, now: datetime) -> None:
+    plan = plan_run(now)
+    of = sum(plan.weekly or not check.weekly for check in CHECKS)
+    made = 0
+    # The checks read a snapshot, so another connection writes how far they are.
+    with closing(connections[DEFAULT_DB_ALIAS].copy()) as beside:
+
+        def report(check: str) -> None:
+            nonlocal made
+            made += 1
+            words = f"Check {made} of {of}: {check}"[:PROGRESS_LENGTH]
+            with beside.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE upkeep_reconcilerun SET progress = %s WHERE id = %s", [words, run.pk]
+                )
+
+        try:
+            result = reconcile(periods=plan.periods, weekly=plan.weekly, report=report)
+        except Exception as error:
+            logger.exception("reconcile_failed")
+            _finish(run, RunState.FAILED, failure=type(error).__name__)
+            return
     state = RunState.CLEAN if result["ok"] else RunState.FINDINGS
     run.checked, run.findings = result["checked"], result["findings"]
     run.warnings = result["warnings"]
     run.history_until = plan.history_until
     _finish(run, state)
-    return run
 
 
 @dataclass(frozen=True)
@@ -131,7 +180,7 @@ def describe_problem() -> str:
     if age > OVERDUE_AFTER:
         return "The nightly reconcile has not finished for more than a day"
     if findings:
-        return "The last nightly reconcile found problems in the books"
+        return "The last reconcile found problems in the books"
     return ""
 
 
@@ -146,17 +195,18 @@ def tell_telegram() -> None:
 def report_lines(run: ReconcileRun) -> list[str]:
     """The run in a few lines: what happened, then the first findings."""
     if run.state == RunState.FAILED:
-        return [f"The nightly reconcile did not finish: {run.failure}"]
-    lines = [_headline(len(run.findings))]
+        return [f"{_name(run)} did not finish: {run.failure}"]
+    problems = len(run.findings)
+    plural = "" if problems == 1 else "s"
+    lines = [f"{_name(run)} found {problems} problem{plural} in the books."]
     lines += [f"{one['check']}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
     if len(run.findings) > LINES:
         lines.append(f"… and {len(run.findings) - LINES} more.")
     return lines
 
 
-def _headline(problems: int) -> str:
-    plural = "" if problems == 1 else "s"
-    return f"The nightly reconcile found {problems} problem{plural} in the books."
+def _name(run: ReconcileRun) -> str:
+    return "The requested reconcile" if run.asked_by_id else "The nightly reconcile"
 
 
 def _due_since(now: datetime) -> datetime:

@@ -1,18 +1,22 @@
-"""The nightly runs of `reconcile`: when, and what they found."""
+"""The runs of `reconcile`: when, who asked, how far they are, and what they found."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path
 from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
-from unfold.decorators import display
+from unfold.decorators import action, display
 
-from operators.frame.base import EMPTY, RecordAdmin
+from core.inputs import InputProblem
+from operators.frame.base import EMPTY, RecordAdmin, list_url, site_page, staff_of, url_of
 from operators.upkeep.models import ReconcileRun, RunState
-from operators.upkeep.nightly_reconcile import is_overdue
+from operators.upkeep.nightly_reconcile import MAY_RUN, ask_for_run, is_overdue
 
 OVERDUE = (
     "No run has finished for more than a day. Check that the scheduler and a worker are running:"
@@ -22,14 +26,71 @@ OVERDUE = (
 
 @admin.register(ReconcileRun)
 class ReconcileRunAdmin(RecordAdmin):
-    list_display = ("started_at", "finished_at", "result", "problems", "late_work")
+    list_display = ("started_at", "reason", "finished_at", "result", "problems", "late_work")
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
-    change_form_before_template = "admin/what_a_finding_is.html"
+    change_form_before_template = "admin/reconcile_page.html"
+    list_select_related = ("asked_by",)
     fields = (
-        *("started_at", "finished_at", "result", "failure", "report", "late", "rows_read"),
-        "history_until",
+        *("started_at", "reason", "finished_at", "result", "failure", "report", "late"),
+        *("rows_read", "history_until"),
     )
+    actions_list = ("run_now",)
+
+    def get_urls(self) -> list[Any]:
+        progress = path(
+            "<int:pk>/progress/",
+            self.admin_site.admin_view(self.show_progress),
+            name="upkeep_reconcilerun_progress",
+        )
+        return [progress, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        run = self.get_object(request, object_id)
+        running = isinstance(run, ReconcileRun) and run.state == RunState.RUNNING
+        context = {**(extra_context or {}), "run": run if running else None, "refresh": 2}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def show_progress(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The part of a running run's page that refreshes itself (live.js)."""
+        run = self.get_object(request, str(pk))
+        if run is None:
+            raise Http404
+        if not self.has_view_permission(request, run):
+            raise PermissionDenied
+        return TemplateResponse(request, "admin/reconcile_now.html", {"run": run})
+
+    def has_run_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and staff_of(request).has_perm(MAY_RUN)
+
+    @action(description="Run now…", icon="play_arrow", permissions=["run"], url_path="run-now")
+    def run_now(self, request: HttpRequest) -> HttpResponse:
+        """Asks a worker for a run, after a confirmation."""
+        if request.method == "POST":
+            try:
+                run = ask_for_run(actor=staff_of(request))
+            except InputProblem as problem:
+                messages.warning(request, str(problem))
+                return HttpResponseRedirect(list_url(ReconcileRun))
+            return HttpResponseRedirect(url_of(run))
+        return site_page(
+            request,
+            "admin/confirm.html",
+            opts=self.opts,
+            title="Run reconcile",
+            question="Compare balances, stock and orders now?",
+            facts=[
+                "It looks at what is new since the last run and at a part of the history. After a"
+                " run with findings it looks at everything.",
+                "Purchases go on meanwhile. People who may see the runs receive an email about"
+                " findings.",
+            ],
+            button="Run now",
+            back=list_url(ReconcileRun),
+        )
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if is_overdue():
@@ -48,6 +109,10 @@ class ReconcileRunAdmin(RecordAdmin):
     )
     def result(self, run: ReconcileRun) -> str:
         return RunState(run.state).label
+
+    @admin.display(description="reason")
+    def reason(self, run: ReconcileRun) -> str:
+        return f"{run.asked_by} asked" if run.asked_by else "every night"
 
     @admin.display(description="findings")
     def problems(self, run: ReconcileRun) -> int:

@@ -165,3 +165,10 @@ def test_two_administrators_remove_the_factor_of_staff_who_act() -> None:
     admins[1].post(url(finance, "remove_second_factor"))
 
     assert not has_factor(finance)
+
+
+def test_a_merchant_manager_rotates_a_key(merchant: Merchant) -> None:
+    _, manager = of_role(StaffRole.MERCHANT_MANAGER)
+    page = manager.post(url(merchant.client, "rotate"), {"overlap_hours": "1"})
+    assert "This is the only time the key is shown" in page.content.decode()
+    assert merchant.client.keys.live().count() == 2

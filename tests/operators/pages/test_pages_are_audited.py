@@ -355,6 +355,10 @@ def settle_all(browser: Client) -> None:
     browser.post(address, {"debits": "no", "note": "x"})
 
 
+def run_reconcile(browser: Client) -> None:
+    browser.post(reverse("admin:upkeep_reconcilerun_run_now"))
+
+
 def hold_batch(browser: Client) -> None:
     browser.post(url(make_batch(own_shelf(make_product())), "hold"), {"reason": "x"})
 
@@ -588,6 +592,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "orders.lostpurchase settle_all": (settle_all, "audit"),
     "orders.order credit": (credit, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
+    "upkeep.reconcilerun run_now": (run_reconcile, "audit"),
     "wallets.announcedtransfer close": (close_transfer, "audit"),
     "wallets.bookingapproval approve": (decide("approve"), "audit"),
     "wallets.bookingapproval reject": (decide("reject"), "audit"),
@@ -618,7 +623,7 @@ READING |= {
     for label in ("catalogue.shelf", "topups.topupproduct")
     for name in ("change_price", "change_prices")
 }
-READING |= {"wallets.announcedtransfer confirm"}
+READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}

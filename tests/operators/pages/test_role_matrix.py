@@ -154,6 +154,8 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:topups_topupproduct_change_price": ("K", "K"),
     "admin:topups_topupproduct_new_prices": ("K", "K"),
     "admin:topups_topupproduct_withdraw_price": ("K", "K"),
+    "admin:upkeep_reconcilerun_progress": ("AFR", "AFR"),
+    "admin:upkeep_reconcilerun_run_now": ("AF", "AF"),
     "admin:wallets_announcedtransfer_close": ("F", "F"),
     "admin:wallets_announcedtransfer_confirm": ("F", "F"),
     "admin:wallets_bookingapproval_approve": ("F", "F"),

@@ -1,17 +1,24 @@
 """`reconcile` runs once a night, and staff hear of what it found."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core import mail
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
+from django.urls import reverse
 from django.utils import timezone
 
+from audit.models import AuditAction, AuditEntry
+from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
 from idempotency.models import IdempotencyRecord
 from merchants.email.sending import sweep_emails
 from merchants.models import Email
@@ -22,11 +29,13 @@ from operators.upkeep.nightly_reconcile import (
     LIMIT,
     OVERDUE_AFTER,
     Plan,
+    ask_for_run,
     is_overdue,
     plan_run,
+    run_if_asked,
     run_if_due,
 )
-from operators.upkeep.tasks import reconcile_nightly
+from operators.upkeep.tasks import reconcile_nightly, reconcile_now
 from tests.concurrency.racing import execute, race
 from tests.factories import make_merchant
 from tests.operators.back_office import list_url, make_staff, signed_in, url
@@ -373,3 +382,87 @@ def test_the_clock_of_a_worker_starts_no_run(monkeypatch: pytest.MonkeyPatch) ->
 
     assert run_if_due() is None
     assert not is_overdue()
+
+
+def test_a_person_asks_for_a_run_and_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    finance = make_staff()
+    finance.groups.add(Group.objects.get(name=StaffRole.FINANCE))
+    browser, asks = signed_in(finance), reverse("admin:upkeep_reconcilerun_run_now")
+    assert "Run now" in browser.get(list_url(ReconcileRun)).content.decode()
+    assert browser.get(asks).status_code == 200
+    assert not ReconcileRun.objects.exists()
+
+    page = browser.post(asks, follow=True).content.decode()
+    run = ReconcileRun.objects.get()
+    assert "waits for a worker" in page
+    assert AuditEntry.objects.get(action=AuditAction.ADDED).actor == finance
+    progress, seen = reverse("admin:upkeep_reconcilerun_progress", args=[run.pk]), []
+
+    def look(*, report: Callable[[str], None], **options: Any) -> dict[str, Any]:
+        report("every order has its debit")
+        seen.append(browser.get(progress).content.decode())
+        return {"ok": True, "checked": {}, "findings": [], "warnings": []}
+
+    monkeypatch.setattr(nightly_reconcile, "reconcile", look)
+    reconcile_now()
+
+    run.refresh_from_db()
+    assert (run.state, run.asked_by) == (RunState.CLEAN, finance)
+    assert "Check 1 of " in seen[0]
+    assert "every order has its debit" in seen[0]
+    assert "data-ended" in browser.get(progress).content.decode()
+    assert f"{finance} asked" in browser.get(url(run)).content.decode()
+
+
+def test_a_requested_run_is_a_real_one() -> None:
+    make_merchant()
+    asked = ask_for_run(actor=make_staff())
+    assert run_if_asked() == asked
+    asked.refresh_from_db()
+    assert (asked.state, asked.findings, asked.checked["wallets"]) == (RunState.CLEAN, [], 1)
+    assert asked.progress.startswith("Check ")
+    assert run_if_due() is None  # it counts as tonight's
+
+
+def test_a_lost_message_only_delays_a_requested_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ask_for_run(actor=make_staff())
+    assert run_if_due() is None  # it waits its turn
+    reconcile_nightly()
+    asked.refresh_from_db()
+    assert asked.state == RunState.CLEAN
+    assert run_if_asked() is None
+
+
+def test_two_people_who_ask_at_once_get_one_run() -> None:
+    people = [make_staff(), make_staff()]
+
+    def ask(person: Any) -> bool:
+        with suppress(InputProblem):
+            return bool(ask_for_run(actor=person))
+        return False
+
+    assert sorted(race([partial(ask, person) for person in people])) == [False, True]
+    assert ReconcileRun.objects.count() == 1
+
+
+def test_two_workers_begin_a_requested_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_for_run(actor=make_staff())
+    result = {"ok": True, "checked": {}, "findings": [], "warnings": []}
+    monkeypatch.setattr(nightly_reconcile, "reconcile", lambda **options: result)
+    assert sum(run is not None for run in race([run_if_asked, run_if_asked])) == 1
+
+
+def test_failed_requests_do_not_use_up_the_attempts_of_the_night(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(**options: Any) -> None:
+        raise ObjectDoesNotExist
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nightly_reconcile, "reconcile", fail)
+        for _ in range(ATTEMPTS):
+            asked = ask_for_run(actor=make_staff())
+            run_if_asked()
+            asked.refresh_from_db()
+            assert asked.failure == "ObjectDoesNotExist"
+    assert run_now().state == RunState.CLEAN

@@ -1,0 +1,37 @@
+import django.db.models.deletion
+from django.conf import settings
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("upkeep", "0003_slice_history"),
+    ]
+
+    operations = [
+        migrations.AlterModelOptions(
+            name="reconcilerun",
+            options={"permissions": [("run_reconcile", "Can run reconcile now")]},
+        ),
+        migrations.AddField(
+            model_name="reconcilerun",
+            name="asked_by",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddField(
+            model_name="reconcilerun",
+            name="begun_at",
+            field=models.DateTimeField(null=True),
+        ),
+        migrations.AddField(
+            model_name="reconcilerun",
+            name="progress",
+            field=models.CharField(blank=True, db_default="", max_length=200),
+        ),
+    ]
