@@ -91,6 +91,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "escalate-stale-claims": {
+            "task": "topups.tasks.escalate_stale_claims",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "release-claims-of-leavers": {
             "task": "topups.tasks.release_claims_of_leavers",
             "schedule": 60,

@@ -223,6 +223,8 @@ RETENTION_DAYS = retention_days(env)
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
+# A claim that nobody finishes goes to review after these minutes.
+DESK_CLAIM_MINUTES = env.int("DESK_CLAIM_MINUTES", 60)
 DESK_REFRESH_SECONDS = 20  # the desk's pages reload their numbers
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = 5  # a due refund is shown as overdue

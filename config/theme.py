@@ -14,7 +14,7 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": "operators.admin.menu.icon"}
     ],
     "STYLES": ["operators.admin.menu.stylesheet"],
-    "SCRIPTS": ["operators.admin.menu.script"],
+    "SCRIPTS": ["operators.admin.menu.script", "operators.admin.menu.shortcuts"],
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
     "ACCOUNT": {

@@ -236,15 +236,16 @@ WATCHES = [
         "Top-ups older than promised",
         """
         SELECT product_id, format('%%s orders of %%s have waited longer than %%s minutes', count(*),
-                                  product.name, round(%(limit)s)), NULL
+                                  product.name, coalesce(promised_minutes, round(%(limit)s))), NULL
           FROM topups_fulfilment AS fulfilment
           JOIN topups_topupproduct AS product ON product.id = product_id
          WHERE fulfilment.status IN ('pending', 'processing', 'pending_review')
-           AND fulfilment.created_at < now() - make_interval(mins => round(%(limit)s)::int)
-         GROUP BY product_id, product.name
+           AND fulfilment.created_at < now() - make_interval(
+                   mins => coalesce(promised_minutes, round(%(limit)s)::int))
+         GROUP BY product_id, product.name, promised_minutes
         """,
         limit=60,
-        unit="minutes since the purchase",
+        unit="minutes since the purchase, of products without a promised time",
         advice="Claim the oldest orders at the desk.",
         model=Fulfilment,
     ),

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
@@ -117,6 +119,29 @@ def release_claims_of_leavers() -> int:
     """
     held = Fulfilment.objects.filter(status=PROCESSING).select_related("claimed_by").order_by("pk")
     return sum(_release(each) for each in held if not _may_work(each.claimed_by))
+
+
+def escalate_stale_claims() -> int:
+    """Sends orders to review whose holder has not finished them in time; returns how many.
+
+    They do not go back to the queue: the holder may have delivered them, and another operator would
+    deliver them again.
+    """
+    before = timezone.now() - timedelta(minutes=settings.DESK_CLAIM_MINUTES)
+    stale = Fulfilment.objects.filter(status=PROCESSING, claimed_at__lt=before)
+    return sum(_escalate(each) for each in stale.select_related("claimed_by").order_by("pk"))
+
+
+def _escalate(fulfilment: Fulfilment) -> bool:
+    """Sends the order to review if it is still the same claim."""
+    with transaction.atomic():
+        before = _find_locked(fulfilment.order_reference)
+        if before.status != PROCESSING or before.claimed_at != fulfilment.claimed_at:
+            return False
+        minutes = settings.DESK_CLAIM_MINUTES
+        note = f"{before.claimed_by} claimed it more than {minutes} minutes ago. Ask them."
+        _carry_out(before, Move.REVIEW, user=None, channel=Channel.SYSTEM, note=note)
+    return True
 
 
 def _release(fulfilment: Fulfilment) -> bool:

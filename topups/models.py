@@ -43,7 +43,7 @@ class TopUpProduct(models.Model):
     """A product that is bought for a player id. topups/sql/is_on_sale.sql says when it is on sale.
 
     `available_stock` is the number in stock; null means not counted. `next_price` replaces `price`
-    at `next_price_from`, as for a shelf.
+    at `next_price_from`, as for a shelf. Operators deliver within `promised_minutes`.
     """
 
     name = models.CharField(max_length=NAME_LENGTH)
@@ -67,6 +67,13 @@ class TopUpProduct(models.Model):
         blank=True,
         help_text="The provider that delivers it instead of us. If set, it is not sold here.",
     )
+    promised_minutes = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Minutes from the purchase to the delivery. Empty: nothing is promised. Merchants"
+        " do not see it.",
+    )
     announce = models.BooleanField(
         default=False, help_text="Orders may be announced on the messaging platform."
     )
@@ -85,6 +92,10 @@ class TopUpProduct(models.Model):
                 name="topups_product_next_price_has_limits_and_a_time",
                 condition=Q(next_price=None, next_price_from=None)
                 | Q(next_price__gt=0, next_price__lt=PRICE_LIMIT, next_price_from__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="topups_product_promise_is_positive",
+                condition=Q(promised_minutes=None) | Q(promised_minutes__gte=1),
             ),
             models.CheckConstraint(
                 name="topups_product_provider_is_named", condition=~Q(external_provider="")

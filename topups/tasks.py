@@ -28,3 +28,9 @@ def sweep_refunds() -> int:
 def release_claims_of_leavers() -> int:
     """Returns to the queue the orders of operators who were switched off."""
     return fulfilments.release_claims_of_leavers()
+
+
+@shared_task
+def escalate_stale_claims() -> int:
+    """Sends claimed orders to review that nobody finishes."""
+    return fulfilments.escalate_stale_claims()

@@ -1,3 +1,4 @@
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 from django.db.models import F, Q
 
@@ -9,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.RemoveConstraint(
             model_name="invitation", name="merchants_invitation_approved_by_another"
         ),
-        migrations.AddConstraint(
+        AddConstraintNotValid(
             model_name="invitation",
             constraint=models.CheckConstraint(
                 condition=Q(approved_by=None, approved_at=None)
@@ -23,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.RemoveConstraint(
             model_name="factorreset", name="merchants_factorreset_approved_by_another"
         ),
-        migrations.AddConstraint(
+        AddConstraintNotValid(
             model_name="factorreset",
             constraint=models.CheckConstraint(
                 condition=Q(approved_by=None, approved_at=None)

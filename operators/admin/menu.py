@@ -16,6 +16,7 @@ from core.version import VERSION
 from operators.admin.margins import SEES_MARGINS
 from operators.admin.sales_overview import show_figures
 from operators.admin.warnings import show_warnings
+from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
 from operators.sign_in.password import StaffSignInForm
@@ -67,11 +68,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 page = {"title": "Sales and margins", "icon": "monitoring"}
                 links.insert(0, {**page, "link": reverse("margins")})
             if section is Section.TOP_UPS and Fulfilment in allowed:
-                dashboard = reverse("admin:topups_fulfilment_dashboard")
-                if request.path == dashboard:  # its address begins with that of the queue
-                    links[0]["active"] = False
-                page = {"title": "Top-up dashboard", "icon": "monitoring", "link": dashboard}
-                links.insert(1, page)
+                pages = [
+                    ("Top-up dashboard", "monitoring", "admin:topups_fulfilment_dashboard"),
+                    ("Shift report", "timer", "admin:topups_fulfilment_report"),
+                ]
+                own = [
+                    {"title": title, "icon": icon, "link": reverse(name)}
+                    for title, icon, name in pages
+                ]
+                if request.path in [each["link"] for each in own]:
+                    links[0]["active"] = False  # their addresses begin with that of the queue
+                links[1:1] = own
             sections.append({"title": section, "separator": bool(sections), "items": links})
     if not sections or works_only_at_desk(request):
         return sections
@@ -117,6 +124,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if request.user.has_perm(SEES_FIGURES):
         context["missing"] = missing
     context |= show_warnings(request)
+    context |= show_work(staff_of(request))
     context |= show_figures(request, staff_of(request), missing=missing)
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):
@@ -133,6 +141,11 @@ def stylesheet(request: HttpRequest) -> str:
 def script(request: HttpRequest) -> str:
     """Our script for screen readers and keyboards."""
     return static("operators/landmarks.js")
+
+
+def shortcuts(request: HttpRequest) -> str:
+    """Our script for keyboard shortcuts."""
+    return static("operators/keys.js")
 
 
 def icon(request: HttpRequest) -> str:

@@ -50,6 +50,15 @@ NAMES = {
     Move.REJECT: "Reject and refund",
     Move.REJECT_UNREFUNDED: "Fail without refund",
 }
+# Shortcuts (operators/frame/static/operators/keys.js). Those of moves that end an order lead to
+# their confirmation.
+KEYS = {
+    Move.CLAIM: "c",
+    Move.RELEASE: "u",
+    Move.COMPLETE: "m",
+    Move.REVIEW: "v",
+    Move.REJECT: "x",
+}
 FAILING = {Move.REJECT, Move.REJECT_UNREFUNDED}
 MAX_SELECTED = 100
 TO_READ = timedelta(seconds=2)  # the button in templates/admin/desk_moves.html waits as long
@@ -211,6 +220,7 @@ class DeskMoves(RecordAdmin):
         return [
             {
                 "name": NAMES[move],
+                "key": KEYS.get(move, ""),
                 "url": reverse(
                     "admin:topups_fulfilment_move",
                     args=[fulfilment.pk, move.value],

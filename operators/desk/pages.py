@@ -13,7 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from core.inputs import is_id
-from operators.frame.base import list_url, staff_of
+from operators.desk.report import show_report
+from operators.frame.base import list_url, site_page, staff_of
 from operators.frame.desk_summary import summarise_desk, summarise_queue
 from operators.frame.long_lists import LongRecordAdmin
 from topups.models import Fulfilment
@@ -76,6 +77,14 @@ class DeskPages(LongRecordAdmin):
                 "title": "Top-up dashboard",
                 "desk": show_desk(staff_of(request)),
             },
+        )
+
+    def report(self, request: HttpRequest) -> HttpResponse:
+        """The report of a shift."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return site_page(
+            request, "admin/desk_report.html", title="Shift report", **show_report(request)
         )
 
 

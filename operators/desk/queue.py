@@ -92,6 +92,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
             path("next/", admin_view(self.claim_next), name="topups_fulfilment_next"),
             path("strip/", admin_view(self.strip), name="topups_fulfilment_strip"),
             path("glance/", admin_view(self.glance), name="topups_fulfilment_glance"),
+            path("report/", admin_view(self.report), name="topups_fulfilment_report"),
             path("dashboard/", admin_view(self.dashboard), name="topups_fulfilment_dashboard"),
             path(
                 "<int:pk>/deliver-next/",

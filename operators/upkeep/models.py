@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+
+from core.database.columns import ACTOR_LENGTH
 
 
 class HeartbeatKind(models.TextChoices):
@@ -79,9 +80,7 @@ class ReconcileRun(models.Model):
     failure = models.CharField(max_length=200, blank=True, default="")
     telegram_due = models.BooleanField(default=False)
     history_until = models.DateTimeField(null=True)
-    asked_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
-    )
+    asked_by = models.CharField(max_length=ACTOR_LENGTH, blank=True, db_default="")
     begun_at = models.DateTimeField(null=True)
     progress = models.CharField(max_length=PROGRESS_LENGTH, blank=True, db_default="")
 

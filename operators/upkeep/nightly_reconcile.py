@@ -61,7 +61,7 @@ def run_if_due() -> ReconcileRun | None:
     now = database_now()
     _end_lost_runs(now)
     tonight = ReconcileRun.objects.filter(started_at__range=(_due_since(now), now))
-    attempts = tonight.filter(asked_by=None).count()
+    attempts = tonight.filter(asked_by="").count()
     if tonight.filter(COMPLETE).exists() or attempts >= ATTEMPTS:
         return None
     try:
@@ -78,7 +78,7 @@ def ask_for_run(*, actor: User) -> ReconcileRun:
     _end_lost_runs(database_now())
     try:
         with transaction.atomic():
-            run = ReconcileRun.objects.create(asked_by=actor)
+            run = ReconcileRun.objects.create(asked_by=actor.get_username())
             record_action(actor=actor, action=AuditAction.ADDED, on=run, note="Reconcile requested")
     except IntegrityError:
         raise InputProblem("A run waits or is going on already. Wait for its end.") from None
@@ -88,7 +88,7 @@ def ask_for_run(*, actor: User) -> ReconcileRun:
 
 def run_if_asked() -> ReconcileRun | None:
     """Begins the run that a person asked for, if one waits. Safe to call at the same time."""
-    waiting = ReconcileRun.objects.filter(state=RunState.RUNNING, asked_by__isnull=False)
+    waiting = ReconcileRun.objects.filter(state=RunState.RUNNING).exclude(asked_by="")
     run = waiting.filter(begun_at=None).first()
     if run is None or not waiting.filter(pk=run.pk, begun_at=None).update(begun_at=Now()):
         return None
@@ -206,7 +206,7 @@ def report_lines(run: ReconcileRun) -> list[str]:
 
 
 def _name(run: ReconcileRun) -> str:
-    return "The requested reconcile" if run.asked_by_id else "The nightly reconcile"
+    return "The requested reconcile" if run.asked_by else "The nightly reconcile"
 
 
 def _due_since(now: datetime) -> datetime:

@@ -30,7 +30,6 @@ class ReconcileRunAdmin(RecordAdmin):
     list_filter = (("state", ChoicesDropdownFilter),)
     list_before_template = "admin/what_a_finding_is.html"
     change_form_before_template = "admin/reconcile_page.html"
-    list_select_related = ("asked_by",)
     fields = (
         *("started_at", "reason", "finished_at", "result", "failure", "report", "late"),
         *("rows_read", "history_until"),

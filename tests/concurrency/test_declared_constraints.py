@@ -144,6 +144,7 @@ BROKEN = {
     "topups_product_currency_is_a_code": "currency = 'US'",
     "topups_product_next_price_has_limits_and_a_time": "next_price = 0, next_price_from = now()",
     "topups_product_price_is_positive": "price = 0",
+    "topups_product_promise_is_positive": "promised_minutes = 0",
     "topups_product_provider_is_named": "external_provider = ''",
     "wallets_alone_amount_not_negative": "amount = -1",
     "wallets_alone_is_of_a_booking": "kind = 'purchase'",

@@ -140,6 +140,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     for address in (
         reverse("admin:index"),
         reverse("admin:topups_fulfilment_dashboard"),
+        reverse("admin:topups_fulfilment_report"),
         reverse("system"),
         reverse("audit_trail"),
         reverse("margins"),

@@ -134,6 +134,48 @@ def test_a_second_click_ends_no_order(
     assert states == {first: "completed", second: "processing"}
 
 
+def test_an_operator_works_with_the_keyboard(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    first, second = (buy_topup(merchant, product, fields={"1": "eu"}) for _ in range(2))
+    page.goto(QUEUE)
+    page.keyboard.press("?")
+    listed = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(listed).to_contain_text("Claim next")
+    save_screenshot(page, "desk-keys")
+    page.keyboard.press("n")  # nothing happens while the list is open
+    page.keyboard.press("Escape")
+    page.locator("#searchbar").press_sequentially("n?")
+    assert set(Fulfilment.objects.values_list("status", flat=True)) == {"pending"}
+    page.keyboard.press("Tab")
+
+    page.keyboard.press("n")
+    expect(page.locator("body")).to_contain_text(first)
+    assert page.locator(".bg-primary-600:visible").count() == 1  # one button stands out
+    page.keyboard.press("?")
+    expect(listed).to_contain_text("Delivered, claim next")
+    expect(listed).to_contain_text("Reject and refund…")
+    page.keyboard.press("?")
+    expect(listed).to_be_hidden()
+    page.keyboard.press("D")  # too early: nobody can have read the order
+    page.wait_for_timeout(2300)
+    assert Fulfilment.objects.get(order_reference=first).status == "processing"
+    page.keyboard.press("D")
+    expect(page.locator("body")).to_contain_text(second)
+    page.keyboard.press("x")  # asks first
+    expect(page.get_by_role("button", name="Reject and refund", exact=True)).to_be_visible()
+    states = {each.order_reference: each.status for each in Fulfilment.objects.all()}
+    assert states == {first: "completed", second: "processing"}
+
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Turn off").click()
+    page.keyboard.press("Escape")
+    page.goto(QUEUE)
+    page.keyboard.press("n")
+    page.wait_for_timeout(300)
+    expect(page).to_have_url(re.compile(re.escape(QUEUE)))
+
+
 def test_one_of_two_concurrent_claims_wins(
     server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, chromium: Browser
 ) -> None:

@@ -27,11 +27,12 @@ def names_queued() -> Iterator[str]:
                     yield str(ast.literal_eval(following))
 
 
-def test_four_tasks_are_queued_by_name() -> None:
+def test_these_tasks_are_queued_by_name() -> None:
     assert set(names_queued()) == {
         "merchants.tasks.send_email",
         "operators.imports.tasks.run_import",
         "operators.telegram.tasks.show_order",
+        "operators.upkeep.tasks.reconcile_now",
         "topups.tasks.refund_fulfilment",
     }
 

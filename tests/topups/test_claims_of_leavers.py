@@ -1,14 +1,18 @@
-"""What people hold who were switched off, or lost the right, goes back to the queue."""
+"""Claims of people who may no longer work return to the queue; claims that nobody finishes go to
+review."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.utils import timezone
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
 from topups import fulfilments
-from topups.fulfilments import Operator, release_claims_of_leavers
+from topups.fulfilments import Operator, escalate_stale_claims, release_claims_of_leavers
 from topups.models import Channel, Fulfilment
 from topups.transitions import FULFIL, Move
 
@@ -69,3 +73,42 @@ def test_an_order_that_another_holds_by_now_stays(merchant: Merchant) -> None:
     move_now(reference=stale.order_reference, move=Move.COMPLETE, operator=senior)
     assert fulfilments._release(stale) is False
     assert ours(Fulfilment).get().status == "completed"
+
+
+def claimed_ago(fulfilment: Fulfilment, minutes: int) -> Fulfilment:
+    Fulfilment.objects.filter(pk=fulfilment.pk).update(
+        claimed_at=timezone.now() - timedelta(minutes=minutes)
+    )
+    fulfilment.refresh_from_db()
+    return fulfilment
+
+
+def test_a_claim_that_nobody_finishes_goes_to_review(merchant: Merchant, settings: Any) -> None:
+    settings.DESK_CLAIM_MINUTES = 45
+    slow, other = make_operator(), make_operator()
+    stale = claimed_ago(claimed_by(slow, merchant), 46)
+    fresh = claimed_ago(claimed_by(slow, merchant), 44)
+
+    assert escalate_stale_claims() == 1
+    assert escalate_stale_claims() == 0
+
+    stale.refresh_from_db()
+    fresh.refresh_from_db()
+    assert (stale.status, stale.claimed_by) == ("pending_review", None)
+    assert (fresh.status, fresh.claimed_by) == ("processing", slow.user)
+    event = stale.events.latest("pk")
+    assert (event.move, event.actor, event.channel) == ("review", "system", Channel.SYSTEM)
+    assert event.note == f"{slow.user} claimed it more than 45 minutes ago. Ask them."
+    move_now(reference=stale.order_reference, move=Move.COMPLETE, operator=other)
+
+
+def test_a_newer_claim_does_not_go_to_review(merchant: Merchant) -> None:
+    slow, other = make_operator(), make_operator()
+    stale = claimed_ago(claimed_by(slow, merchant), 1000)  # as the sweep read it
+    for move, operator in ((Move.RELEASE, slow), (Move.CLAIM, other)):
+        move_now(reference=stale.order_reference, move=move, operator=operator)
+
+    assert fulfilments._escalate(stale) is False
+    assert ours(Fulfilment).get().claimed_by == other.user
+    move_now(reference=stale.order_reference, move=Move.COMPLETE, operator=other)
+    assert fulfilments._escalate(stale) is False

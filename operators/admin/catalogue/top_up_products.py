@@ -148,6 +148,7 @@ class TopUpProductForm(PriceForm):
             "published",
             "external_provider",
             "announce",
+            "promised_minutes",
         ]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -185,6 +186,7 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     fieldsets = (
         (None, {"fields": ("name", "category", "currency", "price", "stock")}),
         ("Whether it is for sale", {"fields": ("active", "published", "external_provider")}),
+        ("Delivery", {"fields": ("promised_minutes",)}),
         ("Telegram", {"fields": ("announce",)}),
     )
 

@@ -1,11 +1,8 @@
-import django.db.models.deletion
-from django.conf import settings
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("upkeep", "0003_slice_history"),
     ]
 
@@ -17,12 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="reconcilerun",
             name="asked_by",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
+            field=models.CharField(blank=True, db_default="", max_length=200),
         ),
         migrations.AddField(
             model_name="reconcilerun",

@@ -9,8 +9,11 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
+from accounts.models import SecondFactor
 from catalogue.models import Shelf
 from core.backoffice.staff_roles import StaffRole
+from merchants.people.credentials import ask_or_approve_reset
+from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Heartbeat, HeartbeatKind
 from orders.models import DailySales
 from orders.sales import today
@@ -25,7 +28,9 @@ from tests.factories import (
     move_now,
     own_shelf,
 )
-from tests.operators.back_office import list_url, make_staff, signed_in
+from tests.merchants.people import make_member
+from tests.operators.back_office import World, list_url, make_staff, signed_in
+from topups.models import Fulfilment
 from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -140,6 +145,67 @@ def test_each_role_sees_its_figures(
     assert ("7.77 USD" in page) is sales
     assert ("sold out" in page) is stock
     assert ("1 refund due" in page) is refunds
+
+
+WORK = {
+    StaffRole.ADMINISTRATOR: (
+        "accounts",
+        "members of staff have never signed in",
+        "0 members of staff are locked out",
+        "audit entries of the last 24 hours",
+        "Last reconcile: findings",
+    ),
+    StaffRole.MERCHANT_MANAGER: (
+        "accounts",
+        "0 invitations wait for a second person",
+        "asks to remove the second factor of owner",
+    ),
+    StaffRole.SUPPORT: ("1 open top-up", "accounts", "asks to remove the second factor of owner"),
+    StaffRole.STOCK_KEEPER: (
+        "imports wait for a decision",
+        "1 hold of codes to release or void",
+        "Stock that runs out first",
+    ),
+    StaffRole.FINANCE: (
+        "1 open top-up",
+        "1 booking waits for approval",
+        "1 announced transfer to look for",
+        "1 lost purchase to settle",
+        "Last reconcile: findings",
+    ),
+    StaffRole.AUDITOR: (
+        "1 open top-up",
+        "1 booking waits for approval",
+        "imports wait for a decision",
+        "audit entries of the last 24 hours",
+        "Last reconcile: findings",
+    ),
+}
+
+
+def test_the_first_page_of_each_role_shows_its_work() -> None:
+    World().grow(1)
+    owner = make_member()
+    SecondFactor.objects.create(user=owner.user)
+    ask_or_approve_reset(user=owner.user, actor=make_staff())
+    for role, lines in WORK.items():
+        page = text_of(of_role(role))
+        assert "Your work" in page, role
+        assert [line for line in lines if line not in page] == [], role
+    for role in (StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR):
+        browser = of_role(role)
+        assert browser.get(INDEX)["Location"] == list_url(Fulfilment)
+        assert "1 pending" in text_of(browser, list_url(Fulfilment))
+
+
+def test_the_links_of_the_work_lead_to_what_was_counted() -> None:
+    World().grow(1)
+    browser = signed_in()
+    page = browser.get(INDEX).content.decode()
+    links = re.findall(r'<a class="text-link" href="([^"]*)">(?:<strong>|Last rec)', page)
+    assert len(links) == len(WORK_LINES) + 1
+    for address in links:
+        assert browser.get(address.replace("&amp;", "&")).status_code == 200, address
 
 
 def rejected(merchant: object) -> str:

@@ -614,7 +614,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "topups.fulfilment move": (claim_on_the_page, "history"),
 }
 # Pages that only read.
-READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard")}
+READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard", "report")}
 READING |= {
     f"imports.fileimport {name}" for name in ("progress", "problems", "new_codes", "new_catalogue")
 }

@@ -150,6 +150,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:topups_fulfilment_glance": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_move": ("OP", "OP"),
     "admin:topups_fulfilment_next": ("OP", "OP"),
+    "admin:topups_fulfilment_report": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_strip": ("SFOPR", "SFOPR"),
     "admin:topups_topupproduct_change_price": ("K", "K"),
     "admin:topups_topupproduct_new_prices": ("K", "K"),

@@ -407,7 +407,7 @@ def test_a_person_asks_for_a_run_and_sees_how_far_it_is(monkeypatch: pytest.Monk
     reconcile_now()
 
     run.refresh_from_db()
-    assert (run.state, run.asked_by) == (RunState.CLEAN, finance)
+    assert (run.state, run.asked_by) == (RunState.CLEAN, finance.username)
     assert "Check 1 of " in seen[0]
     assert "every order has its debit" in seen[0]
     assert "data-ended" in browser.get(progress).content.decode()

@@ -32,7 +32,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.operators.back_office import make_staff, signed_in
-from topups.models import Fulfilment
+from topups.models import Fulfilment, TopUpProduct
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -158,6 +158,20 @@ def test_late_topups_and_refunds_warn(merchant: Merchant) -> None:
     assert sweep("late_topups") == 1
     assert open_texts() == ["2 orders of Gems have waited longer than 60 minutes"]
     assert sweep("overdue_refunds") == 0
+
+
+def test_a_product_is_late_after_its_own_promise(merchant: Merchant) -> None:
+    fast, slow = make_topup_product(name="Fast"), make_topup_product(name="Slow")
+    TopUpProduct.objects.filter(pk=fast.pk).update(promised_minutes=5)
+    TopUpProduct.objects.filter(pk=slow.pk).update(promised_minutes=600)
+    for product in (fast, slow):
+        buy_topup(merchant, product)
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        Fulfilment.objects.update(created_at=timezone.now() - timedelta(minutes=70))
+        cursor.execute("SET session_replication_role = origin")
+    assert sweep("late_topups") == 1
+    assert open_texts() == ["1 orders of Fast have waited longer than 5 minutes"]
 
 
 def test_a_silent_worker_and_findings_warn() -> None:

@@ -1,0 +1,188 @@
+"""The work of a person on the first page: how much waits, and where it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Account
+from audit.models import AuditEntry
+from catalogue.models import CodeHold, VoucherCode
+from core.database.ids import find_first_id
+from merchants.models import FactorReset, Invitation
+from merchants.people.credentials import RESET_WAITS_FOR
+from merchants.people.invitations import live_invitations
+from operators.admin.merchants.members import PROTECT
+from operators.admin.staff import MANAGE
+from operators.frame.base import list_url, url_of
+from operators.imports.models import WAITING, FileImport
+from operators.upkeep.models import ReconcileRun, RunState
+from orders.models import LostPurchase
+from orders.recovery.settlements import open_purchases
+from topups.models import Fulfilment
+from topups.transitions import OPEN
+from wallets.approvals import waiting_approvals
+from wallets.models import AnnouncedTransfer, BookingApproval
+from wallets.transfers import open_transfers
+
+MOST = 1_000  # rows that are counted
+
+
+@dataclass(frozen=True)
+class Work:
+    """A line of the first page for those with the permission: a number, and the list it counts.
+
+    `rows` returns what waits for this person. `one` and `many` follow the number.
+    """
+
+    permission: str
+    one: str
+    many: str
+    model: type[Model]
+    rows: Callable[[User], QuerySet[Any]]
+    query: dict[str, str] = field(default_factory=dict)
+    page: str = ""  # instead of the model's list
+
+
+def _new_entries(user: User) -> QuerySet[AuditEntry]:
+    since = find_first_id(AuditEntry, timezone.now() - timedelta(days=1))
+    return AuditEntry.objects.filter(pk__gte=since)
+
+
+def _holds_to_decide(user: User) -> QuerySet[CodeHold]:
+    held = VoucherCode.objects.filter(hold=OuterRef("pk"))
+    return CodeHold.objects.filter(Exists(held), voided_at=None)
+
+
+def _locked_out(user: User) -> QuerySet[User]:
+    names = AccessAttempt.objects.filter(failures_since_start__gte=settings.AXES_FAILURE_LIMIT)
+    return User.objects.filter(is_staff=True, username__in=names.values("username"))
+
+
+WORK = [
+    Work(
+        "topups.view_fulfilment",
+        "open top-up",
+        "open top-ups",
+        Fulfilment,
+        lambda user: Fulfilment.objects.filter(status__in=OPEN),
+    ),
+    Work(
+        "wallets.view_bookingapproval",
+        "booking waits for approval",
+        "bookings wait for approval",
+        BookingApproval,
+        lambda user: waiting_approvals(),
+    ),
+    Work(
+        "wallets.view_announcedtransfer",
+        "announced transfer to look for",
+        "announced transfers to look for",
+        AnnouncedTransfer,
+        lambda user: open_transfers(),
+    ),
+    Work(
+        "orders.view_lostpurchase",
+        "lost purchase to settle",
+        "lost purchases to settle",
+        LostPurchase,
+        lambda user: open_purchases(),
+        query={"state": "open"},
+    ),
+    Work(
+        "merchants.view_invitation",
+        "invitation waits for a second person",
+        "invitations wait for a second person",
+        Invitation,
+        lambda user: live_invitations().filter(needs_approval=True, approved_at=None),
+    ),
+    Work(
+        "accounts.view_account", "account", "accounts", Account, lambda user: Account.objects.all()
+    ),
+    Work(
+        "imports.view_fileimport",
+        "import waits for a decision",
+        "imports wait for a decision",
+        FileImport,
+        lambda user: FileImport.objects.filter(state__in=WAITING),
+    ),
+    Work(
+        "catalogue.view_codehold",
+        "hold of codes to release or void",
+        "holds of codes to release or void",
+        CodeHold,
+        _holds_to_decide,
+    ),
+    Work(
+        "auth.change_user",
+        "member of staff has never signed in",
+        "members of staff have never signed in",
+        User,
+        lambda user: User.objects.filter(is_staff=True, is_active=True, last_login=None),
+    ),
+    Work(
+        "auth.change_user",
+        "member of staff is locked out",
+        "members of staff are locked out",
+        User,
+        _locked_out,
+    ),
+    Work(
+        "audit.view_auditentry",
+        "audit entry of the last 24 hours",
+        "audit entries of the last 24 hours",
+        AuditEntry,
+        _new_entries,
+        page="audit_trail",
+    ),
+]
+
+
+def show_work(user: User) -> dict[str, Any]:
+    """The lines for this person, for the template of the first page."""
+    lines = [_show(work, user) for work in WORK if user.has_perm(work.permission)]
+    lines += _factor_resets(user)
+    if user.has_perm("upkeep.view_reconcilerun"):
+        lines += _last_run()
+    return {"work": lines}
+
+
+def _show(work: Work, user: User) -> dict[str, str]:
+    number = work.rows(user).order_by()[:MOST].count()
+    return {
+        "number": f"{number:,}" if number < MOST else f"{MOST:,} or more",
+        "words": work.one if number == 1 else work.many,
+        "url": reverse(work.page) if work.page else list_url(work.model, **work.query),
+    }
+
+
+def _factor_resets(user: User) -> list[dict[str, str]]:
+    """Removals of a second factor that another member of staff asked for."""
+    waiting = FactorReset.objects.filter(
+        approved_at=None, asked_at__gt=timezone.now() - RESET_WAITS_FOR
+    ).exclude(asked_by=user)
+    lines = []
+    for reset in waiting.select_related("user__membership", "asked_by").order_by("-pk")[:MOST]:
+        person = reset.user
+        member = getattr(person, "membership", None)
+        if user.has_perm(MANAGE if member is None else PROTECT):
+            words = f"{reset.asked_by} asks to remove the second factor of {person}"
+            lines.append({"number": "", "words": words, "url": url_of(member or person)})
+    return lines
+
+
+def _last_run() -> list[dict[str, str]]:
+    run = ReconcileRun.objects.order_by("-pk").first()
+    if run is None:
+        return []
+    words = f"Last reconcile: {RunState(run.state).label.lower()}, {run.started_at:%Y-%m-%d %H:%M}"
+    return [{"number": "", "words": f"{words} UTC", "url": url_of(run)}]
