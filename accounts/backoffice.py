@@ -98,6 +98,7 @@ BACK_OFFICE = BackOffice(
         "accounts_apikey": Rights.KEEP,
         "accounts_backupcode": Rights.CHANGE,
         "accounts_clientuse": Rights.KEEP,
+        "accounts_preferences": Rights.KEEP,
         "accounts_requestrecord": Rights.APPEND_AND_EXPIRE,
         "accounts_secondfactor": Rights.CHANGE,
         "auth_group": Rights.CHANGE,

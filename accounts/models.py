@@ -32,6 +32,7 @@ from core.database.sealing import Context, open_sealed, seal
 NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its prefix length
 KEY_PREFIX_LENGTH = 12  # hexadecimal digits
 FACTOR_KEY_BYTES = 20  # what authenticator apps expect
+ZONE_LENGTH = 64
 CODE_LENGTH = 6  # digits that an app shows
 # The most that a request record keeps of each.
 METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH = 16, 300, 40
@@ -199,6 +200,24 @@ def open_factor_key(sealed: bytes | memoryview, row: bytes) -> bytes:
 def factor_row(user_id: int) -> bytes:
     """The row that a sealed key is bound to: it opens for no other user."""
     return b"user:%d" % user_id
+
+
+class Preferences(models.Model):
+    """The choices of a person for both sites: the time zone in which they read times."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="preferences",
+    )
+    time_zone = models.CharField(max_length=ZONE_LENGTH)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"preferences of user {self.pk}"
 
 
 class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp is untyped

@@ -5,7 +5,7 @@ from django.urls import reverse_lazy
 UNFOLD = {
     "SITE_TITLE": "Voucher & top-up service",
     "SITE_HEADER": "Voucher & top-up",
-    "SITE_SUBHEADER": "Back office, times in UTC",
+    "SITE_SUBHEADER": "operators.admin.menu.subheader",
     "SITE_SYMBOL": "confirmation_number",
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
@@ -20,6 +20,7 @@ UNFOLD = {
     "ACCOUNT": {
         "navigation": [
             {"title": "Second factor", "link": reverse_lazy("two_factor_enrol")},
+            {"title": "Time zone", "link": reverse_lazy("time_zone")},
             {"title": "Passkeys", "link": reverse_lazy("passkeys")},
             {"title": "Telegram", "link": reverse_lazy("telegram_link")},
         ]

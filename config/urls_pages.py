@@ -13,7 +13,7 @@ from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_trail
 from operators.history.timeline import add_note
-from operators.sign_in import passkeys, second_factor
+from operators.sign_in import passkeys, second_factor, time_zone
 from operators.sign_in.password import change_password
 from operators.sign_in.password_pages import ask_link, set_password
 from operators.telegram.link_page import link as link_telegram
@@ -39,6 +39,7 @@ urlpatterns = [
         admin.site.admin_view(second_factor.enrol),
         name="two_factor_enrol",
     ),
+    path("admin/time-zone/", admin.site.admin_view(time_zone.choose), name="time_zone"),
     path("admin/forgotten/", ask_link, name="staff_forgotten"),
     path("admin/new-password/", set_password, name="staff_password"),
     path("admin/system/", admin.site.admin_view(show_system), name="system"),

@@ -67,6 +67,7 @@ urlpatterns = [
     path("two-factor/", profile.two_factor, name="two_factor"),
     path("profile/", profile.profile, name="profile"),
     path("profile/password/", profile.password, name="password"),
+    path("profile/time-zone/", profile.choose_zone, name="time_zone"),
     path("profile/two-factor/on/", profile.two_factor_on, name="two_factor_on"),
     path("profile/two-factor/off/", profile.two_factor_off, name="two_factor_off"),
     path("profile/sessions/end/", profile.end_sessions, name="end_sessions"),

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Generator
 from typing import Any
 
+from accounts.time_zones import local_text, with_zone
 from core.csv_cells import Echo, harmless
 from core.json_output import money_text
 from orders.account_orders import OrderList, read_orders
@@ -22,7 +23,7 @@ def write_orders(orders: OrderList) -> Generator[bytes]:
     A text that a spreadsheet could take for a formula starts with an apostrophe.
     """
     writer = csv.writer(Echo())
-    lines = [writer.writerow(COLUMNS)]
+    lines = [writer.writerow(with_zone(COLUMNS))]
     for order in read_orders(orders):
         lines.append(writer.writerow(_cells(order)))
         if len(lines) == LINES_AT_ONCE:
@@ -36,7 +37,7 @@ def _cells(order: Order) -> list[Any]:
     return [
         order.reference,
         harmless(order.idempotency_key),
-        order.created_at.isoformat().replace("+00:00", "Z"),
+        local_text(order.created_at),
         harmless(order.client.name),
         order.status,
         harmless(order.goods),

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
+from accounts.time_zones import local_text, with_zone
 from core.csv_cells import Echo, harmless
 from core.json_output import dumps, money_text
 from orders.account_orders import find_by_reference
@@ -30,13 +31,13 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
     apostrophe. Amounts may start with a minus sign, but they are plain numbers.
     """
     writer = csv.writer(Echo())
-    yield _line(writer, COLUMNS)
+    yield _line(writer, with_zone(COLUMNS))
     yield from _together(
         _line(
             writer,
             [
                 entry.pk,
-                _time(entry.created_at),
+                local_text(entry.created_at),
                 entry.kind,
                 money_text(entry.amount),
                 money_text(entry.balance_after),

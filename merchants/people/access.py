@@ -19,7 +19,8 @@ from django.utils.http import urlencode
 from accounts.models import Account
 from accounts.rates import seconds_to_wait
 from core.http.error_page import error_page
-from merchants.models import Membership, Role
+from merchants.models import Role
+from merchants.people.members import membership_of
 from merchants.people.sessions import note_session_use
 
 P = ParamSpec("P")
@@ -59,7 +60,7 @@ def find_member(request: HttpRequest) -> Member | None:
     user = request.user
     if not isinstance(user, User) or user.is_staff:
         return None
-    membership = Membership.objects.select_related("account").filter(user=user).first()
+    membership = membership_of(user)
     if membership is None:
         return None
     return Member(user, membership.account, Role(membership.role))

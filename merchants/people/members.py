@@ -114,7 +114,17 @@ def require_factors(*, account: Account, required: bool, actor: User) -> bool:
 
 def must_have_factor(user: User) -> bool:
     """Whether the owners of this member's account require a second factor."""
-    return Membership.objects.filter(user=user, account__needs_factors=True).exists()
+    membership = membership_of(user)
+    return membership is not None and membership.account.needs_factors
+
+
+def membership_of(user: User) -> Membership | None:
+    """The person's membership and its account. A request reads them once."""
+    if not hasattr(user, "membership_read"):
+        rows = Membership.objects.select_related("account").filter(user=user)
+        user.membership_read = rows.first()  # type: ignore[attr-defined]
+    membership: Membership | None = user.membership_read  # type: ignore[attr-defined]
+    return membership
 
 
 def with_factors(members: QuerySet[Membership]) -> QuerySet[Any]:

@@ -1,10 +1,13 @@
 """API access: clients, keys, and the allowlist."""
 
+from datetime import datetime
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -253,7 +256,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
         else:
             messages.warning(request, f"Key {key.prefix} was already revoked.")
         return _to(client)
-    last_use = f"{key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never"
+    last_use = _time(key.last_used_at)
     return confirm(
         request,
         member,
@@ -368,6 +371,13 @@ def _secret(request: HttpRequest, member: Member, client: ApiClient, key: str) -
 
 def _client(member: Member, client_id: int) -> ApiClient:
     return get_object_or_404(clients.clients_of(member.account), pk=client_id)
+
+
+def _time(moment: datetime | None) -> str:
+    if moment is None:
+        return "never"
+    local = timezone.localtime(moment)
+    return f"{local:%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"
 
 
 def _url(client: ApiClient) -> str:

@@ -1,10 +1,11 @@
-"""Forms that filter by date. Days are UTC days, like all times of the API."""
+"""Forms that filter by date. Days are those of the reader's time zone."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.utils import timezone
 
 # Wide enough for any ledger; dates beyond could overflow when a day is added.
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
@@ -27,8 +28,14 @@ class DayField(forms.DateField):
 class PeriodForm(forms.Form):
     """A period of whole days; the last one is included. Both ends are optional."""
 
-    since = DayField(label="From (UTC)")
-    until = DayField(label="To, inclusive (UTC)")
+    since = DayField(label="From")
+    until = DayField(label="To, inclusive")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for name in ("since", "until"):
+            field = self.fields[name]
+            field.label = f"{field.label} ({timezone.get_current_timezone_name()})"
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -45,9 +52,9 @@ class PeriodForm(forms.Form):
     @property
     def ends(self) -> datetime | None:
         """The first moment after the period; None if it has no end."""
-        midnight = _midnight(self.cleaned_data["until"])
-        return midnight and midnight + timedelta(days=1)
+        until = self.cleaned_data["until"]
+        return _midnight(until and until + timedelta(days=1))
 
 
 def _midnight(day: date | None) -> datetime | None:
-    return datetime.combine(day, time(), UTC) if day else None
+    return timezone.make_aware(datetime.combine(day, time())) if day else None

@@ -23,6 +23,7 @@ from accounts.second_factor import (
     typed_key,
     waiting_factor,
 )
+from accounts.time_zones import TimeZoneForm, choose_time_zone, time_zone_of
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.members import must_have_factor
@@ -67,6 +68,32 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
         facts=["You stay signed in here and are signed out everywhere else."],
         form=form,
         button="Change password",
+        back=reverse("merchants:profile"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def choose_zone(request: HttpRequest, member: Member) -> HttpResponse:
+    """Chooses the time zone in which the member reads times."""
+    form = TimeZoneForm(posted(request), initial={"time_zone": time_zone_of(member.user)})
+    if form.is_valid():
+        name = form.cleaned_data["time_zone"]
+        choose_time_zone(user=member.user, name=name, request=request)
+        messages.success(request, f"Times are now shown in {name}.")
+        return _back()
+    return confirm(
+        request,
+        member,
+        title="Time zone",
+        question="In which time zone do you want to read times?",
+        facts=[
+            "Pages, CSV files, emails and filters by day use it. Other browsers in which you are"
+            " signed in use it after your next sign-in.",
+            "Days of spending stay days in UTC. The API and JSON files stay in UTC, too.",
+        ],
+        form=form,
+        button="Save",
         back=reverse("merchants:profile"),
     )
 

@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils import timezone
 
 from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
@@ -70,7 +71,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             if section is Section.TOP_UPS and Fulfilment in allowed:
                 pages = [
                     ("Top-up dashboard", "monitoring", "admin:topups_fulfilment_dashboard"),
-                    ("Shift report", "timer", "admin:topups_fulfilment_report"),
+                    ("Shift report", "fact_check", "admin:topups_fulfilment_report"),
                 ]
                 own = [
                     {"title": title, "icon": icon, "link": reverse(name)}
@@ -131,6 +132,11 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["reconcile"] = describe_problem()
         context["reconcile_url"] = list_url(ReconcileRun)
     return context
+
+
+def subheader(request: HttpRequest) -> str:
+    """The line below the name of the back office."""
+    return f"Back office, times in {timezone.get_current_timezone_name()}"
 
 
 def stylesheet(request: HttpRequest) -> str:

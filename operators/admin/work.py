@@ -23,7 +23,7 @@ from merchants.people.credentials import RESET_WAITS_FOR
 from merchants.people.invitations import live_invitations
 from operators.admin.merchants.members import PROTECT
 from operators.admin.staff import MANAGE
-from operators.frame.base import list_url, url_of
+from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
@@ -184,5 +184,5 @@ def _last_run() -> list[dict[str, str]]:
     run = ReconcileRun.objects.order_by("-pk").first()
     if run is None:
         return []
-    words = f"Last reconcile: {RunState(run.state).label.lower()}, {run.started_at:%Y-%m-%d %H:%M}"
-    return [{"number": "", "words": f"{words} UTC", "url": url_of(run)}]
+    words = f"Last reconcile: {RunState(run.state).label.lower()}, {time_cell(run.started_at)}"
+    return [{"number": "", "words": words, "url": url_of(run)}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -97,7 +97,8 @@ def _open() -> Any:
 
 def _last_hours(now: datetime) -> dict[str, Any]:
     """Deliveries and failures of the last 24 hours, one pair per hour, including empty hours."""
-    first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+    local = timezone.localtime(now).replace(minute=0, second=0, microsecond=0)
+    first = local.astimezone(UTC) - timedelta(hours=HOURS - 1)
     rows = (
         Fulfilment.objects.filter(closed_at__gte=first)
         .annotate(hour=TruncHour("closed_at"))
@@ -111,7 +112,7 @@ def _last_hours(now: datetime) -> dict[str, Any]:
     counts = {hour: (completed, failed) for hour, completed, failed in rows}
     hours = [first + timedelta(hours=number) for number in range(HOURS)]
     return {
-        "labels": [f"{hour:%H}" for hour in hours],
+        "labels": [f"{timezone.localtime(hour):%H}" for hour in hours],
         "completed": [counts.get(hour, (0, 0))[0] for hour in hours],
         "failed": [counts.get(hour, (0, 0))[1] for hour in hours],
     }

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from accounts.time_zones import local_text, with_zone
 from audit.models import AuditAction, AuditEntry
 from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
@@ -56,7 +57,7 @@ OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
 
 
 class TrailFilter(PeriodForm):
-    """Filters the audit trail by person, object, kind and day (UTC)."""
+    """Filters the audit trail by person, object, kind and day."""
 
     who = forms.CharField(
         required=False,
@@ -194,7 +195,7 @@ def _query(request: HttpRequest, **more: str) -> str:
 
 def _write(query: EntryQuery) -> Generator[bytes]:
     writer = csv.writer(Echo())
-    yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
+    yield "".join(("\ufeff", _csv(writer, with_zone(COLUMNS)))).encode()
     for entry in read_all(query):
         yield _csv(writer, _cells(entry_of(entry))).encode()
 
@@ -208,9 +209,8 @@ def _cells(entry: Entry) -> list[Any]:
     changes = "; ".join(f"{name}: {old} → {new}" for name, old, new in change_texts(entry))
     label, pk = entry.on
     what = f"{kind_of(label)} {pk}".rstrip()
-    time_ = entry.at.isoformat().replace("+00:00", "Z")
     return [
-        *(time_, entry.what, entry.who, entry.address or entry.where, what),
+        *(local_text(entry.at), entry.what, entry.who, entry.address or entry.where, what),
         *(entry.name, entry.note, changes, entry.request_id),
     ]
 

@@ -36,10 +36,6 @@ ACCEPTED: dict[Name, dict[str, str]] = {
         "ban-drop-constraint": "the new constraint refuses the same, except for reversals, which"
         " the old version does not write",
     },
-    ("merchants", "0004_name_who_approved"): {
-        "ban-drop-constraint": "the new constraint refuses the same, and an approval without a"
-        " person, which the old version does not write",
-    },
 }
 
 OURS = {one.label for one in apps.get_app_configs() if (PROJECT / one.name.split(".")[0]).is_dir()}

@@ -57,7 +57,7 @@ class PricesForm(forms.Form):
     starts_at = forms.DateTimeField(
         required=False,
         label="From",
-        help_text="In UTC. Empty: at once.",
+        help_text="In your time zone. Empty: at once.",
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
@@ -259,7 +259,7 @@ class PricesPage(ModelAdmin):
         starts_at = form.cleaned_data["starts_at"]
         prices = {one["row"].pk: (one["before"], one["after"]) for one in changes}
         number = self._set(request, prices, starts_at)
-        when = f"from {time_cell(starts_at)} UTC" if starts_at else "now"
+        when = f"from {time_cell(starts_at)}" if starts_at else "now"
         messages.success(request, f"{number} prices are new {when}.")
         return HttpResponseRedirect(list_url(self.model))
 

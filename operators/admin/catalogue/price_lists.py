@@ -108,13 +108,13 @@ class EntryForm(forms.Form):
     valid_from = forms.DateTimeField(
         required=False,
         label="From",
-        help_text="In UTC. Empty: now.",
+        help_text="In your time zone. Empty: now.",
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
     valid_until = forms.DateTimeField(
         required=False,
         label="Until",
-        help_text="In UTC. Empty: until you end it.",
+        help_text="In your time zone. Empty: until you end it.",
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 

@@ -40,6 +40,7 @@ from operators.frame.base import (
     link_to_list,
     page,
     staff_of,
+    time_cell,
     url_of,
 )
 from operators.frame.reader import may_view
@@ -373,7 +374,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             title="Revoke a key",
             form=form,
             question=f"Revoke key {key.prefix} of {client}? It stops working at once.",
-            facts=[f"Created {key.created_at:%Y-%m-%d %H:%M} UTC, {key.state}."],
+            facts=[f"Created {time_cell(key.created_at)}, {key.state}."],
             button="Revoke key",
             danger=True,
             back=url_of(client),

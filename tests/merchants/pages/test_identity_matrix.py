@@ -103,6 +103,7 @@ ROWS = {
     "two_factor": Row(Role.VIEWER, FORM),
     "profile": Row(Role.VIEWER, READ),
     "password": Row(Role.VIEWER, FORM),
+    "time_zone": Row(Role.VIEWER, FORM),
     "two_factor_on": Row(Role.VIEWER, FORM),
     "two_factor_off": Row(Role.VIEWER, FORM),
     "end_sessions": Row(Role.VIEWER, DO),

@@ -194,6 +194,7 @@ OWN = {
     "search",
     "staff_forgotten",
     "staff_password",
+    "time_zone",
     "two_factor",
     "two_factor_enrol",
 }

@@ -123,6 +123,7 @@ const nameAll = () => {
     makeButtons();
     hideIcons();
     role("#main", "main");
+    role("body.login #page", "main");
     role("#nav-sidebar", "navigation", "Sections");
     document.querySelectorAll(".tabular table, .formset-wrapper table").forEach(nameCells);
     for (const text of document.querySelectorAll(".select2-selection__rendered")) {

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("topups", "0008_tell_the_merchant")]
+    dependencies = [("topups", "0009_find_players")]
 
     operations = [
         migrations.AddField(
