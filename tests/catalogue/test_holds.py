@@ -1,18 +1,33 @@
 """Codes that are held or void are not sold (catalogue/holds.py)."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import count
+from threading import Event
 
 import pytest
 from django.db import DatabaseError, connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 from audit.models import AuditAction, AuditEntry
 from catalogue.holds import hold_codes, release_hold, void_hold
-from catalogue.models import CodeHold, Product, VoucherCode
+from catalogue.models import CodeHold, Product, Shelf, VoucherCode
 from core.inputs import InputProblem
 from tests.commands import refusal, run
-from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
-from tests.factories import make_merchant, make_product
+from tests.concurrency.racing import (
+    execute,
+    holding_locks,
+    in_background,
+    race,
+    scalar,
+    wait_for_waiting,
+    weakened_sql,
+    with_own_http,
+    without_triggers,
+)
+from tests.factories import Merchant, make_merchant, make_product, own_shelf
 
 
 def digests(product: Product, number: int) -> list[bytes]:
@@ -165,6 +180,49 @@ def test_purchases_and_holds_of_one_shelf_lose_no_code() -> None:
         held = sum(each.result() for each in holds)
     assert sold + held + stock(product) == 30
     assert run("reconcile")["findings"] == []
+
+
+@contextmanager
+def selling_held_codes() -> Iterator[None]:
+    """Neither the purchase nor the table knows that a code is held."""
+    name, table = "catalogue_code_sold_is_not_held", "catalogue_vouchercode"
+    rule = scalar("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", name)
+    execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    try:
+        with weakened_sql("catalogue/sql/take_codes.sql", ("AND hold_id IS NULL", "")):
+            yield
+    finally:
+        without_triggers(f"UPDATE {table} SET hold_id = NULL WHERE order_id IS NOT NULL")
+        execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {rule}")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
+def test_no_code_is_sold_after_a_recall_in_the_middle_of_sales(guarded: bool) -> None:
+    product = make_product(price="1.00", codes=60)
+    merchants = [make_merchant() for _ in range(3)]
+    sold = count(1)
+
+    def buy_all(merchant: Merchant) -> None:
+        while merchant.buy(product_id=product.pk, quantity=1).status_code == 201:
+            if next(sold) == 15:
+                half_sold.set()
+
+    def recall() -> None:
+        assert half_sold.wait(30)
+        newest = VoucherCode.objects.filter(shelf=own_shelf(product)).order_by("-pk")[:30]
+        hold_codes(
+            codes=Q(pk__in=list(newest.values_list("pk", flat=True))), reason="x", held_by="x"
+        )
+        if not guarded:  # the stock that nobody took away
+            Shelf.objects.filter(product=product).update(available_stock=F("available_stock") + 30)
+
+    half_sold = Event()
+    with nullcontext() if guarded else selling_held_codes():
+        race([recall, *(partial(buy_all, with_own_http(one)) for one in merchants)])
+        held = VoucherCode.objects.filter(hold__isnull=False, shelf=own_shelf(product))
+        assert held.count() == 30
+        assert held.filter(order_id__isnull=False).exists() is not guarded
 
 
 @pytest.mark.django_db
