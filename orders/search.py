@@ -25,7 +25,7 @@ PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
 # by the beginning of their reference.
 NEWEST = 100_000
 # The same for a member: this many orders of the account, divided equally between its clients.
-NEWEST_OF_ACCOUNT = 10_000
+NEWEST_OF_ACCOUNT = 9_000
 # A reference begins with its time, and this many characters name a second. The orders of one
 # account are then looked for among all orders of that second.
 TIME_LENGTH = 8

@@ -19,6 +19,7 @@ from merchants.views.pages import show
 from merchants.views.paging import newest_of, page_of
 
 FILTERS = ("client", "code")
+FILTERED = 3_000  # the newest requests, at which a filter looks
 CLOCKS_AGREE = timedelta(seconds=1)  # of a record's time, which comes from a monotonic clock
 
 
@@ -48,12 +49,20 @@ class RequestFilter(forms.Form):
         self.rows = RequestRecord.objects.filter(account=account).select_related("client")
         self.fields["client"].queryset = account.clients.order_by("name", "pk")  # type: ignore[attr-defined]
 
+    def _newest(self) -> Any:
+        """The newest FILTERED records of the account: a filter may match few or none of them."""
+        ids = self.rows.order_by("-pk").values_list("pk", flat=True)
+        oldest = list(ids[FILTERED - 1 : FILTERED])
+        return self.rows.filter(pk__gte=oldest[0]) if oldest else self.rows
+
     def requests(self) -> Any:
         """The account's records that match. Call it only on a valid form."""
         rows = self.rows
         values = self.cleaned_data
         if values["q"]:
             rows = find_records(rows, values["q"].strip())
+        elif values["client"] or values["code"]:
+            rows = self._newest()
         if values["client"]:
             rows = rows.filter(client=values["client"])
         if values["code"]:
@@ -95,6 +104,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         filtered=bool(query),
         more=more,
         days=settings.RETENTION_DAYS["requests"],
+        looked_at=FILTERED,
     )
 
 

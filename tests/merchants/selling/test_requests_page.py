@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.models import RequestRecord
 from merchants.models import Role
 from merchants.templatetags.merchants_words import breakable
+from merchants.views import requests
 from tests.factories import make_account, make_client, make_merchant, make_product, make_record
 from tests.merchants.people import browser_of, make_member
 
@@ -52,6 +53,21 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
     assert found(q=str(theirs.request_id)) == found(q=THEIRS) == []
     assert found(client=str(client.pk), code="order_refused") == [refused]
     assert browser.get(PATH, {"client": str(other.pk)}).context["requests"] == []
+
+
+def test_a_filter_looks_at_the_newest_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "FILTERED", 2)
+    client = make_client(make_account())
+    _, refused = make_record(client), make_record(client)
+    make_record(client, status=201, code="", reason="")
+    browser = browser_of(make_member(client.account))
+
+    page = browser.get(PATH, {"code": "refused"})
+    nothing = browser.get(PATH, {"code": "rate_limited"}).content.decode()
+
+    assert [row for row, _, _ in page.context["requests"]] == [refused]
+    assert "A filter looks at the newest 2 requests." in page.content.decode()
+    assert "None of the newest 2 requests matches this filter." in nothing
 
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800"])
