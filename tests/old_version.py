@@ -36,15 +36,33 @@ def has_history() -> bool:
     return found.returncode == 0
 
 
-def install(folder: Path) -> None:
-    """Writes the files of the old version into this folder, and installs its packages there."""
+def extract(folder: Path) -> None:
+    """Writes the files of the old version into this folder."""
     archive = folder / "old.tar"
     _git("archive", f"--output={archive}", old_commit())
     subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
     archive.unlink()
+
+
+def install(folder: Path) -> None:
+    """Writes the files of the old version into this folder, and installs its packages there."""
+    extract(folder)
     make = ["make", "--silent", "install", f"PYTHON={sys.executable}"]
     installed = subprocess.run(make, cwd=folder, capture_output=True, text=True, check=False)
     assert installed.returncode == 0, installed.stdout + installed.stderr
+
+
+def with_deployment(folder: Path) -> None:
+    """Writes the old version into this folder, with the deployment files of this one.
+
+    It gets this version's `migrate`, too: the old version is no release, and its own takes rights
+    from processes of a newer version that still run.
+    """
+    extract(folder)
+    for name in ("core/database/applied_migrations.py", "core/management/commands/migrate.py"):
+        shutil.copy(PROJECT / name, folder / name)
+    shutil.rmtree(folder / "deploy")
+    shutil.copytree(PROJECT / "deploy", folder / "deploy", symlinks=True)
 
 
 @cache

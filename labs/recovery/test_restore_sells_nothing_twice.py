@@ -204,6 +204,34 @@ def test_no_code_is_sold_again(restored: Purchases) -> None:
     assert (repeated["hold"], repeated["codes_held"], repeated["purchases"]) == (None, 0, [])
 
 
+@pytest.mark.parametrize("restored", [recovered], indirect=True, ids=["point-in-time"])
+def test_the_end_of_a_log_is_lost_for_good(restored: Purchases, tmp_path: Path) -> None:
+    """The advice of `hold_codes` and of docs/operate/restore.md, when nobody finds the lines."""
+    purchases, since = restored, "2026-01-01T00:00Z"
+    (_, _, known), (_, _, unknown), _ = purchases.lost
+    text = purchases.log.read_text()
+    purchases.log.write_text(text[: text.index(unknown["reference"])])
+    logs = ("--log", purchases.log, "--since", since, "--skip-damaged")
+    assert "If they cannot be found" in refusal("hold_codes", *logs)
+
+    held = run("hold_codes", *logs, "--skip-missing")
+    assert [each["reference"] for each in held["purchases"]] == [known["reference"]]
+    everything = run("hold_codes", "--all")
+
+    assert held["codes_held"] == 1
+    assert everything["codes_held"] >= STOCK - 2 - 1
+    assert not sell_out(purchases)
+    codes = tmp_path / "codes.csv"
+    codes.write_text("code\nNEW-1\nNEW-2\n")
+    run("import_codes", str(purchases.product.pk), codes)
+    assert sell_out(purchases) == {"NEW-1", "NEW-2"}
+    assert run("lost_purchases", "settle", "--all", "--debit", "--note", "x")["settled"] == 1
+    assert purchases.balance() == 100 - 2 - 1 - 2
+    page = signed_in().get("/admin/orders/lostpurchase/?state=debited").content.decode()
+    assert known["reference"] in page
+    assert run("reconcile")["findings"] == []
+
+
 def sell_out(purchases: Purchases) -> set[str]:
     """Buys every code in stock, one by one; returns them."""
     codes: set[str] = set()

@@ -6,10 +6,10 @@ The commands are those of docs/operate/install-systemd.md.
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPMessage
 from pathlib import Path
@@ -26,9 +26,9 @@ from tests.concurrency.racing import age_records
 from tests.database import django_uses
 from tests.deploy.engine import locked, wheels
 from tests.live import Answer, as_service
-from tests.old_version import install
+from tests.old_version import install, with_deployment
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
-from tests.tasks.running import running_broker
+from tests.tasks.running import running_broker, wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -116,13 +116,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name in (COMMANDS, OLD, NEW):
         (folder / name).mkdir()
     install(folder / COMMANDS)
-    shutil.copytree(
-        folder / COMMANDS,
-        folder / OLD,
-        ignore=shutil.ignore_patterns(".venv", "deploy"),
-        dirs_exist_ok=True,
-    )
-    shutil.copytree(PROJECT / "deploy", folder / OLD / "deploy", symlinks=True)
+    with_deployment(folder / OLD)
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached"], cwd=PROJECT, capture_output=True, check=True
     ).stdout
@@ -261,9 +255,9 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
             switch = last.replace("$VERSION", NEW)
             for command, version_now in ((switch, NEW), (GO_BACK, OLD), (switch, NEW)):
                 with timed(f"switch to {version_now}"):
-                    machine.shell(command)
+                    kill_a_process_during(machine, command)
                 assert versions_that_run(machine) == {version_now}
-                kill_a_process(machine)
+                kill_a_process(machine, API[0])
                 time.sleep(SECONDS)
                 assert versions_that_run(machine) == {version_now}
 
@@ -278,14 +272,30 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         assert new.ask("reconcile")["findings"] == []
 
 
-def kill_a_process(machine: Machine) -> None:
-    """Kills one web process of the API. Its master starts another.
+def kill_a_process_during(machine: Machine, switch: str) -> None:
+    """Runs the command. While the first unit of the API is down, kills a process of the other."""
+    first, other = API
+    show = ("systemctl", "show", "--property=ActiveState", "--value", f"voucher-api@{first}")
+
+    def is_starting() -> bool:
+        return machine.run(*show).strip() == "activating"
+
+    with ThreadPoolExecutor(1) as pool:
+        switched = pool.submit(machine.shell, switch)
+        wait_until(is_starting, "the first unit starts again")
+        kill_a_process(machine, other)
+        assert is_starting(), "too late to be in the middle"
+        switched.result()
+
+
+def kill_a_process(machine: Machine, port: int) -> None:
+    """Kills one web process of this unit of the API. Its master starts another.
 
     Nobody knows what became of its purchases: their retries wait for five minutes, or until their
     records are as old.
     """
     machine.shell(
-        "master=$(systemctl show --property=MainPID --value voucher-api@8001)\n"
+        f"master=$(systemctl show --property=MainPID --value voucher-api@{port})\n"
         'kill -9 "$(cut -d" " -f1 /proc/$master/task/$master/children)"'
     )
     age_records(IN_PROGRESS_SECONDS)

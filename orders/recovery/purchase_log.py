@@ -224,6 +224,12 @@ class _FileOfTheDay:
         """Nothing is kept back."""
 
 
+LOST_FOR_GOOD = (
+    "Lines are missing. If they cannot be found, go on with --skip-missing, and then hold all"
+    " codes in stock with hold_codes --all"
+)
+
+
 class _AllOf:
     """Writes to each stream, whether or not another one can be written, then raises the error."""
 
@@ -276,11 +282,12 @@ def read_purchases(
     if not skip_damaged:
         raise_problems(damaged)
     if not skip_missing:
-        raise_problems(
+        missing = [
             f"{each.file}: {problem}"
             for name, each in processes.items()
             for problem in [*each.gaps(name), *each.end(name, known=min(since, ends[each.file]))]
-        )
+        ]
+        raise_problems([LOST_FOR_GOOD, *missing] if missing else [])
     raise_problems(
         f"{name} has no line of a web process. Is it the log of one? If not, leave it out."
         for name in dict.fromkeys(map(str, files))
