@@ -86,8 +86,9 @@ class _Column:
     def doubt(self) -> str:
         """What a spreadsheet seems to have done, or an empty text."""
         if self._numbers:
+            cells = "1 cell" if self._numbers == 1 else f"{self._numbers:,} cells"
             return (
-                f"has {self._numbers:,} cells that the spreadsheet made numbers, the first in line"
+                f"has {cells} that the spreadsheet stores as numbers, from line"
                 f" {self._first_number_line}: leading zeros and last digits may be lost."
             )
         if self._rounded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from django.urls import reverse
 
 from audit.models import AuditEntry
 from merchants.models import Membership
-from operators.frame.base import EMPTY, amount
+from operators.frame.base import EMPTY, amount, time_cell
 from operators.frame.reader import may_view
 from operators.history.audit_trail import Entry
 
@@ -30,6 +31,8 @@ NAMES = {
     "catalogue.vouchercode": "code",
     "telegram.platformsettings": "settings",
 }
+PRICES = ("price", "next_price", "fixed_price", "unit_cost")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MEMBER = "a member"  # for readers who may not view members
 
 
@@ -119,8 +122,10 @@ def value_text(name: str, value: Any) -> str:
             return EMPTY
         case bool():
             return "yes" if value else "no"
-        case str() if name == "price":
+        case str() if name in PRICES:
             return amount(Decimal(value))
+        case str() if MOMENT.fullmatch(value):
+            return time_cell(datetime.fromisoformat(value))
         case list():
             return ", ".join(str(each) for each in value)
     return str(value)

@@ -57,6 +57,6 @@ BACK_OFFICE = BackOffice(
     ],
     menu=[
         MenuEntry(Section.SYSTEM, "Warnings", StaffWarning, "campaign"),
-        MenuEntry(Section.SYSTEM, "Rules of warnings", WarningRule, "tune"),
+        MenuEntry(Section.SYSTEM, "Warning rules", WarningRule, "tune"),
     ],
 )

@@ -87,7 +87,7 @@ def test_numbers_are_refused_unless_confirmed(
 ) -> None:
     write(file, [["code"], ["A"], [number]])
     words = refusal("import_codes", product.pk, file)
-    assert "The column code has 1 cells that the spreadsheet made numbers" in words
+    assert "The column code has 1 cell that the spreadsheet stores as numbers" in words
     assert "line 3" in words
     assert text not in words
     assert not own_shelf(product).available_stock

@@ -7,7 +7,8 @@ from django.urls import reverse
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect
 
 from accounts.models import SecondFactor
-from catalogue.models import Product, VoucherCode
+from catalogue.models import Batch, Product, VoucherCode
+from operators.imports.models import ImportKind
 from orders.models import Order
 from tests.axe import Inspector
 from tests.browsing import PASSWORD, sign_in, take_session
@@ -137,6 +138,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     for model in (Product, TopUpProduct):
         inspect(page, list_url(model) + "add/", "dark")
     fulfilment, code = Fulfilment.objects.latest("pk"), VoucherCode.objects.latest("pk")
+    batch = Batch.objects.latest("pk")
     for address in (
         reverse("admin:index"),
         reverse("admin:topups_fulfilment_dashboard"),
@@ -147,6 +149,9 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("search"),
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
         url(code).replace("change/", "reveal/"),
+        *(url(batch, name) for name in ("hold", "recall", "take_back")),
+        *(reverse("admin:imports_fileimport_upload", args=[kind]) for kind in ImportKind),
+        f"/admin/catalogue/shelf/prices/?row={code.shelf_id}",
         reverse("admin:password_change"),
     ):
         inspect(page, address, "light")

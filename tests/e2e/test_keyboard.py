@@ -18,6 +18,8 @@ PAGES = [
     "/admin/orders/order/",
     "/admin/catalogue/product/",
     "/admin/catalogue/product/add/",
+    "/admin/catalogue/batch/",
+    "/admin/imports/fileimport/upload/codes/",
 ]
 # What reacts to a click and is visible. A click beside an open panel closes it: Escape does, too.
 CLICKABLE = """() => [...document.querySelectorAll('a, button, input, select, [x-on\\\\:click]')]

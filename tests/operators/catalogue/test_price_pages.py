@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Account
 from catalogue.models import PriceList, PriceListEntry, Product, Shelf
+from operators.history.entries import value_text
 from tests.factories import (
     make_account,
     make_category,
@@ -62,6 +63,12 @@ def test_a_price_is_added(kind: str, typed: dict[str, str], terms: tuple[Any, ..
     assert getattr(entry, f"{kind}_id") == targets[kind]
     for page in (url(entry), url(row), list_url(PriceListEntry), list_url(PriceList)):
         assert browser.get(page).status_code == 200
+
+
+def test_the_timeline_shows_times_and_prices_for_people() -> None:
+    assert value_text("valid_from", "2026-11-28T17:00:00.123+00:00") == "2026-11-28 17:00:00"
+    assert value_text("next_price", "12.0000") == "12.00"
+    assert value_text("name", "2026-11-28") == "2026-11-28"
 
 
 @pytest.mark.parametrize(
