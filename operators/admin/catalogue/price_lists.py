@@ -47,6 +47,7 @@ from operators.frame.base import (
     linked,
     page,
     staff_of,
+    time_cell,
     url_of,
 )
 from operators.history.timeline import TimelinePage
@@ -292,9 +293,9 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     def says(self, entry: PriceListEntry) -> str:
         return terms_of(entry)
 
-    @admin.display(description="until", ordering="valid_until", empty_value="open")
-    def until(self, entry: PriceListEntry) -> Any:
-        return entry.valid_until
+    @admin.display(description="until", ordering="valid_until")
+    def until(self, entry: PriceListEntry) -> str:
+        return time_cell(entry.valid_until, never="open")
 
     @display(
         description="state",
